@@ -113,6 +113,15 @@ def connections_closed() -> Iterator[None]:
             connection.close()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def made_once() -> Iterator[None]:
+    """What tests need hundreds of times, and is always the same, is made once in this process."""
+    from made_once import usual_things
+
+    with usual_things():
+        yield
+
+
 @pytest.fixture
 def postgres_url() -> Iterator[str]:
     """The address of a fresh database on the PostgreSQL server of the tests, dropped afterwards; skips without one."""

@@ -169,11 +169,11 @@ def test_a_cell_that_takes_too_long_says_so_and_ends(policies):
     place = policies.places("", "")["soare"]
     world = place.make(0)
     kernel = policies.kernel_of(place, world)
-    started = time.monotonic()
+    started = time.process_time()
     cell = policies.played("xy-static", place, [(0, world, kernel)] * 3, max_pulls=10**9, seconds=1e-3)
     assert dict(cell.verdicts) == {"time budget": 1}
     assert cell.right == 0
-    assert time.monotonic() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 def test_time_that_is_over_stops_whatever_catches_exceptions(policies):

@@ -49,6 +49,11 @@ def missed(document: dict, each: int, values: int = 10**6) -> list:
 
 
 def test_every_altered_derived_field_is_found_without_the_digest(short):
+    assert missed(short, each=1, values=1) == []
+
+
+@pytest.mark.slow
+def test_two_alterations_of_every_kind_of_derived_field_are_found_without_the_digest(short):
     assert missed(short, each=1, values=2) == []
 
 

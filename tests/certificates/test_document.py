@@ -157,6 +157,6 @@ def test_a_thousand_candidates_are_verified_in_seconds(name):
         seen = world.pull(plan.counts, stream(0, "thousand", number))
         study.tell_totals(study.ids, seen.counts, seen.sums, seen.squares)
     document = certificate_document(study)
-    started = time.perf_counter()
+    started = time.process_time()
     assert verify_certificate(document).holds
-    assert time.perf_counter() - started < 5.0
+    assert time.process_time() - started < 5.0

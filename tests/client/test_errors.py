@@ -17,10 +17,16 @@ USUAL = {"epsilon": 0.3, "delta": 0.05, "noise": "bounded:0:1"}
 SECRET = "spk_" + "s3cret" * 8
 
 
-def created(url, **more):
-    return sp.create_study(
-        url, "paint", sp.make_policy("certified-independent", sp.Arms(ids=[*"abc"]), **USUAL), **more
-    )
+def created(url, name="paint", **more):
+    return sp.create_study(url, name, sp.make_policy("certified-independent", sp.Arms(ids=[*"abc"]), **USUAL), **more)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """(address of a database, address of a server on another); each call has studies of its own in them."""
+    folder = tmp_path_factory.mktemp("both")
+    with serving(f"sqlite:///{folder}/there.db", requests_a_minute=10**6) as client:
+        yield f"sqlite:///{folder}/here.db", str(client.base_url)
 
 
 def said(call, study):
@@ -75,9 +81,10 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_the_same_error_in_the_same_words(tmp_path, server, call):
-    here, there = created(f"sqlite:///{tmp_path}/here.db"), created(str(server.base_url))
+@pytest.mark.parametrize("name", CALLS)
+def test_the_same_error_in_the_same_words(both, name):
+    call = CALLS[name]
+    here, there = (created(url, name) for url in both)
     before = (there.progress().told, there.progress().set_aside)
     words = said(call, there)
     assert words == said(call, here)

@@ -1,17 +1,15 @@
 """Requests that fail on their way are sent again, and no result counts twice."""
 
 import contextlib
-import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
-from servers import serving, token_for
+from servers import connected, served_apart, serving, token_for
 
 import surepick as sp
 from surepick.client import Server, splitting, transport
@@ -219,12 +217,13 @@ def test_the_pace_of_a_server_is_kept(sqlite_url):
 
 
 def test_no_server(monkeypatch):
-    began = time.monotonic()
+    paused: list[float] = []
+    monkeypatch.setattr(transport, "time", SimpleNamespace(**{**vars(time), "sleep": paused.append}))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(sp.StorageError, match=f"no server answers at http://127.0.0.1:{port} .*Repeat the call"):
         sp.open_study(f"http://127.0.0.1:{port}", "paint", token="spk_secret")
-    assert time.monotonic() - began < 10.0
+    assert paused == list(transport.PAUSES)
 
 
 def test_a_redirection_is_not_followed(server, between):
@@ -265,14 +264,16 @@ def test_two_workers_never_have_the_same_measurement(server):
     assert study.progress().pulls == len(keys)
 
 
-SERVE = "import sys\nfrom surepick.cli import main\nsys.argv = ['surepick', *sys.argv[1:]]\nmain()"
-
-
 def started(url, port):
-    words = [sys.executable, "-c", SERVE, "serve", url, "--port", str(port)]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert "Serving on" in process.stdout.readline()
+    process = served_apart(url, port)
+    connected(f"http://127.0.0.1:{port}")
     return process
+
+
+def killed(process):
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
 
 
 def test_a_server_that_is_killed_and_started_again(sqlite_url, monkeypatch):
@@ -289,17 +290,13 @@ def test_a_server_that_is_killed_and_started_again(sqlite_url, monkeypatch):
             nonlocal process
             calls.append(list(ids))
             if len(calls) in (2, 4):
-                os.kill(process.pid, signal.SIGKILL)
-                process.wait()
-                process.stdout.close()
+                killed(process)
                 process = started(sqlite_url, port)
             return [ord(name) / 100 for name in ids]
 
         result = study.run(measure, at_once=2)
     finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+        killed(process)
     assert len(calls) > 4
     assert result.verdict == "certified"
     assert result.pulls == sum(map(len, calls))

@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from apart import apart
+from command_line import ended
 
 from surepick.bench.results import Results, read_results
 
@@ -42,6 +44,11 @@ def start(out: Path, jobs: int) -> subprocess.Popen:
     )
 
 
+def run_alone(out: Path) -> None:
+    """The whole experiment, without workers."""
+    assert apart(ended, [*COMMAND[3:], str(RUNS), "--out", str(out), "--jobs", "1"], most=300.0) == 0
+
+
 def parts(out: Path) -> int:
     return len(list(out.with_suffix(".parts").glob("*.json")))
 
@@ -73,7 +80,7 @@ def alive(group: int) -> bool:
 def undisturbed(tmp_path_factory) -> Results:
     """The experiment that nobody kills."""
     out = tmp_path_factory.mktemp("whole") / "r.parquet"
-    assert start(out, 1).wait(timeout=300) == 0
+    run_alone(out)
     results = read_results(out)
     assert len(results.replicates) == REPLICATES
     return results
@@ -82,7 +89,10 @@ def undisturbed(tmp_path_factory) -> Results:
 def finish(out: Path, jobs: int, undisturbed: Results) -> None:
     """Start it again without a kill: the rows are the undisturbed ones, and nothing else is left behind."""
     assert not out.exists()
-    assert start(out, jobs).wait(timeout=300) == 0
+    if jobs == 1:
+        run_alone(out)
+    else:
+        assert start(out, jobs).wait(timeout=300) == 0
     resumed = read_results(out)
     assert without_seconds(resumed.replicates) == without_seconds(undisturbed.replicates)
     assert without_seconds(resumed.rounds) == without_seconds(undisturbed.rounds)
@@ -100,7 +110,10 @@ def kill_and_resume(out: Path, jobs: int, numbers: list[int], undisturbed: Resul
 
 
 def test_kill_nine_and_resume(undisturbed, tmp_path):
-    kill_and_resume(tmp_path / "r.parquet", 2, [random.Random(0).randint(3, 12)], undisturbed)
+    """The workers are killed, and their work is done to its end without any."""
+    out = tmp_path / "r.parquet"
+    kill_at(out, 2, random.Random(0).randint(3, 12))
+    finish(out, 1, undisturbed)
 
 
 @pytest.mark.slow

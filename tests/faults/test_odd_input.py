@@ -178,7 +178,7 @@ NAMED = {
     "status": [],
     "recommend": [],
     "certificate": [],
-    "report": ["--out", "r.html"],
+    "report": ["--out", "r.html", "--forecast-up-to", "0"],
     "export": ["--out", "o.csv"],
     "release": ["--worker", "w"],
     "abandon": ["--reason", "x"],
@@ -205,7 +205,7 @@ def test_reasons_and_workers_that_are_not_utf_8(url):
 
 @pytest.mark.parametrize("name", [LONG, LONG + HALF])
 def test_a_file_name_of_300_characters(files, url, tmp_path, name):
-    noise = ("--noise", "subgaussian:0.5", "--epsilon", "0.1")
+    asked = ("--id", "id", "--noise", "subgaussian:0.5", "--epsilon", "0.8", "--policy", "certified-independent")
     for line in (
         ("verify", name),
         ("list", f"sqlite:///{tmp_path}/{LONG}"),
@@ -213,10 +213,10 @@ def test_a_file_name_of_300_characters(files, url, tmp_path, name):
         ("bench", "summary", name + ".parquet"),
         ("bench", "figures", name + ".parquet"),
         ("certificate", url, "s", "--out", tmp_path / name),
-        ("report", url, "s", "--out", tmp_path / f"{name}.html"),
+        ("report", url, "s", "--out", tmp_path / f"{name}.html", "--forecast-up-to", 0),
         ("export", url, "s", "--out", tmp_path / f"{name}.csv"),
         ("ask", url, "s", "--out", tmp_path / f"{name}.csv"),
-        ("forecast", "two-clusters", "--rehearsals", "1", *noise, "--figure", tmp_path / f"{name}.png"),
+        ("forecast", files.tables[0], "--rehearsals", "1", *asked, "--figure", tmp_path / f"{name}.png"),
     ):
         refused(*line)
     assert run(["status", url, "s"]).code == 0
@@ -288,7 +288,7 @@ def test_no_command_prints_what_a_terminal_would_obey(evil, tmp_path, monkeypatc
     assert SEEN in words("certificate", *study, "--out", f"c{EVIL}.json", codes=(0, 3))
     assert words("verify", f"c{EVIL}.json", codes=(0, 3))
     assert SEEN in words("export", *study, "--out", f"o{EVIL}.csv")
-    assert SEEN in words("report", *study, "--out", f"r{EVIL}.html")
+    assert SEEN in words("report", *study, "--out", f"r{EVIL}.html", "--forecast-up-to", "0")
     assert SEEN in words("list", url)
     other = [url, f"other{EVIL}"]
     assert run(["create", *other, "--arms", str(table), "--id", "id", "--epsilon", "0.05", *noise]).code == 0
@@ -299,7 +299,7 @@ def test_no_command_prints_what_a_terminal_would_obey(evil, tmp_path, monkeypatc
     assert SEEN in words("ask", *other)
     assert SEEN in words("run", table, "--id", "id", "--reward", "y", "--epsilon", "0.5", *noise, codes=(0, 3))
     assert SEEN in words("design", table, "--id", "id", "--features", "x,z")
-    asked = ["--id", "id", "--rehearsals", 1, "--norm-bound", 1, "--features", "x,z", "--epsilon", "0.1", *noise]
+    asked = ["--id", "id", "--rehearsals", 1, "--norm-bound", 1, "--features", "x,z", "--epsilon", "0.4", *noise]
     assert words("forecast", table, *asked)
     assert SEEN in words("tune", table, "--id", "id", "--reward", "y", "--features", "x,z", *noise)
     for odd in ([EVIL], ["status", url, EVIL], [f"--{EVIL}"], ["ask", url, "s", "--max-pulls", EVIL], ["verify", EVIL]):

@@ -16,7 +16,7 @@ READS = {
     "status": ["status", "paint"],
     "recommend": ["recommend", "paint"],
     "certificate": ["certificate", "paint", "--out", "OUT/c.json"],
-    "report": ["report", "paint", "--out", "OUT/r.html"],
+    "report": ["report", "paint", "--out", "OUT/r.html", "--forecast-up-to", "0"],
     "export": ["export", "paint", "--out", "OUT/results.csv"],
 }
 

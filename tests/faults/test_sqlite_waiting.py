@@ -4,7 +4,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 
 import numpy as np
@@ -29,7 +28,7 @@ def test_another_writer_of_the_file(where, tmp_path, sqlite_url, monkeypatch):
     study = resume_study(url, "x")
     with closing(sqlite3.connect(tmp_path / "studies.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with refused("another process kept the database busy for 1 s. " + NOTHING, within=15):
+        with refused("another process kept the database busy for 1 s. " + NOTHING):
             study.tell(["b"], [0.5], ["second"])
         other.execute("ROLLBACK")
     assert study.tell(["b"], [0.5], ["second"]).counted == 1
@@ -50,8 +49,9 @@ with in_line(Path(sys.argv[1]), 60):
 
 @LINUX
 @pytest.mark.parametrize("how", ["killed", "stopped"])
-def test_nobody_who_does_nothing_stands_in_the_way(how, tmp_path, sqlite_url):
-    study = start(sqlite_url)
+def test_nobody_who_does_nothing_stands_in_the_way(how, tmp_path, sqlite_url, monkeypatch):
+    study, before, look = start(sqlite_url), [], write_queue._before
+    monkeypatch.setattr(write_queue, "_before", lambda *where: before.append(look(*where)) or before[-1])
     command = [sys.executable, "-c", STANDING, str(tmp_path / "studies.db")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
         try:
@@ -59,13 +59,12 @@ def test_nobody_who_does_nothing_stands_in_the_way(how, tmp_path, sqlite_url):
             if how == "killed":
                 other.kill()
                 other.wait()
-            begun = time.monotonic()
+            before.clear()
             assert study.tell(["b"], [0.5], ["second"]).counted == 1
-            taken = time.monotonic() - begun
+            assert (other.poll() is None) == (how == "stopped")  # and not waited for until it ended
         finally:
             other.kill()
-    assert taken < 15.0
-    assert (taken > 0.9 * write_queue.STALLED_SECONDS) == (how == "stopped")
+    assert any(one is not None for one in before) == (how == "stopped")
 
 
 @LINUX

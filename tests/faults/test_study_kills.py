@@ -149,18 +149,31 @@ def kill_workers(
     return phases
 
 
+def shared_out(*names: str) -> list:
+    """Each subject on one of the two databases, in turn, and on the other one in the proofs; ten kills are on both."""
+    return [
+        pytest.param(name, kind, marks=() if (place % 2 == 1) == (kind == "postgresql") else pytest.mark.slow)
+        for place, name in enumerate(names)
+        for kind in ("sqlite", "postgresql")
+    ]
+
+
 def test_ten_kills(database_url, tmp_path, undisturbed):
     phases = kill_workers(database_url, tmp_path, undisturbed, kills=10, studies=1, first_seed=1)
     assert phases.total() >= 10
 
 
-def test_kills_among_test_items(database_url, tmp_path, undisturbed):
-    items = ("certified-items",)
-    phases = kill_workers(database_url, tmp_path, undisturbed, kills=6, studies=1, first_seed=1, subjects=items)
+@pytest.mark.parametrize(("name", "database_url"), shared_out("certified-items"), indirect=["database_url"])
+def test_kills_among_test_items(name, database_url, tmp_path, undisturbed):
+    phases = kill_workers(database_url, tmp_path, undisturbed, kills=6, studies=1, first_seed=1, subjects=(name,))
     assert phases.total() >= 6
 
 
-@pytest.mark.parametrize("name", ["certified-items, undone", "certified-independent, changing"])
+@pytest.mark.parametrize(
+    ("name", "database_url"),
+    shared_out("certified-items, undone", "certified-independent, changing"),
+    indirect=["database_url"],
+)
 def test_kills_of_those_who_take_back_what_they_mistyped(name, database_url, tmp_path, undisturbed):
     """In the second, candidates come and go as well."""
     phases = kill_workers(database_url, tmp_path, undisturbed, kills=4, studies=1, first_seed=1, subjects=(name,))
@@ -173,9 +186,9 @@ def test_kills_of_those_who_take_back_what_they_mistyped(name, database_url, tmp
         study.log._engine.dispose()
 
 
-def test_kills_of_a_study_in_blocks(database_url, tmp_path, undisturbed):
+@pytest.mark.parametrize(("name", "database_url"), shared_out("certified-linear, blocks"), indirect=["database_url"])
+def test_kills_of_a_study_in_blocks(name, database_url, tmp_path, undisturbed):
     """What is left is certified, verified and reported."""
-    name = "certified-linear, blocks"
     phases = kill_workers(database_url, tmp_path, undisturbed, kills=6, studies=1, first_seed=1, subjects=(name,))
     assert phases.total() >= 6
     study = open_study(database_url, f"{name} 1")
@@ -183,12 +196,12 @@ def test_kills_of_a_study_in_blocks(database_url, tmp_path, undisturbed):
         assert study.certificate().verdict == "certified"
         assert study.log.last_decision().seen.blocks.number > 1
         assert verify_certificate(write_certificate(study, tmp_path / "lab.json")).holds
-        assert write_report(study, tmp_path / "lab.html").stat().st_size > 0
+        assert write_report(study, tmp_path / "lab.html", forecast_up_to=0).stat().st_size > 0
     finally:
         study.log._engine.dispose()
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize(("name", "database_url"), shared_out(*QUESTIONS), indirect=["database_url"])
 def test_kills_of_a_study_of_a_question(name, database_url, tmp_path, undisturbed):
     """What is left is a right answer, certified, verified from its file alone, and reported."""
     phases = kill_workers(database_url, tmp_path, undisturbed, kills=3, studies=1, first_seed=1, subjects=(name,))
@@ -203,7 +216,8 @@ def test_kills_of_a_study_of_a_question(name, database_url, tmp_path, undisturbe
         assert not certificate.lists.undecided
         heats = heats_of(name, 1)[:, None]
         assert not wrongly_listed(policy.problem, certificate.lists, arms, means, heats).any()
-        file, page = write_certificate(study, tmp_path / "lists.json"), write_report(study, tmp_path / "lists.html")
+        file = write_certificate(study, tmp_path / "lists.json")
+        page = write_report(study, tmp_path / "lists.html", forecast_up_to=0)
     finally:
         study.log._engine.dispose()
     assert verify_certificate(file).holds

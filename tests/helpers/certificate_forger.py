@@ -156,11 +156,21 @@ def files(document: dict[str, Any], path: flips.Path, value: Any) -> Iterator[di
             yield better
 
 
-def forge(document: dict[str, Any], *, each: int, values: int = 10**6) -> Forgeries:
-    """Alter so many places of each kind, in so many ways, and hand what comes of it to `verify` with the true code."""
+def forge(
+    document: dict[str, Any], *, each: int, values: int = 10**6, beyond: dict[str, Any] | None = None
+) -> Forgeries:
+    """Alter so many places of each kind, in so many ways, and hand what comes of it to `verify` with the true code.
+
+    Args:
+        document: the certificate.
+        each: places of each kind.
+        values: other values of a place.
+        beyond: another certificate, whose kinds of places are passed over.
+    """
+    known = {flips.kind(path) for path in flips.paths(beyond or {})}
     code, found = document["registration"], Forgeries()
     for path in flips.some_of_each_kind(document, each):
-        if path == ("sha256",):
+        if path == ("sha256",) or flips.kind(path) in known:
             continue
         for value in others(path, flips.at(document, path))[:values]:
             for file in files(document, path, value):

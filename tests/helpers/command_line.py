@@ -1,13 +1,25 @@
 """The command line, in this process and in one of its own."""
 
+import sys
+
 from typer.testing import CliRunner
 
-from surepick.cli.app import app
+from surepick.cli.app import app, main
 
 ANSWER = {"best_arm", "epsilon", "delta", "pulls", "verdict", "assumptions", "rounds"}
 
 
 ROUND = {"round", "dim", "value", "lower_bound", "pulls", "active"}
+
+
+def ended(words: list[str]) -> int:
+    """The exit code of `surepick` with these words, in a process that has nothing else to do."""
+    sys.argv = ["surepick", *words]
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
 
 
 def surepick(*arguments, columns=80) -> tuple[int, str, str]:

@@ -106,10 +106,10 @@ def tell_keys(study: sp.Study, keys: Iterable[tuple[str, str]]) -> Any:
     return study.tell([arm for arm, _ in rows], [reward_of(key) for _, key in rows], [key for _, key in rows])
 
 
-def study_in_parts(name: str) -> sp.Study:
-    """A study in which results came with a later plan than theirs."""
+def study_in_parts(name: str, plans: int = 4) -> sp.Study:
+    """A study of so many plans, in which results came with a later plan than theirs."""
     study, out = small_study(name, epsilon=0.2), list[tuple[str, str]]()
-    for number in range(4):
+    for number in range(plans):
         part = study.lease(worker=f"worker {number}")
         if part is None:
             break

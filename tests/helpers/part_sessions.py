@@ -1,6 +1,6 @@
 """A session that is judged in parts, in processes that are killed before some statement and started again.
 
-Run as a program: URL, and a seed for where they die (0: nobody dies). It prints how many were killed.
+They are forked by a process of its own that has no threads and no connection.
 """
 
 from __future__ import annotations
@@ -8,13 +8,11 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 from typing import Any
 
 import sqlalchemy as sa
+from apart import apart
 from judged_parts import reward_of, small_policy
-from study_workers import ENVIRONMENT
 
 import surepick as sp
 from surepick.studies.database import resume_study
@@ -90,15 +88,13 @@ def deaths_until_done(url: str, seed: int) -> int:
 
 
 def run_killed(url: str, seed: int) -> int:
-    """`deaths_until_done` in a program of its own."""
-    command = [sys.executable, __file__, url, str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=ENVIRONMENT)
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout)
+    """`deaths_until_done` in a process of its own."""
+    deaths: int = apart(killed, url, seed, most=300.0)
+    return deaths
 
 
-if __name__ == "__main__":
+def killed(url: str, seed: int) -> int:
     policy = small_policy()
     policy.ask(policy.init())  # what is imported at the first use is there before the fork
-    sa.create_engine(sys.argv[1]).dispose()
-    print(deaths_until_done(sys.argv[1], int(sys.argv[2])))
+    sa.create_engine(url).dispose()
+    return deaths_until_done(url, seed)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
 
 import httpx
 import uvicorn
+from apart import forks
+from made_once import remember_routes
 
+from surepick.cli.app import main
 from surepick.serve.access.roles import Role
 from surepick.serve.app import make_app
 from surepick.serve.settings import Settings
@@ -24,6 +30,7 @@ def serving(url: str, **settings) -> Iterator[httpx.Client]:
     Connections are kept as long as the test takes: one that the server ends because it was not used meets now and then
     a request that was just sent on it, where the machine has other work.
     """
+    remember_routes()
     app = make_app(Settings(url, **{"slowest_headers": 3_600.0, **settings}))
     server = uvicorn.Server(configuration(app, app.state.server.settings))
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -44,6 +51,19 @@ def serving(url: str, **settings) -> Iterator[httpx.Client]:
             thread.join(20.0)
             listening.close()
             app.state.server.close()
+
+
+def served_apart(url: str, port: int) -> BaseProcess:
+    """A process of its own in which `surepick serve` runs, and which may be killed; begun in a tenth of a second."""
+    process = forks().Process(target=_serve, args=(url, port), daemon=True)
+    process.start()
+    return process
+
+
+def _serve(url: str, port: int) -> None:
+    sys.argv = ["surepick", "serve", url, "--port", str(port)]
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):  # noqa: PTH123
+        main()
 
 
 def token_for(client: httpx.Client, name: str, role: str, study: str | None = None) -> dict[str, str]:

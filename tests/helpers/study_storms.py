@@ -1,6 +1,6 @@
 """Many processes that tell one study at once, and two that judge it at once.
 
-Run as a program, it reads a `Storm` as JSON, forks the processes, and prints what became of each as JSON.
+They are forked by a process of its own that has no threads and no connection.
 """
 
 from __future__ import annotations
@@ -10,18 +10,17 @@ import multiprocessing
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from study_workers import ENVIRONMENT, PLACE, Order, Worker, rewards_of, subject, watch
+from apart import apart
+from study_workers import PLACE, Order, Worker, rewards_of, subject, watch
 
 import surepick as sp
 from surepick.core.json import to_json
@@ -225,14 +224,11 @@ def _leave(storm: Storm, process: int, barrier: Any, work: Callable[[Storm, int,
 
 def run_storm(storm: Storm, kind: str, most: float = 600.0) -> dict[str, Any]:
     """What became of each process of a "storm" or a "race", or of those "killed judging" or "killed creating"."""
-    command = [sys.executable, __file__, kind, json.dumps(asdict(storm))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=most, check=False, env=ENVIRONMENT)
-    assert done.returncode == 0, done.stderr
-    report: dict[str, Any] = json.loads(done.stdout)
+    report: dict[str, Any] = apart(blown, kind, storm, most=most)
     return report
 
 
-def main(kind: str, storm: Storm) -> dict[str, Any]:
+def blown(kind: str, storm: Storm) -> dict[str, Any]:
     _, policy = subject(storm.subject, storm.seed)
     policy.ask(policy.init())  # what is imported at the first use is there before the fork
     sa.create_engine(storm.url).dispose()
@@ -248,7 +244,3 @@ def main(kind: str, storm: Storm) -> dict[str, Any]:
     exits = fork_all(storm, number, work)
     there = [process for process in range(number) if (Path(storm.folder) / f"{process}.json").exists()]
     return {"exits": exits, "processes": [read_report(storm, process) for process in there]}
-
-
-if __name__ == "__main__":
-    print(json.dumps(main(sys.argv[1], Storm(**json.loads(sys.argv[2])))))

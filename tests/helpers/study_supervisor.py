@@ -1,8 +1,7 @@
 """A supervisor of the workers on one study, which kills them with signal 9 and starts them again.
 
-Run as a program, it reads an `Order` as JSON, forks the workers, and prints a report as JSON: a process of its own
-that has no threads and no connection, so that it can fork hundreds of workers in a few seconds. With the argument
-"alone" it is one such worker itself, in a fresh interpreter.
+It lives in a process of its own that has no threads and no connection, so that it can fork hundreds of workers in a few
+seconds. Run as a program, it is one such worker itself, in a fresh interpreter.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
+from apart import apart
 from study_workers import (
     ENVIRONMENT,
     PLACE,
@@ -130,11 +130,12 @@ class Supervisor:
 
 def run_supervisor(order: Order, most: float = 300.0) -> dict[str, Any]:
     """The report of a supervisor in a process of its own."""
-    command = [sys.executable, __file__, "supervise", json.dumps(asdict(order))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=most, check=False, env=ENVIRONMENT)
-    assert done.returncode == 0, done.stderr
-    report: dict[str, Any] = json.loads(done.stdout)
+    report: dict[str, Any] = apart(supervised, order, most=most)
     return report
+
+
+def supervised(order: Order) -> dict[str, Any]:
+    return Supervisor(order).run()
 
 
 def start_alone(order: Order, name: str, birth: int) -> subprocess.Popen[str]:
@@ -144,7 +145,4 @@ def start_alone(order: Order, name: str, birth: int) -> subprocess.Popen[str]:
 
 
 if __name__ == "__main__":
-    given = Order(**json.loads(sys.argv[2]))
-    if sys.argv[1] == "alone":
-        sys.exit(lived(given, sys.argv[3], int(sys.argv[4])))
-    print(json.dumps(Supervisor(given).run()))
+    sys.exit(lived(Order(**json.loads(sys.argv[2])), sys.argv[3], int(sys.argv[4])))

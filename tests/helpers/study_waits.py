@@ -1,19 +1,16 @@
 """One of several writers of a study: it tells results one by one and says when each call began and ended.
 
-Run as a program (`python study_waits.py ORDER`), it says "ready", waits for a line, and prints [[start, end], ...] of a
-clock that all processes of the machine share.
+The clock is one that all processes of the machine share.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
+from apart import forks
 
 import surepick as sp
 from surepick.studies.database import create_study, resume_study
@@ -34,26 +31,26 @@ def create(url: str) -> None:
 
 def run_writers(url: str, *, writers: int, results: int, sabotaged: bool = False) -> list[list[Call]]:
     """The calls of each writer, all at once."""
-    order = {"url": url, "results": results, "sabotaged": sabotaged}
+    pipes = [forks().Pipe() for _ in range(writers)]
     started = [
-        subprocess.Popen(
-            [sys.executable, __file__, json.dumps({**order, "name": f"w{number}"})],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(writers)
+        forks().Process(target=write, args=(there, url, f"w{number}", results, sabotaged))
+        for number, (_, there) in enumerate(pipes)
     ]
     for one in started:
-        assert one.stdout is not None
-        assert one.stdout.readline() == "ready\n"
+        one.start()
+    for here, _ in pipes:
+        assert here.poll(500.0)
+        assert here.recv() == "ready"
+    for here, _ in pipes:
+        here.send("go")
+    calls = []
+    for here, _ in pipes:
+        assert here.poll(500.0)
+        calls.append(here.recv())
     for one in started:
-        assert one.stdin is not None
-        one.stdin.write("go\n")
-        one.stdin.flush()
-    calls = [json.loads(one.communicate(timeout=500)[0]) for one in started]
-    assert all(one.returncode == 0 for one in started)
-    return [[(start, end) for start, end in theirs] for theirs in calls]
+        one.join()
+    assert all(one.exitcode == 0 for one in started)
+    return calls
 
 
 def most_overtaken(calls: list[list[Call]]) -> int:
@@ -63,20 +60,17 @@ def most_overtaken(calls: list[list[Call]]) -> int:
     return max(int(np.count_nonzero((starts > start) & (ends < end))) for start, end in everything)
 
 
-def main(order: dict[str, Any]) -> None:
-    if order["sabotaged"]:
+def write(pipe: Any, url: str, name: str, results: int, sabotaged: bool) -> None:
+    """One writer: it says "ready", waits for a word, and sends its calls."""
+    if sabotaged:
         sql_turn.in_line = lambda *_: nullcontext()
-    study = resume_study(order["url"], "waits")
-    study.tell(["0"], [0.5], [f"{order['name']}-first"])
-    print("ready", flush=True)
-    sys.stdin.readline()
+    study = resume_study(url, "waits")
+    study.tell(["0"], [0.5], [f"{name}-first"])
+    pipe.send("ready")
+    pipe.recv()
     calls = []
-    for number in range(order["results"]):
+    for number in range(results):
         start = time.monotonic()
-        study.tell([str(number % (ARMS - 1))], [0.5], [f"{order['name']}-{number}"])
+        study.tell([str(number % (ARMS - 1))], [0.5], [f"{name}-{number}"])
         calls.append((start, time.monotonic()))
-    print(json.dumps(calls))
-
-
-if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    pipe.send(calls)

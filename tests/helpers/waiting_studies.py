@@ -1,6 +1,5 @@
 """A study whose database lets it wait."""
 
-import time
 from contextlib import contextmanager
 
 import pytest
@@ -27,11 +26,9 @@ def with_query(url: str, **query: object) -> str:
 
 
 @contextmanager
-def refused(words: str, *, within: float):
-    """The call ends in time, with these words, and does not say that no server answers."""
-    begun = time.monotonic()
+def refused(words: str):
+    """The call ends, though what it waits for stays away, with these words, and not that no server answers."""
     with pytest.raises(sp.StorageError) as caught:
         yield
-    assert time.monotonic() - begun < within
     assert words in str(caught.value)
     assert "no server answers" not in str(caught.value)

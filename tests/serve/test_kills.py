@@ -2,17 +2,14 @@
 
 import contextlib
 import hashlib
-import os
 import random
 import signal
 import socket
-import subprocess
-import sys
 import time
 
 import httpx
 import pytest
-from servers import connected
+from servers import connected, served_apart
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
@@ -43,13 +40,13 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "surepick", "serve", self.url, "--port", str(self.port)]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ)
+        self.process = served_apart(self.url, self.port)
         connected(f"http://127.0.0.1:{self.port}")
 
     def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+        self.process.kill()
+        self.process.join()
+        assert self.process.exitcode == -signal.SIGKILL, "it ended before it could be killed"
 
 
 def created(url: str, number: int) -> str:

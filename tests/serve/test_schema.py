@@ -6,6 +6,7 @@ What is valid by the description may still be refused with a sentence: no schema
 import hypothesis
 import pytest
 import schemathesis
+from budgets import budget
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from server_studies import make_study
 from servers import serving, token_for
@@ -13,7 +14,7 @@ from servers import serving, token_for
 from surepick.serve.api.routing import API
 
 GROUPS = ("studies", "measuring", "documents", "tokens", "webhooks")
-SIZES = [50, pytest.param(2_000, marks=pytest.mark.slow)]
+SIZES = [budget(50), pytest.param(2_000, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("cases", SIZES)

@@ -59,7 +59,7 @@ def test_two_workers_answer_whole_candidates_and_the_certificate_verifies(databa
     document = json.loads(file.read_text())
     assert document["items"] == {"number": 60, "sha256": sp.Items(ITEMS).digest, "seed": 3, "seed_by": "user"}
     pytest.importorskip("jsonschema").validate(document, json.loads(SCHEMA.read_text()))
-    assert sp.write_report(study, tmp_path / "report.html").stat().st_size > 10_000
+    assert sp.write_report(study, tmp_path / "report.html", forecast_up_to=0).stat().st_size > 10_000
     assert export_results(study, tmp_path / "answers.csv") == study.certificate().pulls
     answers = read_table(tmp_path / "answers.csv")
     keys = [

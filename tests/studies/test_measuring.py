@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
@@ -74,7 +75,7 @@ def test_objects_go_in_and_come_out(candidates):
 hashables = st.one_of(st.integers(), st.floats(allow_nan=False), st.tuples(st.integers(), st.text(max_size=3)))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=budget(50), deadline=None)
 @given(st.lists(hashables, min_size=2, max_size=5, unique_by=lambda one: str(one).removesuffix(".0")), st.data())
 def test_any_hashable_comes_back(candidates, data):
     try:

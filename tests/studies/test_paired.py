@@ -65,8 +65,15 @@ def test_a_function_of_one_argument_is_called_once_a_block():
     assert study.run(measure, progress=False).best_arm == "b"
 
 
-@pytest.mark.parametrize("minimize", [False, True])
-@pytest.mark.parametrize("kind", ["streams", "blocks"])
+@pytest.mark.parametrize(
+    ("kind", "minimize"),
+    [
+        ("streams", False),
+        ("blocks", True),
+        pytest.param("streams", True, marks=pytest.mark.slow),
+        pytest.param("blocks", False, marks=pytest.mark.slow),
+    ],
+)
 def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database_url, kind, minimize, tmp_path):
     study = create_study(database_url, "line", policy_of(kind), minimize=minimize)
     while (batch := study.ask()) is not None:
@@ -119,7 +126,16 @@ def test_a_stream_of_an_earlier_round_is_refused(database_url):
         study.tell(["a", "a"], [0.0, 0.1], blocks=["new", "new"])
 
 
-@pytest.mark.parametrize("how", [("--measure", " {id} {block}"), ("--measure-batch", "")])
+@pytest.mark.parametrize(
+    ("how", "database_url"),
+    [
+        (("--measure", " {id} {block}"), "sqlite"),
+        (("--measure-batch", ""), "postgresql"),
+        pytest.param(("--measure", " {id} {block}"), "postgresql", marks=pytest.mark.slow),
+        pytest.param(("--measure-batch", ""), "sqlite", marks=pytest.mark.slow),
+    ],
+    indirect=["database_url"],
+)
 def test_programs_are_told_the_stream(database_url, how, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

@@ -170,7 +170,7 @@ def test_the_commands_show_it(sqlite_url, tmp_path, monkeypatch):
     assert [one["registration"] for one in listed] == [code, more]
     assert f"Registration code: {code}" in cli("certificate", sqlite_url, "coins").stdout
     assert json.loads(cli("certificate", sqlite_url, "coins", "--format", "json").stdout)["registration"] == code
-    cli("report", sqlite_url, "coins", "--out", "r.html")
+    cli("report", sqlite_url, "coins", "--out", "r.html", "--forecast-up-to", "0")
     assert code in Path("r.html").read_text(encoding="utf-8")
     Path("told.csv").write_text("cup,score\n" + "".join(f"{cup},{cup == 'b':d}\n" for cup in "abca"))
     words = ["told.csv", "--id", "cup", "--reward", "score", "--noise", "bernoulli", "--epsilon", "0.4"]

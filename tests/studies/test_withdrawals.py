@@ -186,7 +186,7 @@ def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database
     assert document["candidates"]["fates"][0] == document["candidates"]["fates"][3] == "withdrawn"
     found = sp.verify_certificate(document)
     assert found.holds, str(found)
-    sp.write_report(study, tmp_path / "page.html")
+    sp.write_report(study, tmp_path / "page.html", forecast_up_to=0)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "withdrawn" in page
 

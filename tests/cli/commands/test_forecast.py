@@ -60,7 +60,7 @@ OPTIONS = ("--id", "colour", "--noise", "subgaussian:0.3", "--epsilon", 0.6)
 
 
 def test_a_table_with_rewards_has_a_guess(table):
-    found = answer(table, *OPTIONS, "--reward", "gloss", "--norm-bound", "1.5,3")
+    found = answer(table, *OPTIONS, "--reward", "gloss", "--norm-bound", "1.5,3", "--rehearsals", 4)
     assert [row["name"] for row in found["rows"]] == [
         "certified-linear norm_bound=1.5",
         "certified-linear norm_bound=3",
@@ -98,9 +98,9 @@ def test_sizes_of_batches_are_compared(table):
 def test_without_rewards_there_is_the_worst_case_only(tmp_path):
     path = tmp_path / "arms.csv"
     path.write_text("sku,weight,size\nx,1,2\ny,2,1\nz,1,1\n")
-    found = answer(path, "--id", "sku", "--noise", "bernoulli", "--epsilon", 0.1, "--norm-bound", 1)
+    found = answer(path, "--id", "sku", "--noise", "bernoulli", "--epsilon", 0.3, "--norm-bound", 1)
     assert all(row["guess"] is None and row["worst"]["total"] > 0 for row in found["rows"])
-    code, output, _ = surepick(path, "--id", "sku", "--noise", "bernoulli", "--epsilon", 0.1)
+    code, output, _ = surepick(path, "--id", "sku", "--noise", "bernoulli", "--epsilon", 0.3)
     assert code == 0
     assert "at worst" in output
     assert "guess" not in output
@@ -125,7 +125,7 @@ def test_the_table_fits_and_its_notes_are_explained():
 
 
 def test_a_built_in_example_brings_its_noise_its_norm_and_its_truth():
-    found = answer("two-clusters", "--epsilon", 0.3)
+    found = answer("two-clusters", "--epsilon", 0.6, "--rehearsals", 1)
     assert found["noise"] == "bernoulli"
     assert found["num_arms"] == 250
     assert [row["options"] for row in found["rows"]] == [{"norm_bound": 1.0}, {}]
@@ -169,17 +169,18 @@ def test_a_figure_needs_its_extra(table, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(sp.InvalidInput, match=r"pip install \"surepick\[reports\]\""):
-        surepick(table, *OPTIONS, "--reward", "gloss", "--figure", tmp_path / "cost.png")
+        surepick(table, *OPTIONS, "--reward", "gloss", "--rehearsals", 1, "--figure", tmp_path / "cost.png")
 
 
 def test_a_figure_is_drawn(table, tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "cost.png"
-    code, _, _ = surepick(table, *OPTIONS, "--reward", "gloss", "--norm-bound", 2, "--figure", path)
+    words = (*OPTIONS, "--reward", "gloss", "--norm-bound", 2, "--rehearsals", 1, "--figure")
+    code, _, _ = surepick(table, *words, path)
     assert code == 0
     assert path.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(sp.InvalidInput, match="cannot be written"):
-        surepick(table, *OPTIONS, "--reward", "gloss", "--figure", tmp_path / "cost.nonsense")
+        surepick(table, *words, tmp_path / "cost.nonsense")
 
 
 def rows(spread: float) -> str:
@@ -195,7 +196,8 @@ def rows(spread: float) -> str:
 def test_a_guess_says_where_the_table_varies_less_than_the_noise_that_it_simulates(tmp_path, noise, spread, noted):
     path = tmp_path / "quiet.csv"
     path.write_text(rows(spread))
-    code, _, heard = surepick(path, "--id", "id", "--reward", "y", "--noise", noise, "--epsilon", 0.2)
+    words = ("--id", "id", "--reward", "y", "--noise", noise, "--epsilon", 0.2, "--rehearsals", 1)
+    code, _, heard = surepick(path, *words)
     assert code == 0
     assert ("declared noise (standard deviation 0.5)" in heard) == noted
     assert (f"vary by {spread:.3g}." in heard) == noted
@@ -211,7 +213,7 @@ def test_the_largest_noise_scale_is_compared_too(tmp_path):
 def test_rewards_of_a_range_are_simulated_as_wide_as_they_can_be(tmp_path):
     path = tmp_path / "clicks.csv"
     path.write_text("id,y\n" + "a,0\na,1\nb,1\nb,1\nb,0\n")
-    options = ("--id", "id", "--reward", "y", "--epsilon", 0.4, "--noise")
+    options = ("--id", "id", "--reward", "y", "--epsilon", 0.4, "--rehearsals", 1, "--noise")
     assert "declared noise" not in surepick(path, *options, "bernoulli")[2]
     path.write_text("id,y\n" + "a,0.5\nb,0.6\n")
     assert "declared noise (standard deviation 0.495)" in surepick(path, *options, "bounded:0:1")[2]
@@ -225,8 +227,8 @@ def test_a_guess_is_what_a_study_with_the_declared_noise_spends(tmp_path):
     recorded = read_table(path, id="id", reward="y", noise=noise)
     policy = sp.make_policy("certified-independent", recorded.arms, epsilon=0.2, delta=0.05, noise=noise)
     noisy = replace(recorded, law=law_of(recorded.means, noise))
-    guess = sp.forecast(policy, recorded.means).total
-    spent = np.mean([simulate(policy, noisy, seed=seed).pulls for seed in range(40)])
+    guess = sp.forecast(policy, recorded.means, rehearsals=8).total
+    spent = np.mean([simulate(policy, noisy, seed=seed).pulls for seed in range(8)])
     assert 0.7 * spent < guess < 1.4 * spent
     assert simulate(policy, recorded).pulls < 0.7 * guess
 

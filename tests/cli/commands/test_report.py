@@ -10,6 +10,7 @@ import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.cli.app import app, main
 
+QUICK = ("--forecast-up-to", 0)
 IDS = ("a b", "c,d", 'e"f', "é/ü", "-x $(y)")
 
 
@@ -44,7 +45,7 @@ def refused(monkeypatch, capsys, *words) -> tuple[int, str]:
 
 def test_a_page_of_an_unfinished_study_is_written_and_that_is_all_it_takes(lab):
     url, folder = lab
-    result = surepick("report", url, "paint", "--out", folder / "r.html")
+    result = surepick("report", url, "paint", "--out", folder / "r.html", *QUICK)
     assert result.exit_code == 0
     size = (folder / "r.html").stat().st_size
     where = (folder / "r.html").as_uri()
@@ -60,7 +61,7 @@ def test_the_page_of_a_finished_study_is_that_of_its_certificate(lab):
     study = sp.open_study(url, "paint")
     while not study.stopped:
         tell(study)
-    result = surepick("report", url, "paint", "--out", folder / "r.html", "--format", "json")
+    result = surepick("report", url, "paint", "--out", folder / "r.html", "--format", "json", *QUICK)
     assert result.exit_code == 0
     answer = json.loads(result.stdout)
     page = (folder / "r.html").read_bytes()
@@ -73,7 +74,7 @@ def test_the_page_of_a_finished_study_is_that_of_its_certificate(lab):
     }
     assert certificate_document(study, "paint")["sha256"] in page.decode()
     assert "ann (" in page.decode()
-    assert sp.write_report(study, folder / "again.html", name="paint").read_bytes() == page
+    assert sp.write_report(study, folder / "again.html", name="paint", forecast_up_to=0).read_bytes() == page
 
 
 def test_the_forecast_can_be_left_out(lab):
@@ -98,7 +99,7 @@ def test_a_file_that_is_no_page_is_refused(lab, monkeypatch, capsys):
 )
 def test_bad_input_ends_with_two(lab, monkeypatch, capsys, name, file, said):
     url, folder = lab
-    code, message = refused(monkeypatch, capsys, "report", url, name, "--out", folder / file)
+    code, message = refused(monkeypatch, capsys, "report", url, name, "--out", folder / file, *QUICK)
     assert (code, said in message, "Errno" in message) == (2, True, False)
 
 
@@ -116,9 +117,9 @@ def test_the_page_is_opened_on_demand(lab, monkeypatch, found):
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or found)
     monkeypatch.chdir(folder)
-    assert surepick("report", url, "paint", "--out", "a page.html").exit_code == 0
+    assert surepick("report", url, "paint", "--out", "a page.html", *QUICK).exit_code == 0
     assert opened == []
-    result = surepick("report", url, "paint", "--out", "a page.html", "--open")
+    result = surepick("report", url, "paint", "--out", "a page.html", "--open", *QUICK)
     assert result.exit_code == 0
     assert opened == [f"{folder.as_uri()}/a%20page.html"]
     assert opened[0] in result.stdout

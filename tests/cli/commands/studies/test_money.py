@@ -33,39 +33,39 @@ def paid(table) -> float:
     return round(sum(COSTS[row["id"]] * row["pulls"] for row in table), 6)
 
 
-def test_a_study_in_money(database_url, arms, tmp_path):
-    code, output, _ = create(database_url, arms, "--batch-cost", "4", "--norm-bound", "2")
+def test_a_study_in_money(stored_at, arms, tmp_path):
+    code, output, _ = create(stored_at, arms, "--batch-cost", "4", "--norm-bound", "2")
     assert code == 0
     assert "(this batch costs " in output
     spent, batches = 0.0, 0
-    while not (asked := answer("ask", database_url, "dear"))["stopped"]:
+    while not (asked := answer("ask", stored_at, "dear"))["stopped"]:
         assert asked["cost"] == pytest.approx(paid(asked["table"]) + 4.0)
-        known = answer("status", database_url, "dear")
+        known = answer("status", stored_at, "dear")
         assert (known["cost"], known["plan_cost"]) == (pytest.approx(spent), asked["cost"])
-        _, shown, _ = surepick("ask", database_url, "dear")
+        _, shown, _ = surepick("ask", stored_at, "dear")
         assert "measurements, which cost " in shown
         plan = tmp_path / "plan.csv"
-        surepick("ask", database_url, "dear", "--worker", "anna", "--out", plan)
+        surepick("ask", stored_at, "dear", "--worker", "anna", "--out", plan)
         rows = list(csv.DictReader(plan.read_text().splitlines()))
         for place, row in enumerate(rows):
             row["reward"] = MEANS[row["id"]] + 0.1 * (-1) ** place
         told = tmp_path / "told.jsonl"
         told.write_text("".join(json.dumps(row) + "\n" for row in rows))
         plan.unlink()
-        surepick("tell", database_url, "dear", told, "--worker", "anna")
+        surepick("tell", stored_at, "dear", told, "--worker", "anna")
         spent, batches = spent + asked["cost"], batches + 1
-    known = answer("status", database_url, "dear")
-    assert known["cost"] == answer("recommend", database_url, "dear")["cost"] == pytest.approx(spent)
+    known = answer("status", stored_at, "dear")
+    assert known["cost"] == answer("recommend", stored_at, "dear")["cost"] == pytest.approx(spent)
     assert "plan_cost" not in known
-    _, output, _ = surepick("certificate", database_url, "dear", "--out", tmp_path / "c.json")
+    _, output, _ = surepick("certificate", stored_at, "dear", "--out", tmp_path / "c.json")
     assert f"Money spent: {spent:,.2f}".removesuffix(".00") in output
     document = json.loads((tmp_path / "c.json").read_text("utf-8"))
     assert document["arms"]["costs"] == list(COSTS.values())
     assert surepick("verify", tmp_path / "c.json")[0] == 0
-    surepick("export", database_url, "dear", "--out", tmp_path / "rows.csv")
+    surepick("export", stored_at, "dear", "--out", tmp_path / "rows.csv")
     rows = list(csv.DictReader((tmp_path / "rows.csv").read_text().splitlines()))
     assert sum(float(row["cost"]) for row in rows) + 4.0 * batches == pytest.approx(spent)
-    surepick("report", database_url, "dear", "--out", tmp_path / "page.html")
+    surepick("report", stored_at, "dear", "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "They cost " in page
     assert "what they cost" in page

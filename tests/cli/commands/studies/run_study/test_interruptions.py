@@ -88,8 +88,8 @@ def test_ctrl_c_ends_it_quietly_with_all_that_it_started(several, started):
         until(lambda pid=pid: not alive(pid), f"the death of process {pid}")
 
 
-def test_two_loops_on_one_study(database_url, tmp_path, started):
-    lab = Lab(database_url, tmp_path)
+def test_two_loops_on_one_study(stored_at, tmp_path, started):
+    lab = Lab(stored_at, tmp_path)
     lab.create()
     both = (
         "(here / f'at-work-{os.getpid()}').write_text('')\n"

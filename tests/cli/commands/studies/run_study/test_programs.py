@@ -110,7 +110,12 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("kind", FAILURES)
+LIKE_OTHERS = ("infinite", "two lines")  # refused where "nan" and "no line" are
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in LIKE_OTHERS else ()) for kind in FAILURES]
+)
 def test_a_failing_program_is_retried_and_named_and_harms_nothing(lab, kind, monkeypatch, capsys):
     body, said = FAILURES[kind]
     path = lab.program("with open(here / 'calls', 'a') as calls: print(name, file=calls)\n" + (body or ""))

@@ -1,6 +1,7 @@
 # Everything runs from a fresh clone with Python 3.11 or newer and nothing else.
 PYTHON ?= python3
 BIN := .venv/bin
+PROJECTS := $(wildcard packages/*/pyproject.toml)
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE # else every process, the tests' own among them, compiles surepick and its tests anew
@@ -41,12 +42,12 @@ site: .venv/.dev
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-.venv/.demo: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[demo]"
+.venv/.demo: .venv/bin/python $(PROJECTS) constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e "packages/surepick[demo]"
 	@touch $@
 
-.venv/.dev: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+.venv/.dev: .venv/bin/python $(PROJECTS) constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e "packages/surepick[dev]" -e packages/surepick-server -e packages/surepick-bench
 	@touch $@ .venv/.demo
 
 clean:

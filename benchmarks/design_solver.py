@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from peak_memory import peak_memory
 from surepick.designs import design_value, solve_design
 from surepick.errors import NotConverged
-from surepick.linalg.blas_threads import one_thread
+from surepick.linalg.rows import one_thread
 
 FloatArray = NDArray[np.float64]
 Farthest = Callable[[FloatArray], FloatArray]  # A^-1 -> the difference of the farthest pair

@@ -37,7 +37,7 @@ import numpy as np
 import surepick as sp
 from peak_memory import peak_memory
 from surepick.core.random_streams import stream
-from surepick.linalg.blas_threads import one_thread
+from surepick.linalg.rows import one_thread
 
 DIM, SIGMA, EPSILON, DELTA, NORM_BOUND = 20, 0.5, 0.1, 0.05, 1.0
 ARMS = "1000,10000,100000,1000000"

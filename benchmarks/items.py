@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 import surepick as sp
-from surepick.bench.datasets.livecodebench import livecodebench
 from surepick.items import Items
 from surepick.policies.base import Problem
-from surepick.policies.items.elimination import CertifiedItems
+from surepick.policies.items import CertifiedItems
+from surepick_bench.datasets.public import livecodebench
 
 DELTA = 0.05
 FIRST_SEED = 700_000  # constants were chosen on synthetic tables

@@ -19,9 +19,9 @@ import numpy as np
 
 import surepick as sp
 from surepick.core.random_streams import stream
+from surepick.embeddings.kernel import parse_kernel
 from surepick.embeddings.kernel_functions import Kernel
-from surepick.embeddings.kernel_names import parse_kernel
-from surepick.linalg.blas_threads import one_thread
+from surepick.linalg.rows import one_thread
 
 COLUMNS, CENTRES, DELTA, NORM_BOUND = 5, 30, 0.05, 1.0
 HEAD = f"{'round':>6} {'ask s':>8} {'tell s':>8} {'pulls':>8} {'on':>8} {'directions':>11} {'gap':>7}"

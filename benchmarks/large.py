@@ -40,12 +40,10 @@ import numpy as np
 
 import surepick as sp
 from peak_memory import peak_memory
-from surepick.blocks.executors import executor_of
-from surepick.blocks.map_reduce import Meter, Passes
-from surepick.blocks.moments import Directions
-from surepick.blocks.search import largest
+from surepick.chunks.moments import Directions, largest
+from surepick.chunks.passes import Meter, Passes, executor_of
 from surepick.core.random_streams import stream
-from surepick.linalg.blas_threads import one_thread
+from surepick.linalg.rows import one_thread
 
 DIM, SIGMA, EPSILON, DELTA, NORM_BOUND = 20, 0.5, 0.1, 0.05, 1.0
 FILE_ROWS, PIECE = 10_000_000, 1_000_000

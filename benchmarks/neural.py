@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 import surepick as sp
-from surepick.embeddings.neural.network import ARCHITECTURES, PRECISIONS, ArmNetwork, Network
+from surepick.embeddings.network import ARCHITECTURES, PRECISIONS, ArmNetwork, Network
 from surepick.estimators.network_training import TRAINERS, train
 
 PULLS = 100

@@ -32,8 +32,8 @@ import numpy as np
 from scipy.optimize import linprog
 
 import surepick as sp
-from surepick.core.arrays import FloatArray
 from surepick.core.random_streams import stream
+from surepick.core.records import FloatArray
 from surepick.embeddings import GaussianKernel, KernelEmbedding
 from surepick.policies.base import stopped
 from surepick.policies.certified.learned_embedding import remembered

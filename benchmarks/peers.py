@@ -20,7 +20,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.policies.base import Problem
-from surepick.policies.baselines.xy_static import fixed_design_multiplier
+from surepick_bench.policies.xy import fixed_design_multiplier
 
 MAX_PULLS = 1_000_000
 ONE_PULL = 1e-9  # growth

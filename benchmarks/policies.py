@@ -4,7 +4,7 @@
     OMP_NUM_THREADS=1 python benchmarks/policies.py --all [--seeds 3] [--policies rage,lucb] [--data DIR] ...
 
 Epsilon .1, delta .05. "pulls" are those that a user pays: the mean over fresh seeds until the own stop (MNIST: a fifth
-of the seeds). "must" is the most that the mean may be. The references are surepick.theory's:
+of the seeds). "must" is the most that the mean may be. The references are surepick_bench.theory's:
 
     reference = 2 sigma^2 rho* log(1/(2.4 delta))        rho* for accuracy max(gap, epsilon)
     pac       = 2 sigma^2 H log(1/delta)                 H = min over epsilon-best i, designs, of
@@ -37,13 +37,13 @@ from typing import Any
 import numpy as np
 
 import surepick as sp
-from surepick.core.design import Embedding, IndependentArms
+from surepick.core.plans import Embedding, IndependentArms
 from surepick.embeddings import GaussianKernel
-from surepick.linalg.blas_threads import one_thread
+from surepick.linalg.rows import one_thread
 from surepick.noise import largest_scale
 from surepick.policies.registry import policy_options
-from surepick.theory.hardness import hardness, pac_complexity, reference_pulls
-from surepick.theory.neural_dimension import reward_norm
+from surepick_bench.theory.hardness import hardness, pac_complexity, reference_pulls
+from surepick_bench.theory.neural import reward_norm
 
 EPSILON, DELTA = 0.1, 0.05
 MNIST = "../shared/data/mnist"

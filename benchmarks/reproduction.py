@@ -15,13 +15,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from surepick.bench.cli.tables import filled, number, oracle_row, own_row, rounds_rows, share_text
-from surepick.bench.figures.figures import experiment_figures
-from surepick.bench.published_numbers import read_off
-from surepick.bench.results import read_results
-from surepick.bench.summary import CellSummary, summarize
 from surepick.core.files import write_whole
 from surepick.tables import read_table
+from surepick_bench.commands import filled, number, oracle_row, own_row, rounds_rows, share_text
+from surepick_bench.experiments import read_off
+from surepick_bench.figures.figures import experiment_figures
+from surepick_bench.results import read_results
+from surepick_bench.summary import CellSummary, summarize
 
 DOCUMENT = Path(__file__).parents[1] / "docs/reproduction.md"
 BLOCK = re.compile(r"(<!-- table (\w+) ([\w-]+) ?([^>]*?) -->\n).*?(<!-- end -->)", re.DOTALL)

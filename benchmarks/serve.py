@@ -23,10 +23,9 @@ import httpx
 import numpy as np
 
 import surepick as sp
-from surepick.serve.access.roles import Role
-from surepick.serve.access.schema import make_tables
-from surepick.serve.access.tokens import Tokens
 from surepick.studies.database import Database
+from surepick_server.access.schema import make_tables
+from surepick_server.access.tokens import Role, Tokens
 
 CALLS, ROWS, CLIENTS, REPEATS = 60, 64, 16, 3
 

@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 
 import surepick as sp
-from surepick.core.arrays import FloatArray
 from surepick.core.observations import Observations
 from surepick.core.random_streams import stream
+from surepick.core.records import FloatArray
 from surepick.embeddings import GaussianKernel
-from surepick.theory.neural_dimension import reward_norm
 from surepick.tuning.kernel import choose_kernel
+from surepick_bench.theory.neural import reward_norm
 
 GRID = np.geomspace(1e-3, 1e3, 25)  # times one over the mean squared distance
 NUGGET = 1e-3  # variance of the noise that leave-one-out may assume on the true means, which have none

@@ -23,7 +23,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.estimators.normal_mgf import normal_mgf_after, variance_bounds
+from surepick.estimators.noise_mgf import normal_mgf_after, variance_bounds
 from surepick.policies.base import stopped
 
 DELTA, SHARE, KAPPA = 0.05, 0.02, 0.7

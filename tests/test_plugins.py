@@ -18,8 +18,8 @@ from surepick.core import plugins
 from surepick.core.command_spec import CommandSpec
 from surepick.core.plugins import COMMANDS, EMBEDDINGS, POLICIES, QUESTIONS, plugin_names
 from surepick.embeddings.spec import EmbeddingSpec
-from surepick.policies.entry import PolicySpec
-from surepick.policies.questions.truth import wrongly_listed
+from surepick.policies.options import PolicySpec
+from surepick.policies.questions.asked import wrongly_listed
 from surepick.policies.registry import IN_BENCH, policy_options
 from surepick.questions import NAMES, question_name, question_spec
 
@@ -238,8 +238,8 @@ def test_a_command_of_another_package_says_what_to_install(alone, name, extra):
 
 
 def test_a_server_without_the_client_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "surepick.client", None)
-    monkeypatch.delitem(sys.modules, "surepick.client.server", raising=False)
+    monkeypatch.setitem(sys.modules, "surepick_server.client", None)
+    monkeypatch.delitem(sys.modules, "surepick_server.client.server", raising=False)
     with pytest.raises(sp.InvalidInput, match=r'list_studies of a server is in .*: pip install "surepick\[client\]"'):
         sp.list_studies("https://example.org")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 import surepick as sp
-from surepick.core.json import from_json, to_json
+from surepick.core.records import from_json, to_json
 from surepick.errors import InvalidInput
 from surepick.noise import parse_noise
 from surepick.questions import (

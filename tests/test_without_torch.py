@@ -116,7 +116,7 @@ def test_the_command_line_names_the_extra(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "code", ["import surepick", "import surepick.embeddings, surepick.estimators, surepick.theory"]
+    "code", ["import surepick", "import surepick.embeddings, surepick.estimators, surepick_bench.theory"]
 )
 def test_importing_surepick_does_not_import_torch(code):
     assert run(f"{code}\nprint('torch' in sys.modules)", absent=False) == "False"

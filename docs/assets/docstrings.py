@@ -5,7 +5,7 @@ from typing import Any
 
 import griffe
 
-OWN_DECORATOR = "surepick.core.arrays.record"
+OWN_DECORATOR = "surepick.core.records.record"
 OWN_FIELD = "surepick.policies.options.option"
 OWN_SECTION = re.compile(r"^(Source|Cost|Differs from [a-z ]+):", re.MULTILINE)
 INLINE_SECTION = re.compile(r"(?<=[.;]) +(Cost|Differs from [a-z ]+):")

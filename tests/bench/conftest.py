@@ -3,7 +3,7 @@
 import pytest
 from small_experiments import SMALL
 
-from surepick.bench.runner import run_experiments
+from surepick_bench.runner import run_experiments
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,9 @@ import joblib
 import pytest
 from dask_cluster import dask_cluster
 
-from surepick.bench.results import read_results
-from surepick.bench.runner import run_experiments
-from surepick.bench.spec import EnvironmentSpec, PolicySpec, crossed
+from surepick_bench.results import read_results
+from surepick_bench.runner import run_experiments
+from surepick_bench.spec import EnvironmentSpec, PolicySpec, crossed
 
 SMALL = crossed(
     "small",

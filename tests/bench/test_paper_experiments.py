@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.bench.datasets.registry import make_environment
-from surepick.bench.paper_experiments import PAPER, experiment, experiment_names
-from surepick.bench.published_numbers import PUBLISHED
-from surepick.bench.replicate import play
-from surepick.bench.spec import Cell, Experiment
+from surepick_bench.datasets.registry import make_environment
+from surepick_bench.experiments import PAPER, PUBLISHED, experiment, experiment_names
+from surepick_bench.results import play
+from surepick_bench.spec import Cell, Experiment
 
 SMALLER = {  # the options that make an environment quick
     "two-clusters": {"num_arms": 40, "dim": 5},

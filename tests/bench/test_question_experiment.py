@@ -5,17 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from surepick.bench import experiment, play
-from surepick.bench.cli.tables import own_row, print_summary
-from surepick.bench.datasets.registry import make_environment
-from surepick.bench.question_experiment import MEDIAN_MODEL, NAME, TUNED, ratio_lines
-from surepick.bench.results import Results
-from surepick.bench.spec import Cell
-from surepick.bench.summary import summarize
 from surepick.core.certificate import Listed
 from surepick.policies.base import Problem
-from surepick.policies.questions.truth import wrongly_listed
+from surepick.policies.questions.asked import wrongly_listed
 from surepick.questions import parse_question
+from surepick_bench import experiment, play
+from surepick_bench.commands import own_row, print_summary
+from surepick_bench.datasets.registry import make_environment
+from surepick_bench.experiments import MEDIAN_MODEL, NAME, TUNED, ratio_lines
+from surepick_bench.results import Results
+from surepick_bench.spec import Cell
+from surepick_bench.summary import summarize
 
 CELLS = experiment(NAME).cells
 PLACES = {cell.environment.label: cell for cell in CELLS}

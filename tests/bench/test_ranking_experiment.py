@@ -3,20 +3,13 @@
 import numpy as np
 import pytest
 
-from surepick.bench import experiment, experiments, play
-from surepick.bench.cli.tables import long_run_line, published_rows
-from surepick.bench.ranking_experiment import (
-    BEST_THROUGHPUT,
-    NAME,
-    NOISES,
-    PROCEDURES,
-    procedures_for,
-    right_in_the_long_run,
-)
-from surepick.bench.results import Results
-from surepick.bench.spec import Cell, EnvironmentSpec, PolicySpec, smoke
-from surepick.bench.summary import summarize
-from surepick.environments.line_chain import throughput
+from surepick_bench import experiment, experiments, play
+from surepick_bench.commands import long_run_line, published_rows
+from surepick_bench.results import Results
+from surepick_bench.runner import BEST_THROUGHPUT, NAME, NOISES, PROCEDURES, procedures_for, right_in_the_long_run
+from surepick_bench.simulators import throughput
+from surepick_bench.spec import Cell, EnvironmentSpec, PolicySpec, smoke
+from surepick_bench.summary import summarize
 
 
 def chosen(arm, **changes):

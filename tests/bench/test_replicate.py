@@ -5,8 +5,8 @@ import pytest
 from small_experiments import MEANS, SOARE, SPHERE
 
 import surepick as sp
-from surepick.bench.runner import run_experiments
-from surepick.bench.spec import Cell, EnvironmentSpec, Experiment, PolicySpec, crossed
+from surepick_bench.runner import run_experiments
+from surepick_bench.spec import Cell, EnvironmentSpec, Experiment, PolicySpec, crossed
 
 
 def test_a_row_per_replicate_and_per_round(undisturbed):

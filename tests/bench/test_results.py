@@ -7,11 +7,10 @@ import pytest
 from small_experiments import LINEAR, SMALL, SOARE, same
 
 import surepick as sp
-from surepick.bench.results import Place, read_results
-from surepick.bench.runner import run_experiments, tasks_of
-from surepick.bench.spec import crossed
-from surepick.bench.tables import Replicate, column_kinds
 from surepick.tables import read_columns, write_table
+from surepick_bench.results import Place, Replicate, column_kinds, read_results
+from surepick_bench.runner import run_experiments, tasks_of
+from surepick_bench.spec import crossed
 
 
 def test_the_files_hold_what_was_returned(undisturbed, tmp_path):
@@ -23,7 +22,7 @@ def test_the_files_hold_what_was_returned(undisturbed, tmp_path):
 
 
 def test_parts_are_used_and_nothing_is_run_twice(undisturbed, tmp_path, monkeypatch):
-    from surepick.bench import runner
+    from surepick_bench import runner
 
     out = tmp_path / "r.parquet"
     played = []
@@ -122,7 +121,7 @@ def test_a_finished_file_is_not_touched_while_another_process_extends_it(held):
 
 
 def test_parts_of_a_larger_run_survive_a_smaller_one(undisturbed, tmp_path, monkeypatch):
-    from surepick.bench import runner
+    from surepick_bench import runner
 
     out, real, played = tmp_path / "r.parquet", runner.play, []
 
@@ -143,17 +142,17 @@ def test_parts_of_a_larger_run_survive_a_smaller_one(undisturbed, tmp_path, monk
 
 
 def test_what_failed_is_tried_again(undisturbed, tmp_path, monkeypatch):
-    from surepick.bench import replicate
+    from surepick_bench import results
 
-    out, real = tmp_path / "r.parquet", replicate.simulate
+    out, real = tmp_path / "r.parquet", results.simulate
 
     def broken(*_args, **_options):
         raise MemoryError("for a moment")
 
-    monkeypatch.setattr(replicate, "simulate", broken)
+    monkeypatch.setattr(results, "simulate", broken)
     first = run_experiments([SMALL], out=out, runs=3, jobs=1)
     assert all(row["failure"] == "MemoryError: for a moment" for row in first.replicates)
-    monkeypatch.setattr(replicate, "simulate", real)
+    monkeypatch.setattr(results, "simulate", real)
     assert same(run_experiments([SMALL], out=out, runs=3, jobs=1), undisturbed)
 
 

@@ -6,9 +6,9 @@ import pytest
 from small_experiments import MEANS, SMALL, SOARE, same
 
 import surepick as sp
-from surepick.bench.paper_experiments import experiment
-from surepick.bench.runner import run_experiments
-from surepick.bench.spec import PolicySpec, crossed, restricted
+from surepick_bench.experiments import experiment
+from surepick_bench.runner import run_experiments
+from surepick_bench.spec import PolicySpec, crossed, restricted
 
 
 def test_two_processes_give_the_same_rows(undisturbed, tmp_path):

@@ -7,9 +7,9 @@ import pytest
 from small_experiments import LINEAR, MEANS, SMALL, SOARE
 
 import surepick as sp
-from surepick.bench.paper_experiments import experiment, experiments
-from surepick.bench.runner import run_experiments, tasks_of
-from surepick.bench.spec import (
+from surepick_bench.experiments import experiment, experiments
+from surepick_bench.runner import run_experiments, tasks_of
+from surepick_bench.spec import (
     SMOKE_PULLS,
     SMOKE_SECONDS,
     Cell,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import surepick as sp
-from surepick.bench.paper_experiments import experiment, experiments
+from surepick_bench.experiments import experiment, experiments
 
 GOOD = {
     "name": "mine",

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from surepick.bench.published_numbers import PUBLISHED, published_for, read_off
-from surepick.bench.results import Results
-from surepick.bench.summary import share, spread, summarize
-from surepick.bench.tables import Replicate, Round, column_kinds
+from surepick_bench.experiments import PUBLISHED, published_for, read_off
+from surepick_bench.results import Replicate, Results, Round, column_kinds
+from surepick_bench.summary import share, spread, summarize
 
 
 def replicate(seed: int = 0, **changes) -> dict:

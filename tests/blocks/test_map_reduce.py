@@ -11,10 +11,8 @@ from dask_cluster import dask_cluster
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surepick.blocks.executors import Processes, executor_of, runs_for
-from surepick.blocks.map_reduce import Meter, Passes, Serial, runs_of, tree
-from surepick.blocks.rows import RowBlocks
-from surepick.blocks.sources import ArraySource, rows_of
+from surepick.chunks.passes import Meter, Passes, Processes, Serial, executor_of, runs_for, runs_of, tree
+from surepick.chunks.sources import ArraySource, RowBlocks, rows_of
 from surepick.errors import InvalidInput
 
 RNG = np.random.default_rng(6)
@@ -186,7 +184,7 @@ def test_no_processes_are_refused():
 def test_a_long_pass_is_announced_once(caplog, monkeypatch):
     rows = RowBlocks([ArraySource(np.ones((640, 1)))], block_entries=64)
     clock = itertools.count(0, 10)  # ten seconds a look at it
-    monkeypatch.setattr("surepick.blocks.map_reduce.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("surepick.chunks.passes.time.monotonic", lambda: next(clock))
     with caplog.at_level(logging.INFO, logger="surepick"):
         Passes(rows).map_reduce("design", sums, added)
     assert [record.getMessage() for record in caplog.records] == ["Going through 640 rows (design). About 90 s to go."]

@@ -10,11 +10,10 @@ from budgets import budget
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from surepick.blocks.map_reduce import Passes
-from surepick.blocks.merkle import LEAF_ROWS, Path, leaves_of
-from surepick.blocks.moments import first_look
-from surepick.blocks.rows import RowBlocks
-from surepick.blocks.sources import ArraySource
+from surepick.chunks.merkle import LEAF_ROWS, Path, leaves_of
+from surepick.chunks.moments import first_look
+from surepick.chunks.passes import Passes
+from surepick.chunks.sources import ArraySource, RowBlocks
 from surepick.errors import InvalidInput
 
 

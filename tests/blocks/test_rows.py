@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from block_functions import written
 
-from surepick.blocks.rows import RowBlocks
-from surepick.blocks.sources import ArraySource, NpySource, rows_of
+from surepick.chunks.sources import ArraySource, NpySource, RowBlocks, rows_of
 from surepick.errors import InvalidInput
 
 RNG = np.random.default_rng(5)

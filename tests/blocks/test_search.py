@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from block_functions import written
 
-from surepick.blocks.map_reduce import Passes
-from surepick.blocks.moments import Directions, directions, first_look, moments
-from surepick.blocks.search import Largest, largest
-from surepick.blocks.sources import rows_of
+from surepick.chunks.moments import Directions, Largest, directions, first_look, largest, moments
+from surepick.chunks.passes import Passes
+from surepick.chunks.sources import rows_of
 from surepick.errors import InvalidInput
 
 RNG = np.random.default_rng(8)

@@ -9,7 +9,7 @@ from identity_providers import ANN, providing
 from playwright.sync_api import expect
 from servers import serving
 
-from surepick.serve.access.roles import Role
+from surepick_server.access.tokens import Role
 
 SHOTS = os.environ.get("SUREPICK_SCREENSHOTS")
 

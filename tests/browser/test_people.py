@@ -4,7 +4,7 @@ from browsing import IDS, MEANS
 from playwright.sync_api import expect
 from servers import serving
 
-from surepick.serve.access.roles import Role
+from surepick_server.access.tokens import Role
 
 NEW = {"name": "coffee", "candidates": {"ids": IDS}, "epsilon": 0.5, "noise": "subgaussian:0.2"}
 

@@ -3,7 +3,7 @@
 import pytest
 from certified_files import POLICIES, study_of
 
-from surepick.certificates import verify_plans
+from surepick.certificates import verify_facts
 from surepick.certificates.document import certificate_document
 
 
@@ -19,4 +19,4 @@ def linear() -> dict:
 
 @pytest.fixture
 def elsewhere(monkeypatch):
-    monkeypatch.setattr(verify_plans, "arithmetic", lambda: "another machine")
+    monkeypatch.setattr(verify_facts, "arithmetic", lambda: "another machine")

@@ -9,9 +9,9 @@ from certified_files import FEATURES, MEANS, POLICIES, cli, resealed, study_of
 from forged_certificates import every_look, forged
 
 import surepick as sp
-from surepick.certificates.comparison import Comparison
+from surepick.certificates.answers import Comparison
 from surepick.certificates.document import certificate_document
-from surepick.certificates.seal import digest
+from surepick.certificates.signature import digest
 from surepick.certificates.verify import verify_certificate
 
 

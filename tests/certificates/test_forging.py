@@ -16,7 +16,7 @@ from certified_files import study_of
 from typer.testing import CliRunner
 
 from surepick.certificates import document as certificate
-from surepick.certificates import verify_plans
+from surepick.certificates import verify_facts
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
 from surepick.cli.app import app
@@ -43,8 +43,8 @@ def short(name: str) -> dict:
 @pytest.fixture(autouse=True)
 def arithmetic_once(monkeypatch):
     """How this process rounds, found out once."""
-    here = verify_plans.arithmetic()
-    monkeypatch.setattr(verify_plans, "arithmetic", lambda: here)
+    here = verify_facts.arithmetic()
+    monkeypatch.setattr(verify_facts, "arithmetic", lambda: here)
 
 
 def through(found: forger.Forgeries) -> dict:

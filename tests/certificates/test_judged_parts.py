@@ -7,7 +7,7 @@ import pytest
 from certified_files import cli, resealed
 from judged_parts import small_study, study_in_parts, tell_keys
 
-from surepick.certificates.columns import dense
+from surepick.certificates.answers import dense
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
 from surepick.certificates.verify_facts import facts_of

@@ -14,7 +14,7 @@ from forged_certificates import every_look, forged
 
 import surepick as sp
 from surepick.certificates import document as documents
-from surepick.certificates import repeated_plans
+from surepick.certificates import signature
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
 from surepick.environments import Environment
@@ -137,7 +137,7 @@ def test_another_processor_verifies_it(tmp_path):
 
 
 def test_designs_that_take_long_are_computed_only_when_asked_for(linear, monkeypatch):
-    monkeypatch.setattr(repeated_plans, "LARGEST_QUICK_DESIGN", 9)
+    monkeypatch.setattr(signature, "LARGEST_QUICK_DESIGN", 9)
     quick, whole = verify_certificate(linear), verify_certificate(linear, most_plans=3)
     assert quick.holds
     assert whole.holds
@@ -146,8 +146,8 @@ def test_designs_that_take_long_are_computed_only_when_asked_for(linear, monkeyp
     words = verify_certificate(linear, most_plans=1).lines[-1].words
     assert words.startswith("the first 1 of 3 are")
     assert "2 were not computed again" in words
-    monkeypatch.setattr(repeated_plans, "LARGEST_QUICK_DESIGN", 10)
-    monkeypatch.setattr(repeated_plans, "QUICK_PLANS", 2)
+    monkeypatch.setattr(signature, "LARGEST_QUICK_DESIGN", 10)
+    monkeypatch.setattr(signature, "QUICK_PLANS", 2)
     assert verify_certificate(linear).lines[-1].words.startswith("the first 2 of 3 are")
 
 

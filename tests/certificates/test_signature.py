@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import surepick as sp
 from surepick.certificates import signature
 from surepick.certificates.document import certificate_document
-from surepick.certificates.seal import signed_bytes
+from surepick.certificates.signature import signed_bytes
 from surepick.certificates.verify import verify_certificate
 
 PEM, OPENSSH = serialization.PrivateFormat.PKCS8, serialization.PrivateFormat.OpenSSH

@@ -8,7 +8,7 @@ import pytest
 from fuzz_commands import run
 
 import surepick as sp
-from surepick.forecasts.rough import rough_pulls, spread_of, tolerances_near
+from surepick.forecasts.warnings import rough_pulls, spread_of, tolerances_near
 
 COFFEE = "docs/examples/coffee.csv"
 RUN = ("--id", "recipe", "--reward", "taste")

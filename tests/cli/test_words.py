@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import app, as_written, command_names, command_spec, loaded
-from surepick.cli.format_certificate import print_certificate, print_rounds
-from surepick.core.step import RoundRecord
+from surepick.cli.output import print_certificate, print_rounds
+from surepick.core.plans import RoundRecord
 from surepick.noise import informative
 from surepick.studies.progress import rounded_up
 

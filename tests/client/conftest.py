@@ -3,7 +3,7 @@
 import pytest
 from servers import serving
 
-from surepick.client import transport
+from surepick_server.client import transport
 
 
 @pytest.fixture(autouse=True)

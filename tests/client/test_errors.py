@@ -5,13 +5,13 @@ import pytest
 from servers import serving, token_for
 
 import surepick as sp
-from surepick.client import Server
-from surepick.core.design import Design
-from surepick.core.json import encode
+from surepick.core.plans import Design
+from surepick.core.records import encode
 from surepick.errors import ContractError, NotConverged, SurepickError
-from surepick.serve.access.roles import Role
-from surepick.serve.web import problems
-from surepick.studies.addresses import checked_address
+from surepick.studies.opening import checked_address
+from surepick_server.access.tokens import Role
+from surepick_server.client import Server
+from surepick_server.web import open_studies
 
 USUAL = {"epsilon": 0.3, "delta": 0.05, "noise": "bounded:0:1"}
 SECRET = "spk_" + "s3cret" * 8
@@ -96,7 +96,7 @@ def test_the_same_error_in_the_same_words(both, name):
 def test_every_kind_of_error_comes_back_as_itself(server, monkeypatch):
     """Also those that no call of a small study raises."""
     study = created(str(server.base_url))
-    kinds = [kind for kind, _ in problems.KINDS]
+    kinds = [kind for kind, _ in open_studies.KINDS]
     assert {ContractError, NotConverged} < set(kinds)
     for kind in kinds:
         error = kind("of this kind", best=None, gap=0.5) if kind is NotConverged else kind("of this kind")

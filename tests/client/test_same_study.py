@@ -6,9 +6,9 @@ from servers import serving
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
-from surepick.client import RemoteStudy
-from surepick.core.json import encode
+from surepick.core.records import encode
 from surepick.studies.database import open_study
+from surepick_server.client import RemoteStudy
 
 FEATURES = np.random.default_rng(5).normal(size=(6, 2)) / 3
 IDS = tuple("abcdef")
@@ -173,7 +173,7 @@ def test_documents_are_those_of_the_database(tmp_path, server, sqlite_url):
     study = created(str(server.base_url), "blocks")
     study.run(in_blocks)
     kept = open_study(sqlite_url, "paint")
-    from surepick.studies.reading.export import export_results
+    from surepick.studies.audit import export_results
 
     for one, name in ((study, "there"), (kept, "here")):
         sp.write_certificate(one, tmp_path / f"{name}.json")

@@ -9,9 +9,9 @@ from named_policies import NAMES, make
 import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
-from surepick.core.json import encode
 from surepick.core.observations import Observations
 from surepick.core.random_streams import stream
+from surepick.core.records import encode
 from surepick.policies.base import stopped
 from surepick.policies.verdict import certificate_of
 

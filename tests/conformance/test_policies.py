@@ -7,7 +7,7 @@ import pytest
 from named_policies import FEATURES, MEANS, NAMES, make
 
 import surepick as sp
-from surepick.core.json import from_json, to_json
+from surepick.core.records import from_json, to_json
 from surepick.policies.verdict import certificate_of
 from surepick.testing import CHECKS, PolicyUnderTest, play
 

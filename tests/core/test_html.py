@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.html import MOST_ROWS, html_table
+from surepick.text import MOST_ROWS, html_table
 
 EVIL = "<script>alert('x')</script> & \"quotes\"\n\x1b[31m"
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from surepick.core.arrays import FloatArray
-from surepick.core.json import from_json, to_json
+from surepick.core.records import FloatArray, from_json, to_json
 from surepick.errors import InvalidInput, StorageError
 
 

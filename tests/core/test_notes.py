@@ -11,13 +11,13 @@ from typer.testing import CliRunner
 import surepick as sp
 from surepick.cli.app import app
 from surepick.cli.output import noted
-from surepick.core import notes
+from surepick.core import arms
 
 
 @pytest.fixture
 def hasty(monkeypatch):
     """Everything takes long."""
-    monkeypatch.setattr(notes, "LONG", 0.0)
+    monkeypatch.setattr(arms, "LONG", 0.0)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_commands_in_a_hurry_say_nothing(table):
 def test_only_a_much_longer_wait_is_announced_again(capsys):
     with noted():
         for seconds in (10.0, 30.0, 40.0, 59.0, 61.0, 500.0):
-            notes.announce(seconds, "Long.")
+            arms.announce(seconds, "Long.")
     assert capsys.readouterr().err == (
         "note: Long. About 30 s to go.\nnote: Long. About 60 s to go.\nnote: Long. About 8 min to go.\n"
     )
@@ -83,4 +83,4 @@ def test_only_a_much_longer_wait_is_announced_again(capsys):
 
 @pytest.mark.parametrize(("seconds", "words"), [(31.0, "30 s"), (99.0, "100 s"), (290.0, "5 min"), (7200.0, "2 h")])
 def test_durations_are_spoken(seconds, words):
-    assert notes.spoken(seconds) == words
+    assert arms.spoken(seconds) == words

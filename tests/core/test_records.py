@@ -11,13 +11,11 @@ from hypothesis.extra import numpy as hnp
 
 import surepick as sp
 from surepick.core import arms as arms_module
-from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.design import Allocation, IndependentArms
-from surepick.core.json import from_json, to_json
-from surepick.core.step import RoundRecord
-from surepick.policies.baselines.action_elimination import MeansState
+from surepick.core.plans import Allocation, IndependentArms, RoundRecord
+from surepick.core.records import FloatArray, IntArray, from_json, to_json
 from surepick.policies.paper.arm_elimination import EliminationState
 from surepick.studies.batch import Batch
+from surepick_bench.policies.means import MeansState
 
 PLAN = sp.Plan(
     3,

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 import surepick as sp
 from surepick.core.values import listed, name_text, plain_number, real_numbers
-from surepick.studies.logs.leases import parse_duration
+from surepick.studies.logs.base import parse_duration
 
 NO_NUMBERS = {
     "masked": np.ma.array([1.0, 999.0], mask=[0, 1]),

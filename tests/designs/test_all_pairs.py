@@ -9,12 +9,11 @@ from dask_cluster import dask_cluster
 from distributed import Client
 
 import surepick as sp
-from surepick.blocks.map_reduce import Meter, Passes
-from surepick.blocks.moments import Directions
-from surepick.blocks.search import Largest
-from surepick.blocks.sources import rows_of
+from surepick.chunks.moments import Directions, Largest
+from surepick.chunks.passes import Meter, Passes
+from surepick.chunks.sources import rows_of
 from surepick.designs import design_value
-from surepick.designs.long_lists import all_pairs as module
+from surepick.designs import long_lists as module
 from surepick.errors import InvalidInput, NotConverged
 
 RNG = np.random.default_rng(9)
@@ -139,7 +138,7 @@ class TestLongFronts:
         form = np.vstack([np.eye(3), np.zeros((1, 3))])
         white = module._White(module.directions(passes, module.moments(passes)), np.eye(3))
         (front,) = module.largest(passes, white, factors=(form,), most=8)
-        inner = module._OfPool(np.arange(1), np.ones(1), form, 1.0, form, (0.0, 0.0))
+        inner = module._PairsOfPool(np.arange(1), np.ones(1), form, 1.0, form, (0.0, 0.0))
         value, reached, _ = module._farthest(passes, white, inner, front, enough=6.5)
         true = max(float(((points - one) ** 2).sum(axis=1).max()) for one in points)
         return value, reached, true

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from block_functions import written
 
-from surepick.blocks.map_reduce import Passes
-from surepick.blocks.moments import directions, moments
-from surepick.blocks.sources import rows_of
-from surepick.designs.long_lists import d_optimal as module
-from surepick.designs.long_lists.d_optimal import d_optimal
+from surepick.chunks.moments import directions, moments
+from surepick.chunks.passes import Passes
+from surepick.chunks.sources import rows_of
+from surepick.designs import long_lists as module
+from surepick.designs.long_lists import d_optimal
 from surepick.errors import InvalidInput, NotConverged
 
 RNG = np.random.default_rng(9)

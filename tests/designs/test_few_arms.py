@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surepick.designs import on_fewer_arms, solve_star_design, solve_target_design
-from surepick.designs.sparsify import HEURISTIC_FEWER_ARMS, HEURISTIC_SURE
+from surepick.designs.rounding import HEURISTIC_FEWER_ARMS, HEURISTIC_SURE
 
 DIM, ARMS = 60, 2500
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from surepick.designs import longest
-from surepick.designs.longest import Longest
+from surepick.designs import pricing
+from surepick.designs.pricing import Longest
 from surepick.linalg.factorisations import cholesky, row_norms, solve_rows
 
 DIM, COUNT = 50, 9000
@@ -73,6 +73,6 @@ def missed() -> int:
 def test_too_small_a_growth_would_be_noticed(monkeypatch):
     """The saboteur: with a growth below the true one, vectors that became the longest are not looked at."""
     assert missed() == 0
-    monkeypatch.setattr(longest, "_growth", lambda factor, earlier: 0.25)
-    monkeypatch.setattr(longest, "HEURISTIC_SOME", 1)
+    monkeypatch.setattr(pricing, "_growth", lambda factor, earlier: 0.25)
+    monkeypatch.setattr(pricing, "HEURISTIC_SOME", 1)
     assert missed() > 3

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surepick.designs import independent_star_design
-from surepick.designs.pairs import independent_pairs_design
+from surepick.designs.problem import independent_pairs_design
 
 NUMBER = -1  # in the second place: the arm is compared with a number that is known
 

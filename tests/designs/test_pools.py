@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from surepick.designs import column_generation, pools, solve_star_design, solve_target_design, sparsify
+from surepick.designs import column_generation, rounding, solve_star_design, solve_target_design
 from surepick.designs.objective import Objective
 from surepick.designs.problem import pose_star
 from surepick.designs.working_set import many_directions
@@ -51,7 +51,7 @@ def test_the_gap_is_proved_and_the_value_is_that_of_the_weights(star):
 def test_it_is_as_good_as_without_pools_and_on_fewer_arms(star, monkeypatch):
     features, scales = star
     design = solve_star_design(features, 0, scales, tolerance=0.05)
-    for module in (column_generation, sparsify):
+    for module in (column_generation, rounding):
         monkeypatch.setattr(module, "many_directions", lambda problem: False)
     usual = solve_star_design(features, 0, scales, tolerance=0.05)
     assert design.lower_bound <= usual.value * (1.0 + 1e-9)
@@ -62,7 +62,7 @@ def test_it_is_as_good_as_without_pools_and_on_fewer_arms(star, monkeypatch):
 def test_pools_are_near_the_best_before_any_newton_step(star):
     features, scales = star
     objective = Objective(posed(features, scales))
-    working = pools.pooled_working_set(objective)
+    working = column_generation.pooled_working_set(objective)
     assert working.gap < 4.0
     swept = column_generation.sweep(objective, working, bound=0.0, goal=0.1)
     assert swept.upper / swept.lower - 1.0 < 1.5 * working.gap + 0.05
@@ -73,7 +73,7 @@ def test_pools_are_near_the_best_before_any_newton_step(star):
 def test_pools_that_lie_cost_time_and_nothing_else(star, monkeypatch):
     """The saboteur of the solver: it starts with the wrong arms and the wrong vectors, and says that all is well."""
     features, scales = star
-    honest, rng = pools.pooled_working_set, np.random.default_rng(0)
+    honest, rng = column_generation.pooled_working_set, np.random.default_rng(0)
 
     def lying(objective, enough):
         working = honest(objective, enough)
@@ -104,8 +104,8 @@ def test_the_same_features_give_the_same_design():
 def test_a_singular_design_has_no_pools(monkeypatch):
     features = np.random.default_rng(2).standard_normal((ARMS, DIM))
     objective = Objective(posed(features, np.ones(ARMS)))
-    monkeypatch.setattr(pools, "inverse_factor", lambda matrix: None)
-    assert pools.pooled_working_set(objective) is None
+    monkeypatch.setattr(column_generation, "inverse_factor", lambda matrix: None)
+    assert column_generation.pooled_working_set(objective) is None
     assert solve_star_design(features, 0, np.ones(ARMS), tolerance=0.05).gap <= 0.05
 
 

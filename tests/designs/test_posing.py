@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from surepick.designs.problem import PosedArms, longest_first, pose_targets
-from surepick.linalg.factorisations import row_norms
-from surepick.linalg.row_blocks import MANY
-from surepick.linalg.unique_rows import equal_rows
-from surepick.linalg.whitening import ImageMap
+from surepick.linalg.factorisations import ImageMap, row_norms
+from surepick.linalg.rows import MANY, equal_rows
 
 
 @pytest.mark.parametrize("kind", ["distinct", "grid", "repeated", "signs", "zeros", "one", "rounded"])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from surepick.designs import restricted_master
-from surepick.designs.restricted_master import LEAST_ARMS, LEAST_DIRECTIONS, Master, solve_master
+from surepick.designs import working_set
+from surepick.designs.working_set import LEAST_ARMS, LEAST_DIRECTIONS, Master, solve_master
 
 
 def problem(kind: str) -> tuple[np.ndarray, np.ndarray]:
@@ -32,13 +32,13 @@ def value_and_bound(arms: np.ndarray, pairs: np.ndarray, found: Master) -> tuple
 def test_value_and_bound_agree_to_the_target(kind, target, monkeypatch):
     arms, pairs = problem(kind)
     start = Master(np.full(len(arms), 1.0 / len(arms)), np.full(len(pairs), 1.0 / len(pairs)))
-    formed, usual = [], restricted_master._SingleRows.of
-    monkeypatch.setattr(restricted_master._SingleRows, "of", lambda rows: formed.append(rows) or usual(rows))
+    formed, usual = [], working_set._SingleRows.of
+    monkeypatch.setattr(working_set._SingleRows, "of", lambda rows: formed.append(rows) or usual(rows))
     rough = solve_master(arms, pairs, start, gap=1.0, target=target)
     assert formed
     value, bound = value_and_bound(arms, pairs, rough)
     assert bound <= value <= bound * (1.0 + target) * (1.0 + 1e-4)
-    monkeypatch.setattr(restricted_master, "LEAST_TARGET", np.inf)
+    monkeypatch.setattr(working_set, "LEAST_TARGET", np.inf)
     exact = solve_master(arms, pairs, start, gap=1.0, target=target)
     assert value == pytest.approx(value_and_bound(arms, pairs, exact)[0], rel=1e-3)
 
@@ -54,7 +54,7 @@ def test_pairs_of_any_length(scale):
 
 def test_fine_targets_stay_in_double_precision(monkeypatch):
     arms, pairs = problem("even")
-    monkeypatch.setattr(restricted_master._SingleRows, "of", lambda rows: pytest.fail("single precision"))
+    monkeypatch.setattr(working_set._SingleRows, "of", lambda rows: pytest.fail("single precision"))
     start = Master(np.full(len(arms), 1.0 / len(arms)), np.full(len(pairs), 1.0 / len(pairs)))
     found = solve_master(arms, pairs, start, gap=1.0, target=1e-4)
     value, bound = value_and_bound(arms, pairs, found)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from surepick.core.design import Design
+from surepick.core.plans import Design
 from surepick.designs import allocate, design_value, round_design, solve_design
 from surepick.errors import InvalidInput
 

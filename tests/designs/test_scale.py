@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from surepick.core.design import Design
+from surepick.core.plans import Design
 from surepick.designs import solve_design
-from surepick.linalg.blas_threads import one_thread
+from surepick.linalg.rows import one_thread
 
 pytestmark = pytest.mark.alone
 

@@ -329,7 +329,7 @@ def test_an_infinite_tolerance_is_refused():
 def test_blocks_of_one_thread_may_overlap():
     from threadpoolctl import threadpool_info, threadpool_limits
 
-    from surepick.linalg.blas_threads import one_blas_thread
+    from surepick.linalg.rows import one_blas_thread
 
     def threads() -> set[int]:
         return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}

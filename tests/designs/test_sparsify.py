@@ -6,7 +6,7 @@ from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surepick.designs import solve, sparsify
+from surepick.designs import rounding, solve
 from surepick.designs.objective import Objective, information
 from surepick.designs.problem import pose
 from surepick.designs.solve import solve_design
@@ -31,7 +31,7 @@ def test_in_the_plane_three_arms_carry_the_information_of_many(seed, kind, count
     rng = np.random.default_rng(seed)
     problem = pose(arms_in_the_plane(rng, kind, count), None, rank_tolerance=None)
     weights = rng.dirichlet(np.ones(len(problem.basis)))
-    fewer = sparsify.reduced(problem, weights)
+    fewer = rounding.reduced(problem, weights)
     assert np.count_nonzero(fewer) <= 3
     assert (fewer >= 0.0).all()
     assert fewer.sum() <= 1.0 + 1e-9
@@ -41,11 +41,11 @@ def test_in_the_plane_three_arms_carry_the_information_of_many(seed, kind, count
 
 def test_arms_of_one_circle_need_no_elimination(monkeypatch):
     """On a circle all triangles have the same sum, so that the heaviest arm and two others are found at once."""
-    monkeypatch.setattr(sparsify, "null_space", None)
+    monkeypatch.setattr(rounding, "null_space", None)
     for seed in range(20):
         rng = np.random.default_rng(seed)
         problem = pose(arms_in_the_plane(rng, "circle", 60), None, rank_tolerance=None)
-        fewer = sparsify.reduced(problem, np.full(60, 1.0 / 60) * (1.0 + 1e-9))
+        fewer = rounding.reduced(problem, np.full(60, 1.0 / 60) * (1.0 + 1e-9))
         assert np.count_nonzero(fewer) <= 3
 
 

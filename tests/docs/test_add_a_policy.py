@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from surepick.bench.results import read_results
+from surepick_bench.results import read_results
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/examples/add_a_policy.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from page_blocks import PAGES, blocks
 from page_reader import Reader, has_work, is_long, without_comment
 from page_substitutes import ON_A_SERVER
 
-from surepick.linalg.blas_threads import one_thread
+from surepick.linalg.rows import one_thread
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if has_work(page)])

@@ -20,7 +20,6 @@ from fresh_modules import run_fresh
 from typer.testing import CliRunner
 
 import surepick as sp
-import surepick.bench
 from surepick.cli.app import app
 from surepick.simulation import Run
 

@@ -10,9 +10,9 @@ import pytest
 
 import surepick as sp
 from surepick import environments
-from surepick.bench import datasets
 from surepick.environments import RecordedRewards
-from surepick.environments.answers import RecordedAnswers
+from surepick.environments.environment import RecordedAnswers
+from surepick_bench import datasets
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "environments.md"
 RECIPE = re.compile(r"^### ([^\n]+)\n\n(.*?)\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

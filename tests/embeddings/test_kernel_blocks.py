@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from block_functions import written
 
-from surepick.blocks.map_reduce import Passes
-from surepick.blocks.sources import rows_of
-from surepick.embeddings import kernel_blocks
-from surepick.embeddings.kernel_blocks import kernel_directions
+from surepick.chunks.passes import Passes
+from surepick.chunks.sources import rows_of
+from surepick.embeddings import kernel as kernel_blocks
+from surepick.embeddings.kernel import kernel_directions
 from surepick.embeddings.kernel_functions import GaussianKernel, MaternKernel, PolynomialKernel
 from surepick.errors import InvalidInput
 

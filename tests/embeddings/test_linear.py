@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.design import IndependentArms
+from surepick.core.plans import IndependentArms
 from surepick.embeddings import ArmEmbedding
 from surepick.estimators import estimate, least_squares
 

@@ -10,9 +10,9 @@ import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
 from surepick.cli.app import app
-from surepick.embeddings.mercer import ExpansionRecord, SineExpansion
-from surepick.embeddings.norm_bound import ESTIMATED_NORM
+from surepick.embeddings.base import ESTIMATED_NORM
 from surepick.policies.registry import policy_options
+from surepick_bench.mercer import ExpansionRecord, SineExpansion
 
 PLACES = np.linspace(0.0, 1.0, 12)
 LINE = sp.Arms(PLACES[:, None] - 0.4, columns=["place"])

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import app
-from surepick.core.json import from_json, to_json
-from surepick.embeddings.norm_bound import ESTIMATED_NORM
+from surepick.core.records import from_json, to_json
+from surepick.embeddings.base import ESTIMATED_NORM
 from surepick.policies.registry import policy_options
 from surepick.policies.verdict import certificate_of
 

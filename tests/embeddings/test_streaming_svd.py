@@ -12,10 +12,10 @@ import pytest
 import surepick as sp
 from surepick.certificates.document import _arms_entry
 from surepick.embeddings import GaussianKernel, KernelEmbedding, LinearEmbedding, base, linear
-from surepick.embeddings import streaming_svd as directions
+from surepick.embeddings import linear as directions
 from surepick.linalg import factorisations as linalg
 from surepick.linalg.factorisations import thin_svd, triangular_factor
-from surepick.linalg.unique_rows import equal_rows
+from surepick.linalg.rows import equal_rows
 
 
 @pytest.fixture

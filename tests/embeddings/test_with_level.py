@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surepick.embeddings import LinearEmbedding
-from surepick.embeddings.with_level import WithLevel
+from surepick.embeddings.base import WithLevel
 from surepick.errors import InvalidInput
 
 FEATURES = np.random.default_rng(2).normal(0.0, 1.0, (9, 4))

@@ -8,10 +8,10 @@ import pytest
 from sampled_rewards import SEEDS
 
 from surepick import environments
-from surepick.bench import datasets
-from surepick.environments.digits import REWARDS, row_rank
+from surepick.environments.recorded import REWARDS, row_rank
 from surepick.errors import DatasetMissing, InvalidInput
 from surepick.noise import SubGaussian
+from surepick_bench import datasets
 
 # digits
 

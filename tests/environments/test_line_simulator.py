@@ -8,11 +8,15 @@ import pytest
 
 from surepick import environments
 from surepick.core.random_streams import stream
-from surepick.environments import line_simulator
-from surepick.environments.line_chain import observation_mean, throughput
-from surepick.environments.line_simulator import SimulatedThroughputs, observe_line
-from surepick.environments.queueing import simulated_production_line
 from surepick.errors import InvalidInput
+from surepick_bench import simulators
+from surepick_bench.simulators import (
+    SimulatedThroughputs,
+    observation_mean,
+    observe_line,
+    simulated_production_line,
+    throughput,
+)
 
 GOOD = (7, 7, 6, 8, 12)
 
@@ -172,8 +176,8 @@ def test_an_observation_does_not_depend_on_what_else_is_asked_for(monkeypatch):
     keys = [1, 1, ("a", 2), 1, 1]
     together = observe_line(designs, keys, seed=3, warm_up=90)
     assert together[0] == together[4]
-    monkeypatch.setattr(line_simulator, "LINES", 2)
-    monkeypatch.setattr(line_simulator, "CHUNK", 17)
+    monkeypatch.setattr(simulators, "LINES", 2)
+    monkeypatch.setattr(simulators, "CHUNK", 17)
     np.testing.assert_array_equal(observe_line(designs, keys, seed=3, warm_up=90), together)
     one_by_one = [
         observe_line([design], [key], seed=3, warm_up=90)[0] for design, key in zip(designs, keys, strict=True)
@@ -192,7 +196,7 @@ def test_pulls_have_streams_of_their_own(monkeypatch):
     assert len(set(first)) == 3
     np.testing.assert_allclose(seen.sums, [first.sum(), 0.0, third.sum()], rtol=1e-14)
     np.testing.assert_allclose(seen.squares, [(first**2).sum(), 0.0, (third**2).sum()], rtol=1e-14)
-    monkeypatch.setattr(line_simulator, "LINES", 2)
+    monkeypatch.setattr(simulators, "LINES", 2)
     again = law.draw(np.array([3, 0, 2]), np.random.default_rng(5))
     np.testing.assert_allclose(again.sums, seen.sums, rtol=1e-14)
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from surepick.environments.line_chain import observation_mean, throughput
-from surepick.environments.queueing import production_line, simulated_production_line
 from surepick.errors import InvalidInput
+from surepick_bench.simulators import observation_mean, production_line, simulated_production_line, throughput
 
 
 def test_the_line_of_twenty_has_the_published_best_designs():

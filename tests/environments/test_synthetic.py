@@ -7,7 +7,7 @@ import pytest
 from sampled_rewards import SEEDS, assert_mean
 
 from surepick import environments
-from surepick.environments.digits import row_rank
+from surepick.environments.recorded import row_rank
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import power_of_two_scaled
 from surepick.noise import Bernoulli, SubGaussian

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from neural_studies import through
 
 import surepick as sp
-from surepick.core.design import Embedding
 from surepick.core.observations import Observations
+from surepick.core.plans import Embedding
 from surepick.estimators import batch_evidence, noise_mgf_after, with_squares
 from surepick.estimators import e_values as evidence
 from surepick.estimators.contrast_weights import ContrastWeights

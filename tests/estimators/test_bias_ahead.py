@@ -8,8 +8,8 @@ from evidence_cases import EPSILON
 from neural_studies import through
 
 import surepick as sp
-from surepick.core.design import Embedding
 from surepick.core.observations import Observations
+from surepick.core.plans import Embedding
 from surepick.estimators import batch_evidence, bias_ahead, noise_mgf_after
 from surepick.estimators import e_values as evidence
 

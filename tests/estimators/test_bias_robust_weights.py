@@ -8,7 +8,7 @@ from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surepick.estimators.bias_robust_weights import bias_robust_weights
+from surepick.estimators.contrast_weights import bias_robust_weights
 
 
 def batch_problem(seed: int, *, rows: int = 3, arms: int = 9, dim: int = 3):

@@ -24,9 +24,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.estimators.mean_processes import MeanProcesses
-from surepick.estimators.vector_processes import UNKNOWN, ArmVectors, VectorProcesses
-from surepick.policies.carried import rest
+from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProcesses, VectorProcesses
+from surepick.policies.carried import state
 
 SEEDS = st.integers(0, 10**6)
 BATCHES = st.integers(1, 3)
@@ -87,8 +86,8 @@ def test_half_the_noise_is_noticed(played):
 
 @pytest.mark.parametrize("played", [means_played, vectors_played])
 def test_a_new_start_with_weight_one_is_noticed(played, monkeypatch):
-    honest = rest.start_weights
-    monkeypatch.setattr(rest, "start_weights", lambda starts: np.where(starts == 1, honest(starts), 0.0))
+    honest = state.start_weights
+    monkeypatch.setattr(state, "start_weights", lambda starts: np.where(starts == 1, honest(starts), 0.0))
     spoilt = (expectations(*played(seed, "a scale per arm", 3)[:2]).max() for seed in range(40))
     assert any(largest > 1.01 for largest in spoilt)
 

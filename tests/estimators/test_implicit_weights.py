@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.core.design import Embedding
 from surepick.core.observations import Observations
+from surepick.core.plans import Embedding
 from surepick.estimators import batch_evidence, contrast_weights, noise_mgf_after
 from surepick.estimators import e_values as evidence
 from surepick.estimators.contrast_weights import ContrastWeights, ImplicitWeights

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.design import IndependentArms
+from surepick.core.plans import IndependentArms
 from surepick.estimators import anytime_radius, arm_means, estimate, least_squares, noise_multiplier
-from surepick.linalg.whitening import whitened
+from surepick.linalg.factorisations import whitened
 
 EPS = np.finfo(np.float64).eps
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from surepick.core.observations import Observations
 from surepick.estimators import noise_mgf_after
-from surepick.estimators.mean_processes import MeanProcesses
-from surepick.estimators.vector_processes import UNKNOWN, Given
+from surepick.estimators.running_processes import UNKNOWN, Given, MeanProcesses
 from surepick.noise import SubGaussian
 
 NUM_ARMS = 5

@@ -11,7 +11,7 @@ import torch
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.embeddings.neural.network import ARCHITECTURES, ArmNetwork, Network
+from surepick.embeddings.network import ARCHITECTURES, ArmNetwork, Network
 from surepick.estimators import network_training as training
 from surepick.estimators.network_training import TRAINERS, Lesson, Trained, train
 

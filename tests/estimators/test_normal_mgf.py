@@ -8,9 +8,9 @@ from scipy.special import gammaincinv
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.errors import ContractError
-from surepick.estimators import normal_mgf, normal_mgf_after
-from surepick.estimators.normal_mgf import NormalMgf, least_chi_squares, likely_variances, variance_bounds
-from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
+from surepick.estimators import noise_mgf, normal_mgf_after
+from surepick.estimators.noise_mgf import NormalMgf, least_chi_squares, likely_variances, variance_bounds
+from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 
 FAILURE = 0.05
 
@@ -144,7 +144,7 @@ def test_what_was_found_for_a_failure_is_kept_bit_for_bit():
     alone = [float(least_chi_squares(np.array([one]), 0.0123451)[0]) for one in freedom.tolist()]
     assert together.tolist() == least_chi_squares(freedom, 0.012345).tolist()
     assert alone == least_chi_squares(freedom, 0.0123451).tolist()
-    assert together.tolist() == normal_mgf._least_chi_squares(freedom, 0.012345).tolist()
+    assert together.tolist() == noise_mgf._least_chi_squares(freedom, 0.012345).tolist()
 
 
 @pytest.mark.parametrize("steep", [1e-9, 0.1, 1.0, 20.0])

@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal
 
 from surepick.core.observations import Observations
 from surepick.estimators import RegularLeastSquares
-from surepick.linalg.whitening import whitened
+from surepick.linalg.factorisations import whitened
 
 ARMS, DIM, NORM_BOUND = 30, 8, 2.0
 

@@ -7,7 +7,7 @@ import pytest
 from stored_studies import ARMS, MEANS, acknowledged, execute, policy, released, start, tell_plan, unharmed
 
 import surepick as sp
-from surepick.studies.logs.leases import format_time
+from surepick.studies.logs.base import format_time
 from surepick.studies.logs.sql import chain
 from surepick.studies.logs.sql import engine as sql_engine
 

@@ -12,7 +12,7 @@ import pytest
 from apart import apart
 from command_line import ended
 
-from surepick.bench.results import Results, read_results
+from surepick_bench.results import Results, read_results
 
 COMMAND = [
     sys.executable,

@@ -21,11 +21,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.bench.results import read_results
 from surepick.studies.database import list_studies, open_study, resume_study
-from surepick.studies.logs.leases import parse_duration
+from surepick.studies.logs.base import parse_duration
 from surepick.tables import grouped_arms, read_arms, read_table
 from surepick.text import LONGEST
+from surepick_bench.results import read_results
 
 SECONDS = 20
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]], ["a", "b", "c"])

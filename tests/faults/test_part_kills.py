@@ -6,7 +6,7 @@ from judged_parts import small_policy
 from part_sessions import NAME, run_killed
 
 import surepick as sp
-from surepick.core.json import to_json
+from surepick.core.records import to_json
 from surepick.studies.logs.sql import schema as tables
 
 COLUMNS = ("plan", "state", "seen", "trace", "deviations", "leader", "stopped", "verdict")

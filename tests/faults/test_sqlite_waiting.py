@@ -12,7 +12,7 @@ from study_waits import create, most_overtaken, run_writers
 from waiting_studies import NOTHING, refused, start, with_query
 
 from surepick.studies.database import resume_study
-from surepick.studies.logs.sql import write_queue
+from surepick.studies.logs.sql import writing
 
 # SQLite: waits end
 
@@ -34,13 +34,13 @@ def test_another_writer_of_the_file(where, tmp_path, sqlite_url, monkeypatch):
     assert study.tell(["b"], [0.5], ["second"]).counted == 1
 
 
-LINUX = pytest.mark.skipif(write_queue.fcntl is None, reason="the queue needs locks of descriptors")
+LINUX = pytest.mark.skipif(writing.fcntl is None, reason="the queue needs locks of descriptors")
 
 
 STANDING = """
 import sys, time
 from pathlib import Path
-from surepick.studies.logs.sql.write_queue import in_line
+from surepick.studies.logs.sql.writing import in_line
 with in_line(Path(sys.argv[1]), 60):
     print("ready", flush=True)
     time.sleep(600)
@@ -50,8 +50,8 @@ with in_line(Path(sys.argv[1]), 60):
 @LINUX
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_nobody_who_does_nothing_stands_in_the_way(how, tmp_path, sqlite_url, monkeypatch):
-    study, before, look = start(sqlite_url), [], write_queue._before
-    monkeypatch.setattr(write_queue, "_before", lambda *where: before.append(look(*where)) or before[-1])
+    study, before, look = start(sqlite_url), [], writing._before
+    monkeypatch.setattr(writing, "_before", lambda *where: before.append(look(*where)) or before[-1])
     command = [sys.executable, "-c", STANDING, str(tmp_path / "studies.db")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
         try:
@@ -79,7 +79,7 @@ def test_the_line_is_for_all_who_may_write_the_database(tmp_path, sqlite_url):
 def test_without_a_line_sqlite_waits_by_itself(tmp_path, sqlite_url, monkeypatch):
     (tmp_path / "studies.db-line").mkdir()  # cannot be opened
     assert start(sqlite_url).tell(["b"], [0.5], ["second"]).counted == 1
-    monkeypatch.setattr(write_queue, "fcntl", None)
+    monkeypatch.setattr(writing, "fcntl", None)
     assert resume_study(sqlite_url, "x").tell(["c"], [0.5], ["third"]).counted == 1
 
 

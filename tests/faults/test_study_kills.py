@@ -17,14 +17,13 @@ from study_workers import QUESTIONS, SUBJECTS, UNDOING, WORKERS, Order, heats_of
 
 from surepick import write_certificate, write_report
 from surepick.certificates.verify import verify_certificate
-from surepick.core.json import to_json
-from surepick.policies.questions.truth import wrongly_listed
+from surepick.core.records import to_json
+from surepick.policies.questions.asked import wrongly_listed
 from surepick.studies.database import create_study, list_studies, open_study
-from surepick.studies.logs.base import Planned
+from surepick.studies.logs.base import Planned, pull_key
 from surepick.studies.logs.keys import item_key
-from surepick.studies.logs.leases import pull_key
 from surepick.studies.logs.sql import schema as tables
-from surepick.studies.logs.sql.statements import STUDY, UNDONE_ROWS
+from surepick.studies.logs.sql.chain import STUDY, UNDONE_ROWS
 from surepick.studies.study import Study
 
 ALL = tuple(SUBJECTS)

@@ -10,7 +10,7 @@ from study_storms import Storm, num_own, row_of, run_storm, told_by
 from study_workers import subject
 
 import surepick as sp
-from surepick.core.json import to_json
+from surepick.core.records import to_json
 from surepick.studies.database import create_study, open_study, resume_study
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.log import SqlLog

@@ -12,7 +12,8 @@ from waiting_studies import NOTHING, refused, start, with_query
 
 import surepick as sp
 from surepick.studies.database import list_studies, resume_study
-from surepick.studies.logs.sql import postgres, timeouts
+from surepick.studies.logs.sql import engine as postgres
+from surepick.studies.logs.sql import engine as timeouts
 
 
 def keys(url: str) -> list[str]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.json import from_json, to_json
+from surepick.core.records import from_json, to_json
 from surepick.forecasts import forecast
 from surepick.forecasts.result import Forecast
 from surepick.forecasts.warnings import price_of_blocks

@@ -5,8 +5,8 @@ import pytest
 from block_functions import written
 
 import surepick as sp
-from surepick.blocks.map_reduce import Meter
-from surepick.blocks.sources import rows_of
+from surepick.chunks.passes import Meter
+from surepick.chunks.sources import rows_of
 from surepick.errors import InvalidInput
 
 FEATURES = np.random.default_rng(3).standard_normal((20_000, 6)).astype(np.float32)

@@ -17,7 +17,7 @@ from block_studies import (
 )
 from bounds import failures_allowed, trials_to_notice
 
-from surepick.policies.carried import blocks_rule, evidence
+from surepick.policies.carried import blocks_rule, elimination
 
 FEW_AND_ALL = [trials_to_notice(0.3, 0.99), pytest.param(5_000, marks=pytest.mark.slow)]  # all of them: `make prove`
 ON_FEATURES = {0.05: 100, 0.3: 200}  # trials, in groups of 50
@@ -78,7 +78,7 @@ def test_rivals_on_features_in_blocks_with_effects_by_how_they_stand(rivals, del
 
 @on_features
 def test_weights_on_features_that_do_not_sum_to_zero_within_blocks_are_noticed(delta, monkeypatch):
-    monkeypatch.setattr(evidence, "in_blocks", as_one_block)
+    monkeypatch.setattr(elimination, "in_blocks", as_one_block)
     rivals = ON_FEATURES[delta]
     assert settled_wrongly_on_features(rivals, delta) > failures_allowed(rivals, delta)
 

@@ -26,9 +26,9 @@ from carried_studies import (
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.estimators.mean_processes import MeanProcesses
-from surepick.estimators.vector_processes import UNKNOWN, Given, VectorProcesses
-from surepick.policies.carried import elimination, rest
+from surepick.estimators.running_processes import UNKNOWN, Given, MeanProcesses, VectorProcesses
+from surepick.policies.carried import elimination
+from surepick.policies.carried import state as rest
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ from certified_studies import (
 
 import surepick as sp
 from surepick.errors import ContractError
-from surepick.policies.certified import candidate_test as epochs_module
-from surepick.policies.certified.candidate_test import opened
+from surepick.policies.certified import conclusion as epochs_module
+from surepick.policies.certified.conclusion import opened
 
 # Runs in which a policy steers itself hide what saboteurs do: the fewest that notice one who is nearly always wrong.
 FEW = trials_to_notice(0.3, 0.99)

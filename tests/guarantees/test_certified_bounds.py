@@ -7,7 +7,7 @@ from certified_studies import DELTAS, RIVALS, known_candidate
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.core.plan import Plan
+from surepick.core.plans import Plan
 from surepick.policies.base import stopped
 from surepick.policies.certified import conclusion
 

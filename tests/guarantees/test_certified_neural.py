@@ -17,9 +17,8 @@ from neural_instances import one_among_a_hundred
 from scipy.optimize import linprog
 
 import surepick as sp
-from surepick.core.design import Embedding
 from surepick.core.observations import Observations
-from surepick.core.plan import Plan
+from surepick.core.plans import Embedding, Plan
 from surepick.policies.base import stopped
 from surepick.policies.certified.conclusion import CertifiedState
 from surepick.policies.certified.learned_embedding import learn, remembered

@@ -32,7 +32,7 @@ import surepick as sp
 from surepick.estimators.contrast_weights import ContrastWeights
 from surepick.policies.certified import conclusion
 from surepick.policies.certified import elimination as certified_elimination
-from surepick.policies.certified.candidate_test import CandidateTest
+from surepick.policies.certified.conclusion import CandidateTest
 
 # --- the bias omitted
 

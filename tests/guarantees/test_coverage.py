@@ -7,8 +7,8 @@ import pytest
 from bounds import failures_allowed
 
 import surepick as sp
-from surepick.core.design import Embedding
 from surepick.core.observations import Observations
+from surepick.core.plans import Embedding
 from surepick.estimators import anytime_radius, estimate, least_squares, noise_multiplier
 
 DELTA, TRIALS = 0.05, 1000

@@ -11,7 +11,7 @@ import pytest
 from bounds import failures_allowed
 
 from surepick.core.observations import Observations
-from surepick.estimators.declared_scale import spread_of, surprise
+from surepick.estimators.goodness_of_fit import spread_of, surprise
 
 ARMS, PULLS, LEVEL = 4, 40, 0.05
 LAWS = {  # all 1-sub-Gaussian, with mean 0

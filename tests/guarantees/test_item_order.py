@@ -12,7 +12,7 @@ from item_studies import play
 import surepick as sp
 from surepick.core.random_streams import MOST_SEED
 from surepick.items import ItemOrder, Items
-from surepick.policies.items.elimination import CertifiedItems
+from surepick.policies.items import CertifiedItems
 
 DELTA, EPSILON = 0.05, 0.05
 ITEMS = Items(100)

@@ -11,9 +11,8 @@ from bounds import failures_allowed
 
 import surepick as sp
 from surepick.policies.base import stopped
-from surepick.policies.questions import in_blocks
-from surepick.policies.questions.truth import wrongly_listed
-from surepick.policies.questions.words import lists_of
+from surepick.policies.questions import outlook
+from surepick.policies.questions.asked import lists_of, wrongly_listed
 
 FEW_AND_ALL = [12, pytest.param(5_000, marks=pytest.mark.slow)]
 QUESTIONS = {
@@ -55,7 +54,7 @@ def test_no_arm_is_on_a_wrong_list(kind, delta, runs):
 
 @pytest.mark.parametrize("kind", ["control", "good"])
 def test_weights_that_do_not_sum_to_zero_within_blocks_are_noticed(kind, monkeypatch):
-    monkeypatch.setattr(in_blocks, "equations", unbalanced)
+    monkeypatch.setattr(outlook, "equations", unbalanced)
     runs, delta = 20, 0.05
     wrong = wrong_studies(kind, runs, delta)
     print(f"\n{kind}: {wrong} of {runs}, {failures_allowed(runs, delta)} allowed")

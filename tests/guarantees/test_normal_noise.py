@@ -17,7 +17,7 @@ from normal_studies import (
 )
 
 from surepick.estimators import normal_mgf_after
-from surepick.estimators.normal_mgf import squared_deviations
+from surepick.estimators.noise_mgf import squared_deviations
 from surepick.policies.certified import sampling_rule
 
 A_TWENTIETH_AND_ALL = [250, pytest.param(5_000, marks=pytest.mark.slow)]

@@ -11,7 +11,7 @@ from bounds import failures_allowed
 from paired_studies import settled_pairs, settled_wrongly, wrong_answers
 
 from surepick.policies.paired import elimination, rule
-from surepick.policies.paired.spread import spread_of_differences
+from surepick.policies.paired.rule import spread_of_differences
 
 A_TWENTIETH_AND_ALL = [250, pytest.param(5_000, marks=pytest.mark.slow)]
 at_both = pytest.mark.parametrize("delta", [0.05, 0.3])

@@ -107,7 +107,7 @@ def home(tmp_path, monkeypatch):
 
     def make(name: str) -> Home:
         ticks = itertools.count(1_750_000_000)
-        monkeypatch.setattr("surepick.studies.logs.leases.time", SimpleNamespace(time=lambda: float(next(ticks))))
+        monkeypatch.setattr("surepick.studies.logs.base.time", SimpleNamespace(time=lambda: float(next(ticks))))
         return Home(tmp_path / name)
 
     return make
@@ -276,7 +276,7 @@ def fresh_with_a_value(log, results, ids):
 
 FRESH = recording.fresh
 SABOTEURS = {
-    "a status with the mean so far": ("surepick.cli.commands.studies.status.status", status_with_the_mean_so_far),
+    "a status with the mean so far": ("surepick.cli.commands.studies.status", status_with_the_mean_so_far),
     "a recommendation from the open plan": ("surepick.studies.study.Study.recommend", recommend_with_what_is_open),
     "a message with the stored value": ("surepick.studies.recording.fresh", fresh_with_a_value),
 }

@@ -31,9 +31,7 @@ from question_studies import (
 from surepick.policies.questions import inquiries
 from surepick.policies.questions.elimination import CertifiedLists
 from surepick.policies.questions.inquiries import AboveCentre, View
-from surepick.policies.questions.outlook import Ground, Outlook
-from surepick.policies.questions.sheets import Sheet
-from surepick.policies.questions.state import Lists
+from surepick.policies.questions.outlook import Ground, Lists, Outlook, Sheet
 
 DELTAS = [0.05, 0.3]
 Lead = Callable[[CertifiedLists, World], Adversary]

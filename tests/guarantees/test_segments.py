@@ -11,7 +11,7 @@ from bounds import failures_allowed
 import surepick as sp
 from surepick.environments import Environment
 from surepick.policies.questions import asked as questions_asked
-from surepick.policies.questions.segments import of_segments
+from surepick.policies.questions.feasible import of_segments
 
 SEGMENTS, SIGMA = 10, 1.0
 QUESTIONS = {"best": {}, "all-good": {"question": "all-good"}}

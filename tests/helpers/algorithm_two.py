@@ -8,8 +8,8 @@ import numpy as np
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.policies.neural.means_control import MeansNeuralRule
 from surepick.policies.paper.neural_elimination import NeuralElimination, NeuralRule
+from surepick_bench.policies.means_control import MeansNeuralRule
 
 USUAL = {"epsilon": 0.1, "delta": 0.05, "noise": sp.SubGaussian(1.0)}
 

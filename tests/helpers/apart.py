@@ -20,9 +20,9 @@ IMPORTED = [
     "alembic.command",
     "psycopg",
     "surepick.cli.app",
-    "surepick.serve.app",
+    "surepick_server.app",
     "surepick.studies.database",
-    "surepick.studies.logs.sql.migrate",
+    "surepick.studies.logs.sql.engine",
 ]
 
 

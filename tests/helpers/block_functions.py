@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from surepick.blocks.map_reduce import Passes
-from surepick.blocks.rows import RowBlocks
-from surepick.blocks.sources import NpySource
+from surepick.chunks.passes import Passes
+from surepick.chunks.sources import NpySource, RowBlocks
 
 Sums = tuple[np.ndarray, int]
 

@@ -6,9 +6,9 @@ import numpy as np
 
 import surepick as sp
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.plan import Plan
+from surepick.core.plans import Plan
 from surepick.policies.base import stopped
-from surepick.policies.block_equations import BlockEquations, equations
+from surepick.policies.blocking import BlockEquations, equations
 
 GAP = 1.002  # just over epsilon = 1
 Effects = Callable[[np.random.Generator, np.ndarray], np.ndarray]  # pulls of (block, arm) -> effect of each block

@@ -10,11 +10,10 @@ import numpy as np
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.estimators import NoiseMgf, noise_mgf_after, with_squares
-from surepick.estimators.mean_processes import MeanProcesses
-from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
-from surepick.linalg.whitening import whitened
+from surepick.estimators.running_processes import ArmVectors, MeanProcesses, VectorProcesses
+from surepick.linalg.factorisations import whitened
 from surepick.noise import Noise
-from surepick.policies.carried import rest
+from surepick.policies.carried import state
 
 # --- truths
 
@@ -104,7 +103,7 @@ class Held:
         arms = np.flatnonzero(rng.random(len(self.flows)) < 0.2)
         flows = np.array(self.flows)
         flows[arms] = 0.0
-        weights = rest.start_weights(self.processes.starts[arms] + 1)
+        weights = state.start_weights(self.processes.starts[arms] + 1)
         return Held(self.chance, self.processes.restarted(arms, weights), flows, self.seen)
 
     def after(self, chance: float, processes: MeanProcesses | VectorProcesses, flows, seen: Observations) -> "Held":
@@ -183,14 +182,14 @@ def played_to_the_end(
 
 def nothing_on_means(num_arms: int) -> Held:
     """Before the first batch."""
-    processes = MeanProcesses.started(num_arms, float(rest.start_weights(np.ones(1))[0]))
+    processes = MeanProcesses.started(num_arms, float(state.start_weights(np.ones(1))[0]))
     return Held(1.0, processes, np.zeros((num_arms, num_arms)), Observations.nothing(num_arms))
 
 
 def nothing_on_vectors(vectors: ArmVectors) -> Held:
     """Before the first batch."""
     num_arms = vectors.embedded.num_arms
-    processes = VectorProcesses.started(vectors, float(rest.start_weights(np.ones(1))[0]))
+    processes = VectorProcesses.started(vectors, float(state.start_weights(np.ones(1))[0]))
     return Held(1.0, processes, np.zeros((num_arms, num_arms)), Observations.nothing(num_arms))
 
 

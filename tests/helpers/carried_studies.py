@@ -14,14 +14,13 @@ from certified_studies import HIDDEN, HIDING
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.core.plan import Plan
+from surepick.core.plans import Plan
 from surepick.estimators import NoiseMgf, noise_mgf_after
-from surepick.estimators.mean_processes import MeanProcesses
-from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
-from surepick.linalg.whitening import whitened
+from surepick.estimators.running_processes import ArmVectors, MeanProcesses, VectorProcesses
+from surepick.linalg.factorisations import whitened
 from surepick.noise import Noise
 from surepick.policies.base import stopped
-from surepick.policies.carried import rest
+from surepick.policies.carried import state as rest
 
 DELTA = 0.1
 GAP = 1.002  # just over epsilon = 1

@@ -4,7 +4,7 @@ import numpy as np
 from typer.testing import CliRunner
 
 import surepick as sp
-from surepick.certificates.seal import digest
+from surepick.certificates.signature import digest
 from surepick.cli.app import app
 from surepick.core.random_streams import stream
 

@@ -13,12 +13,11 @@ import numpy as np
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.core.plan import Plan
+from surepick.core.plans import Plan
 from surepick.embeddings.base import EmbeddingTraits
 from surepick.noise import Noise
 from surepick.policies.base import stopped
-from surepick.policies.certified.candidate_test import CandidateTest
-from surepick.policies.certified.conclusion import CertifiedState
+from surepick.policies.certified.conclusion import CandidateTest, CertifiedState
 from surepick.policies.certified.elimination import CertifiedElimination
 
 Ask = Callable[[CertifiedState], Plan]

@@ -11,8 +11,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.core.plan import Plan
-from surepick.core.step import Step
+from surepick.core.plans import Plan, Step
 from surepick.noise import Noise
 from surepick.policies.base import stopped
 from surepick.policies.carried.elimination import CarriedElimination

@@ -8,11 +8,11 @@ import numpy as np
 
 import surepick as sp
 from surepick.environments.rewards import NormalRewards, RewardsBeside
+from surepick.policies.questions.asked import wrongly_listed
 from surepick.policies.questions.elimination import CertifiedLists
 from surepick.policies.questions.feasible import BestOfFeasible
 from surepick.policies.questions.inquiries import View
-from surepick.policies.questions.sheets import Bet, sheet_of
-from surepick.policies.questions.truth import wrongly_listed
+from surepick.policies.questions.outlook import Bet, sheet_of
 from surepick.policies.verdict import certificate_of
 
 HAIR = 1e-6

@@ -104,7 +104,7 @@ def run(name: str, folder: Path, kills: int, seed: int) -> dict[str, int]:
 if __name__ == "__main__":
     given = json.loads(sys.argv[1])
     if given["sabotaged"]:
-        for module in (files, sys.modules["surepick.certificates.document"], sys.modules["surepick.tables.writing"]):
+        for module in (files, sys.modules["surepick.certificates.document"], sys.modules["surepick.tables.delimited"]):
             module.write_whole = in_place
         globals()["write_whole"] = in_place
     print(json.dumps(run(given["name"], Path(given["folder"]), given["kills"], given["seed"])))

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import surepick as sp
-from surepick.bench.tables import Replicate, Round, column_kinds
 from surepick.certificates.document import sealed
 from surepick.tables import write_table
+from surepick_bench.results import Replicate, Round, column_kinds
 
 IDS = ["älpha", "b", "c,c"]
 MEANS = dict(zip(IDS, (0.9, 0.1, 0.3), strict=True))

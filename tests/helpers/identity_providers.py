@@ -25,7 +25,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 from page_forms import Visitor
 
-from surepick.serve.settings import OpenId
+from surepick_server.settings import OpenId
 
 SESSION, LOGIN = "surepick-session", "surepick-login"
 AWAY, PATIENT = 1.0, 30.0  # seconds that tests wait for a provider: for one that is slow, for one that is well

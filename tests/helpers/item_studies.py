@@ -9,12 +9,10 @@ import numpy as np
 
 import surepick as sp
 from surepick.core.observations import Answers, Observations
-from surepick.core.plan import Plan
-from surepick.core.step import Step
+from surepick.core.plans import Plan, Step
 from surepick.items import Items
 from surepick.policies.base import Problem
-from surepick.policies.items.elimination import CertifiedItems
-from surepick.policies.items.state import ItemsState
+from surepick.policies.items import CertifiedItems, ItemsState
 
 
 def item_table(num_arms: int, num_items: int, *, seed: int, spread: float = 1.5, skill: float = 3.0) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import surepick as sp
-from surepick.embeddings.kernel_names import parse_kernel
+from surepick.embeddings.kernel import parse_kernel
 
 
 def smooth_means(kernel: str, places: np.ndarray, centres: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ import numpy as np
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.policies.base import Problem, stopped
-from surepick.policies.baselines.xy_static import fixed_design_multiplier
+from surepick_bench.policies.xy import fixed_design_multiplier
 
 SEEDS = range(5)
 

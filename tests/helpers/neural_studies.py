@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import surepick as sp
-from surepick.core.design import Embedding
 from surepick.core.observations import Observations
+from surepick.core.plans import Embedding
 from surepick.policies.base import stopped
 from surepick.policies.certified import learned_embedding as learning
 from surepick.policies.certified.neural import CertifiedNeural

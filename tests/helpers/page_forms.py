@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import httpx
 
-from surepick.serve.access.roles import Role
+from surepick_server.access.tokens import Role
 
 TOKEN = re.compile(r'name="form_token" value="([^"]+)"')
 TASK = re.compile(r'name="id\.\d+" value="([^"]+)"><input type="hidden" name="key\.\d+" value="([^"]+)"')

@@ -4,7 +4,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.plan import Plan
+from surepick.core.plans import Plan
 from surepick.policies.base import stopped
 
 GAP = 1.002  # just over epsilon = 1

@@ -7,7 +7,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.core.plan import Plan
+from surepick.core.plans import Plan
 from surepick.policies.verdict import certificate_of
 from surepick.studies.logs.memory import MemoryLog
 

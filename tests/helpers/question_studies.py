@@ -14,14 +14,11 @@ import numpy as np
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.core.plan import Plan
-from surepick.policies.questions.asked import inquiry_of
+from surepick.core.plans import Plan
+from surepick.policies.questions.asked import inquiry_of, lists_of, wrongly_listed
 from surepick.policies.questions.elimination import CertifiedLists
 from surepick.policies.questions.inquiries import GoodOnes, TopOf
-from surepick.policies.questions.outlook import Ground, Outlook
-from surepick.policies.questions.state import QuestionState
-from surepick.policies.questions.truth import wrongly_listed
-from surepick.policies.questions.words import lists_of
+from surepick.policies.questions.outlook import Ground, Outlook, QuestionState
 
 HAIR = 0.002  # of epsilon: by how much a statement about an arm at the border is wrong
 KNOWN = 100_000  # pulls a batch of an arm that is as good as known

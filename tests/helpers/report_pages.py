@@ -8,8 +8,8 @@ import numpy as np
 import surepick as sp
 from surepick.core.random_streams import stream
 from surepick.reports.study import page as study_report
-from surepick.reports.study.forecast_chart import Foreseen
-from surepick.reports.study.history import History, Kept
+from surepick.reports.study.charts import Foreseen
+from surepick.reports.study.facts import History, Kept
 from surepick.studies.logs.memory import MemoryLog
 
 VOID = {"meta", "link", "br", "path", "rect", "line", "circle"}

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import app
-from surepick.cli.format_certificate import certificate_json
+from surepick.cli.output import certificate_json
 from surepick.studies.database import open_study
 
 MEANS = {"a": 0.9, "b": 0.25, "c": 0.5}

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from surepick import solve_design
-from surepick.linalg.blas_threads import one_thread
+from surepick.linalg.rows import one_thread
 
 MEGABYTE = 1_000_000
 STATUS = Path("/proc/self/status")

@@ -9,10 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 import surepick as sp
-from surepick.serve.access.roles import Role
-from surepick.serve.access.schema import make_tables
-from surepick.serve.access.tokens import Tokens
 from surepick.studies.database import Database
+from surepick_server.access.schema import make_tables
+from surepick_server.access.tokens import Role, Tokens
 
 ROLES = ("viewer", "measurer", "owner", "admin")
 Headers = dict[str, dict[str, str]]

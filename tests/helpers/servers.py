@@ -17,10 +17,10 @@ from apart import forks
 from made_once import remember_routes
 
 from surepick.cli.app import main
-from surepick.serve.access.roles import Role
-from surepick.serve.app import make_app
-from surepick.serve.settings import Settings
-from surepick.serve.web.connections import configuration
+from surepick_server.access.tokens import Role
+from surepick_server.app import make_app
+from surepick_server.settings import Settings
+from surepick_server.web.connections import configuration
 
 
 @contextlib.contextmanager

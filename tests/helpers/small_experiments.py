@@ -1,6 +1,6 @@
 """A small experiment, and its results without the seconds that they took."""
 
-from surepick.bench.spec import EnvironmentSpec, PolicySpec, crossed
+from surepick_bench.spec import EnvironmentSpec, PolicySpec, crossed
 
 SOARE = EnvironmentSpec("soare", "soare", {"dim": 3, "angle": 0.6})
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import torch
 
-from surepick.embeddings.neural.network import ARCHITECTURES, ArmNetwork, GradientSpectrum, Network
+from surepick.embeddings.network import ARCHITECTURES, ArmNetwork, GradientSpectrum, Network
 
 KINDS = list(itertools.product(ARCHITECTURES, (2, 3)))
 

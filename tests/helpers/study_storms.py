@@ -23,7 +23,7 @@ from apart import apart
 from study_workers import PLACE, Order, Worker, rewards_of, subject, watch
 
 import surepick as sp
-from surepick.core.json import to_json
+from surepick.core.records import to_json
 from surepick.studies.database import create_study, resume_study
 from surepick.studies.logs.base import Decision, Planned, Results
 from surepick.studies.logs.sql.log import SqlLog
@@ -234,7 +234,7 @@ def blown(kind: str, storm: Storm) -> dict[str, Any]:
     sa.create_engine(storm.url).dispose()
     doctor(storm.doctored)
     if kind == "killed creating":
-        import_module("surepick.studies.logs.sql.migrate")
+        import_module("surepick.studies.logs.sql.engine")
         return create_again_and_again(storm)
     work, number = {
         "storm": (blow, storm.processes),

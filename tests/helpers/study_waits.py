@@ -14,7 +14,7 @@ from apart import forks
 
 import surepick as sp
 from surepick.studies.database import create_study, resume_study
-from surepick.studies.logs.sql import write_transaction as sql_turn
+from surepick.studies.logs.sql import writing as sql_turn
 
 ARMS = 400
 Call = tuple[float, float]

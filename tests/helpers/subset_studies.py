@@ -6,17 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from surepick.blocks.map_reduce import Passes
-from surepick.blocks.moments import Directions
-from surepick.blocks.sources import rows_of
+from surepick.chunks.moments import Directions
+from surepick.chunks.passes import Passes
+from surepick.chunks.sources import rows_of
 from surepick.core.arms import Arms
 from surepick.core.observations import Observations
-from surepick.designs.long_lists.d_optimal import SparseDesign
+from surepick.designs.long_lists import SparseDesign
 from surepick.noise import SubGaussian
 from surepick.policies.base import Problem
-from surepick.policies.subset.chosen import SubsetRules
-from surepick.policies.subset.evidence import Bet, Rule
-from surepick.policies.subset.looking import FirstLook
+from surepick.policies.subset.evidence import Bet, FirstLook, Rule, SubsetRules
 from surepick.policies.subset.selection import SubsetSelection, SubsetState
 
 

@@ -7,9 +7,9 @@ import pytest
 import sqlalchemy as sa
 
 import surepick as sp
-from surepick.studies.logs.sql import seals as sql_seals
+from surepick.studies.database import study_hash
+from surepick.studies.logs.sql import schema as sql_seals
 from surepick.studies.logs.sql.chain import decision_hash, plan_hash
-from surepick.studies.stored_studies import study_hash
 
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]], ["a", "b", "c", "d"])
 

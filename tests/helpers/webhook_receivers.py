@@ -4,7 +4,7 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from surepick.serve.web.delivering import Deliverer
+from surepick_server.web.webhook_worker import Deliverer
 
 API = "/api/v1/studies/paint"
 

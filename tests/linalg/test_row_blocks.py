@@ -11,9 +11,17 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from surepick.linalg import row_blocks
-from surepick.linalg.blas_threads import one_blas_thread
-from surepick.linalg.row_blocks import MANY, ROWS, copied, each_row_block, processors, product_of_rows, some_rows
+from surepick.linalg import rows as row_blocks
+from surepick.linalg.rows import (
+    MANY,
+    ROWS,
+    copied,
+    each_row_block,
+    one_blas_thread,
+    processors,
+    product_of_rows,
+    some_rows,
+)
 
 COUNT = MANY + 1234
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surepick.linalg import single_precision
+from surepick.linalg import rows as single_precision
 from surepick.linalg.factorisations import row_norms
-from surepick.linalg.single_precision import SingleRows
+from surepick.linalg.rows import SingleRows
 
 
 def exactly(rows: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surepick.linalg import unique_rows as module
-from surepick.linalg.unique_rows import equal_rows
+from surepick.linalg import rows as module
+from surepick.linalg.rows import equal_rows
 
 
 def by_hand(matrix: np.ndarray) -> tuple[list[int], list[int]]:

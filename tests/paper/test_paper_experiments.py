@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from surepick.bench.paper_experiments import experiments
-from surepick.bench.runner import run_experiments
-from surepick.bench.summary import CellSummary, summarize
+from surepick_bench.experiments import experiments
+from surepick_bench.runner import run_experiments
+from surepick_bench.summary import CellSummary, summarize
 
 TOLERANCE = 0.07
 MINUTES = 60.0

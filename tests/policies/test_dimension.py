@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.design import Design, IndependentArms
+from surepick.core.plans import Design, IndependentArms
 from surepick.designs import design_value, independent_design
 from surepick.policies.dimension import (
     bias,

@@ -7,17 +7,9 @@ import pytest
 
 import surepick as sp
 from surepick.errors import InvalidInput
-from surepick.policies.baselines.action_elimination import ActionElimination
-from surepick.policies.baselines.lingame import LinGame
-from surepick.policies.baselines.lingape import LinGapE
-from surepick.policies.baselines.lucb import LUCB
-from surepick.policies.baselines.sequential_halving import SequentialHalving
-from surepick.policies.baselines.xy_adaptive import XYAdaptive
-from surepick.policies.baselines.xy_static import XYStatic
 from surepick.policies.carried.elimination import CarriedElimination
 from surepick.policies.certified.elimination import CertifiedElimination
 from surepick.policies.certified.neural import CertifiedNeural
-from surepick.policies.neural.means_control import MeansNeuralRule
 from surepick.policies.paper.arm_elimination import (
     FLOORS,
     SCHEDULES,
@@ -33,6 +25,11 @@ from surepick.policies.paper.unknown_misspecification import UnknownMisspecifica
 from surepick.policies.registry import ENTRIES, policy_options, policy_summary
 from surepick.questions import QUESTION_OPTIONS
 from surepick.text import did_you_mean
+from surepick_bench.policies.lingame import LinGame, LinGapE
+from surepick_bench.policies.means import LUCB, ActionElimination
+from surepick_bench.policies.means_control import MeansNeuralRule
+from surepick_bench.policies.sequential_halving import SequentialHalving
+from surepick_bench.policies.xy import XYAdaptive, XYStatic
 
 ARMS = sp.Arms(np.random.default_rng(0).normal(size=(4, 3)))
 REQUIRED = {

@@ -6,7 +6,7 @@ import pytest
 import surepick as sp
 from surepick.core.random_streams import stream
 from surepick.policies import model_checks
-from surepick.policies.terms import Terms
+from surepick.policies.verdict import Terms
 
 ARMS = sp.Arms(stream(2, "terms").normal(size=(6, 2)))
 MEANS = np.array([0.9, 0.8, 0.0, 0.0, 0.0, -0.5])

@@ -9,11 +9,18 @@ from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surepick.core.design import Embedding, IndependentArms
+from surepick.core.plans import Embedding, IndependentArms
 from surepick.policies.dimension import embedding_design, worst_gap
-from surepick.theory.critical_round import achievable_gap, critical_round, least_critical_round
-from surepick.theory.hardness import hardness, linear_hardness, linear_part, relaxation_bound
-from surepick.theory.upper_bounds import upper_bound_fixed
+from surepick_bench.theory.hardness import (
+    achievable_gap,
+    critical_round,
+    hardness,
+    least_critical_round,
+    linear_hardness,
+    linear_part,
+    relaxation_bound,
+)
+from surepick_bench.theory.upper_bounds import upper_bound_fixed
 
 SAFE = 1 + 1e-6
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.core.arrays import record
+from surepick.core.records import record
 from surepick.estimators import LeastSquaresEstimate, least_squares
 from surepick.estimators import pair_rule as rules
 from surepick.policies.paper.arm_elimination import Comparison, compare

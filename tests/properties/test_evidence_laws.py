@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
+from surepick.core.plans import Embedding, IndependentArms
 from surepick.estimators import batch_evidence, noise_mgf_after, with_squares
 from surepick.estimators.contrast_weights import ContrastWeights
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import surepick as sp
-from surepick.core.design import Design, Embedding
 from surepick.core.observations import Observations
+from surepick.core.plans import Design, Embedding
 from surepick.designs import solve_design, solve_star_design, solve_target_design
 from surepick.errors import SurepickError
 from surepick.policies.base import stopped

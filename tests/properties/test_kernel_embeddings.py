@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surepick.embeddings import GaussianKernel, KernelEmbedding, MaternKernel, NeuralTangentKernel, PolynomialKernel
-from surepick.embeddings.mercer import MercerEmbedding
-from surepick.embeddings.mercer.eigenfunctions import Expansion
+from surepick_bench.mercer import MercerEmbedding
+from surepick_bench.mercer.kernels import Expansion
 
 KERNELS = [
     GaussianKernel(0.05),

@@ -12,7 +12,7 @@ from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surepick.core.design import Design
+from surepick.core.plans import Design
 from surepick.designs import solve_design
 
 TOLERANCE = 0.01

@@ -11,10 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.core.diff import first_difference
-from surepick.core.json import encode, to_json
 from surepick.core.observations import Observations
 from surepick.core.random_streams import stream
+from surepick.core.records import encode, first_difference, to_json
 from surepick.studies import recording, replay
 from surepick.studies.database import resume_study
 from surepick.studies.logs.memory import MemoryLog

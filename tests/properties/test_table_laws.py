@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from surepick.errors import InvalidInput
 from surepick.tables import read_table, row_ids, write_table
-from surepick.tables.escapes import escaped, unescaped
+from surepick.tables.content import escaped, unescaped
 
 cases = settings(max_examples=budget(150))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

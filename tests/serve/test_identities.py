@@ -7,12 +7,10 @@ import sqlalchemy as sa
 from servers import serving, token_for
 
 from surepick.errors import InvalidInput, StorageError
-from surepick.serve.access import schema
-from surepick.serve.access.identities import read_identity
-from surepick.serve.access.roles import Role
-from surepick.serve.access.schema import make_tables
-from surepick.serve.access.tokens import Tokens
 from surepick.studies.database import Database
+from surepick_server.access import schema
+from surepick_server.access.schema import make_tables
+from surepick_server.access.tokens import Role, Tokens, read_identity
 
 API = "/api/v1/tokens"
 LATER = 4e9

@@ -5,11 +5,9 @@ import threading
 import pytest
 
 from surepick.errors import InvalidInput
-from surepick.serve.api import documents
-from surepick.serve.web import open_studies
-from surepick.serve.web.kept import Kept
-from surepick.serve.web.open_studies import MOST_AT_ONCE, MOST_OBJECTS
-from surepick.serve.web.problems import Refused
+from surepick_server.api import documents
+from surepick_server.web import open_studies
+from surepick_server.web.open_studies import MOST_AT_ONCE, MOST_OBJECTS, Kept, Refused
 
 PAINT = "/api/v1/studies/paint"
 
@@ -96,10 +94,10 @@ def test_requests_that_wait_do_not_make_ever_more_objects(client, monkeypatch):
 
 
 def test_uploads_are_unpacked_one_after_the_other(monkeypatch):
-    from surepick.serve.pages import spreadsheets
+    from surepick_server.pages import new_study
 
-    monkeypatch.setattr(spreadsheets, "MOST_WAITING", 0.01)
-    with spreadsheets.TURN, pytest.raises(Refused, match="Others' tables"):
-        spreadsheets.as_csv(b"PK", ".xlsx", "x.xlsx")
-    assert spreadsheets.TURN.acquire(blocking=False)
-    spreadsheets.TURN.release()
+    monkeypatch.setattr(new_study, "MOST_WAITING", 0.01)
+    with new_study.TURN, pytest.raises(Refused, match="Others' tables"):
+        new_study.as_csv(b"PK", ".xlsx", "x.xlsx")
+    assert new_study.TURN.acquire(blocking=False)
+    new_study.TURN.release()

@@ -13,10 +13,9 @@ from servers import connected, served_apart
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
-from surepick.serve.access.roles import Role
-from surepick.serve.access.schema import make_tables
-from surepick.serve.access.tokens import Tokens
 from surepick.studies.database import Database
+from surepick_server.access.schema import make_tables
+from surepick_server.access.tokens import Role, Tokens
 
 
 def path_of(name: str) -> str:

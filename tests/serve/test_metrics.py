@@ -4,13 +4,13 @@ import json
 import logging
 import time
 
-from surepick.serve.web.watching import Lines
+from surepick_server.web.open_studies import Lines
 
 SECRET = "0.987654321"
 
 
 def test_counts_and_lines_name_routes_and_nothing_of_a_study(client, people, caplog):
-    with caplog.at_level(logging.INFO, logger="surepick.serve"):
+    with caplog.at_level(logging.INFO, logger="surepick_server"):
         lease = client.post("/api/v1/studies/paint/leases", json={}, headers=people["measurer"]).json()["measurements"]
         rows = [{**one, "reward": float(SECRET)} for one in lease]
         client.post("/api/v1/studies/paint/results", json={"results": rows}, headers=people["measurer"])
@@ -21,7 +21,7 @@ def test_counts_and_lines_name_routes_and_nothing_of_a_study(client, people, cap
         until = time.monotonic() + 10.0  # a line is written once the answer is away
         while len(caplog.records) < 6 and time.monotonic() < until:
             time.sleep(0.01)
-    records = [record for record in caplog.records if record.name == "surepick.serve"]
+    records = [record for record in caplog.records if record.name == "surepick_server"]
     page = client.get("/metrics", headers=people["viewer"])
     assert page.headers["content-type"].startswith("text/plain")
     told = 'surepick_requests_total{method="POST",route="/api/v1/studies/{name}/results",status="200"} 2.0'

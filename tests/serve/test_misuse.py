@@ -105,7 +105,7 @@ def test_a_revoked_token_and_one_that_has_expired(client, people, monkeypatch):
     assert client.get(PAINT, headers=people["viewer"]).status_code == HTTPStatus.OK
     client.delete(f"{API}/tokens/a viewer", headers=people["admin"])
     assert client.get(PAINT, headers=people["viewer"]).status_code == HTTPStatus.UNAUTHORIZED
-    from surepick.serve.access import tokens
+    from surepick_server.access import tokens
 
     monkeypatch.setattr(tokens, "system_clock", lambda: time.time() + 91 * 86_400.0)
     assert client.get(PAINT, headers=people["owner"]).status_code == HTTPStatus.UNAUTHORIZED
@@ -441,24 +441,24 @@ def test_tokens_are_kept_as_hashes_and_shown_once(client, people):
 
 
 def test_a_trail_that_cannot_be_stored_waits(client, people, monkeypatch):
-    from surepick.serve.access import audit
+    from surepick_server.access import schema
 
-    trail, writing = client.app.state.server.trail, audit.writing
+    trail, writing = client.app.state.server.trail, schema.writing
 
     def away(_):
         raise StorageError("no server answers")
 
-    monkeypatch.setattr(audit, "writing", away)
+    monkeypatch.setattr(schema, "writing", away)
     with pytest.raises(StorageError):
         trail.add("ann", "127.0.0.1", "lease", "paint")
-    monkeypatch.setattr(audit, "writing", writing)
+    monkeypatch.setattr(schema, "writing", writing)
     assert [entry.who for entry in trail.latest("paint")] == ["ann"]
 
 
 def test_a_forged_session_is_nobody(client, people):
     from itsdangerous import URLSafeTimedSerializer
 
-    from surepick.serve.web.callers import COOKIE
+    from surepick_server.web.auth import COOKIE
 
     for cookie in ("1", "", "MQ.x.y", URLSafeTimedSerializer("another", salt="session").dumps(4)):
         answer = client.get(f"{API}/studies", headers={"cookie": f"{COOKIE}={cookie}"})

@@ -10,14 +10,13 @@ from server_studies import copied
 from servers import serving
 
 import surepick as sp
-from surepick.serve.access.roles import Role
-from surepick.serve.access.schema import make_tables
-from surepick.serve.access.tokens import Tokens
-from surepick.serve.api.routing import check_classified, routes_of
-from surepick.serve.app import make_app
-from surepick.serve.settings import Settings
 from surepick.studies import database
 from surepick.studies.database import Database
+from surepick_server.access.schema import make_tables
+from surepick_server.access.tokens import Role, Tokens
+from surepick_server.api.routing import check_classified, routes_of
+from surepick_server.app import make_app
+from surepick_server.settings import Settings
 
 NAME, NOW = "paint", 1_800_000_000.0
 API, STUDY = "/api/v1", f"/api/v1/studies/{NAME}"
@@ -199,8 +198,8 @@ def test_a_route_that_is_not_classified_is_refused(tmp_path, tokens):
 
 def test_an_answer_that_compares_values_is_caught(tmp_path, tokens, monkeypatch):
     """The saboteur: what others reported may be tried out."""
-    from surepick.serve.api import telling
+    from surepick_server.api import results
 
-    monkeypatch.setattr(telling, "check_own", lambda *_: None)
+    monkeypatch.setattr(results, "check_own", lambda *_: None)
     assert differences(tmp_path, "owner", tokens["owner"], [*probes(1.0, 0.0)])
     assert differences(tmp_path, "owner", tokens["owner"], [*probes_beside(1.0, 0.0)])

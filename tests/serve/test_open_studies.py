@@ -7,10 +7,9 @@ import time
 import pytest
 from server_studies import make_study
 
-from surepick.serve.web import open_studies
-from surepick.serve.web.open_studies import MOST_AT_ONCE, Studies
-from surepick.serve.web.problems import Refused
 from surepick.studies.database import Database
+from surepick_server.web import open_studies
+from surepick_server.web.open_studies import MOST_AT_ONCE, Refused, Studies
 
 
 @pytest.fixture

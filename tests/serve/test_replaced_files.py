@@ -237,15 +237,15 @@ def test_a_study_that_is_open_in_a_program_notices_too(file, how):
 
 
 def test_a_file_that_goes_between_commit_and_acknowledgement(file, monkeypatch):
-    from surepick.studies.logs.sql import write_transaction
+    from surepick.studies.logs.sql import writing
 
-    study, stored = sp.open_study(f"sqlite:///{file}", "paint"), write_transaction.stored
+    study, stored = sp.open_study(f"sqlite:///{file}", "paint"), writing.stored
 
     def gone(connection):
         moved_away(file)
         stored(connection)
 
-    monkeypatch.setattr(write_transaction, "stored", gone)
+    monkeypatch.setattr(writing, "stored", gone)
     with pytest.raises(StorageError, match="Nobody knows whether"):
         study.tell(["a"], [2.0])
 

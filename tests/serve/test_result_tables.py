@@ -4,7 +4,7 @@ import pytest
 
 import surepick as sp
 from surepick.errors import InvalidInput
-from surepick.serve.api.tables import rows_of
+from surepick_server.api.studies import rows_of
 
 PAINT = "/api/v1/studies/paint"
 

@@ -11,7 +11,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from server_studies import make_study
 from servers import serving, token_for
 
-from surepick.serve.api.routing import API
+from surepick_server.api.routing import API
 
 GROUPS = ("studies", "measuring", "documents", "tokens", "webhooks")
 SIZES = [budget(50), pytest.param(2_000, marks=pytest.mark.slow)]

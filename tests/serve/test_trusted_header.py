@@ -8,10 +8,10 @@ from page_forms import Visitor
 from servers import serving
 
 from surepick.errors import InvalidInput
-from surepick.serve.access import tokens
-from surepick.serve.access.roles import Role
-from surepick.serve.settings import networks, read_header
-from surepick.serve.web.proxies import number_of
+from surepick_server.access import tokens
+from surepick_server.access.tokens import Role
+from surepick_server.settings import networks, read_header
+from surepick_server.web.connections import number_of
 
 HEADER, ANN = "x-forwarded-user", {"x-forwarded-user": "ann@example.org"}
 NEW = {"name": "coffee", "candidates": {"ids": list("abc")}, "epsilon": 0.5, "noise": "subgaussian:0.2"}

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from webhook_receivers import API, listening, looked, measure, set_up
 
 from surepick.errors import InvalidInput
-from surepick.serve.access import addresses, webhooks
-from surepick.serve.access.addresses import is_public, target_of
-from surepick.serve.access.webhooks import Message
-from surepick.serve.web import delivering
+from surepick_server.access import tokens, webhooks
+from surepick_server.access.tokens import is_public, target_of
+from surepick_server.access.webhooks import Message
+from surepick_server.web import webhook_worker
 
 
 def test_rounds_and_the_end_are_told_once_and_signed(client, people):
@@ -56,7 +56,7 @@ def test_a_lease_that_has_run_out_is_told(client, people, monkeypatch):
         client.post(f"{API}/leases", json={"max_pulls": 1, "duration": "1h"}, headers=people["measurer"])
         looked(client)
         assert came == []
-        monkeypatch.setattr(delivering, "system_clock", lambda: time.time() + 3_601.0)
+        monkeypatch.setattr(webhook_worker, "system_clock", lambda: time.time() + 3_601.0)
         looked(client, 2)
     (message,) = [json.loads(body) for _, body in came]
     assert (message["event"], message["worker"], message["pulls"]) == ("lease-expired", "a measurer", 1)
@@ -132,7 +132,7 @@ def test_the_secret_is_shown_once(client, people):
 def test_a_thread_delivers_by_itself(client, people):
     with listening() as (url, came):
         set_up(client, people, url)
-        with delivering.delivering(client.app.state.server, seconds=0.05):
+        with webhook_worker.delivering(client.app.state.server, seconds=0.05):
             measure(client, people)
             until = time.monotonic() + 10.0
             while len(came) < 2 and time.monotonic() < until:
@@ -211,7 +211,7 @@ def test_an_address_inside_another_is_judged_as_itself(inner):
 def test_a_name_that_leads_inside_is_refused_whatever_it_led_to_before(monkeypatch):
     """A name is resolved when a message is sent, and the number that was checked is the one that is connected to."""
     answers = iter(["93.184.216.34", "127.0.0.1"])
-    monkeypatch.setattr(addresses.socket, "getaddrinfo", lambda *_, **__: [(0, 0, 0, "", (next(answers), 443))])
+    monkeypatch.setattr(tokens.socket, "getaddrinfo", lambda *_, **__: [(0, 0, 0, "", (next(answers), 443))])
     target = target_of("https://example.org/x?y=1", private=False)
     assert (target.url, target.host) == ("https://93.184.216.34:443/x?y=1", "example.org")
     with pytest.raises(InvalidInput, match="this machine or of its network"):

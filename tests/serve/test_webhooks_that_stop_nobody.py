@@ -10,9 +10,9 @@ import pytest
 from webhook_receivers import API, listening, looked, measure, set_up
 
 from surepick.errors import StorageError
-from surepick.serve.access import webhooks
-from surepick.serve.web import delivering
-from surepick.serve.web.delivering import Deliverer
+from surepick_server.access import webhooks
+from surepick_server.web import webhook_worker
+from surepick_server.web.webhook_worker import Deliverer
 
 OTHER = "/api/v1/studies/other"
 STARTS = {
@@ -128,7 +128,7 @@ def test_what_happened_before_it_was_allowed_is_told_then(client, people):
 
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
 def test_a_receiver_that_never_ends_its_answer_stops_no_other(client, people, monkeypatch, start):
-    monkeypatch.setattr(delivering, "WAITS", 1.0)
+    monkeypatch.setattr(webhook_worker, "WAITS", 1.0)
     with dripping(start) as slow, listening() as (url, came):
         hooked(client, people, OTHER, slow)
         set_up(client, people, url)
@@ -141,7 +141,7 @@ def test_a_receiver_that_never_ends_its_answer_stops_no_other(client, people, mo
 
 def test_many_slow_receivers_and_one_that_is_not(client, people, monkeypatch):
     """The messages of the quick one come while those of the others are still being sent."""
-    monkeypatch.setattr(delivering, "WAITS", 60.0)
+    monkeypatch.setattr(webhook_worker, "WAITS", 60.0)
     with dripping(b"") as slow, listening() as (url, came):
         for number in range(8):
             hooked(client, people, OTHER, f"{slow}{number}")
@@ -191,7 +191,7 @@ def test_a_database_that_is_locked_loses_no_event(client, people, monkeypatch):
 def test_every_round_is_told_however_many_were_judged_between_two_looks(
     client, people, long, monkeypatch, before, chunk
 ):
-    monkeypatch.setattr(delivering, "MOST_ROUNDS", chunk)
+    monkeypatch.setattr(webhook_worker, "MOST_ROUNDS", chunk)
     for _ in range(before):
         measure_other(client, people, long)
     with listening() as (url, came):
@@ -205,7 +205,7 @@ def test_every_round_is_told_however_many_were_judged_between_two_looks(
 
 
 def test_a_look_that_ends_in_the_middle_goes_on_there(client, people, monkeypatch):
-    monkeypatch.setattr(delivering, "MOST_ROUNDS", 2)
+    monkeypatch.setattr(webhook_worker, "MOST_ROUNDS", 2)
     with listening() as (url, came):
         set_up(client, people, url)
         for _ in range(7):

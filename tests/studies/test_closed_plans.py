@@ -11,7 +11,7 @@ from servers import serving
 import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.core.observations import Quantity
-from surepick.policies.items.elimination import CertifiedItems
+from surepick.policies.items import CertifiedItems
 from surepick.policies.paired.elimination import PairedElimination
 from surepick.studies.logs.memory import MemoryLog
 

@@ -15,8 +15,8 @@ from surepick import environments
 from surepick.certificates.verify import verify_certificate
 from surepick.core.observations import Quantity
 from surepick.errors import MeasurementFailed
+from surepick.studies.audit import export_results
 from surepick.studies.database import create_study, open_study
-from surepick.studies.reading.export import export_results
 from surepick.tables.reading import read_table
 
 ARMS = sp.Arms(ids=["a", "b", "c", "d"])

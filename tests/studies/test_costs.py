@@ -8,14 +8,13 @@ import pytest
 import sqlalchemy as sa
 
 import surepick as sp
-from surepick.core.json import to_json
 from surepick.core.random_streams import stream
+from surepick.core.records import to_json
 from surepick.environments import Environment
-from surepick.studies.database import resume_study
+from surepick.studies.database import resume_study, study_hash
 from surepick.studies.logs.hash_chain import hash_of_arms
-from surepick.studies.logs.sql.seals import study_seal
+from surepick.studies.logs.sql.schema import study_seal
 from surepick.studies.registration import registration_code
-from surepick.studies.stored_studies import study_hash
 
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3], [0.2, -0.5], [0.5, 0.2]])
 MEANS = FEATURES @ np.array([0.6, 0.2])

@@ -7,11 +7,10 @@ import pytest
 
 import surepick as sp
 from surepick.errors import UnusualWarning
-from surepick.policies.equal_repeats import ENDLESS
-from surepick.policies.uniform import usual_limit
+from surepick.policies.uniform import ENDLESS, usual_limit
 from surepick.questions import Above, TopM
-from surepick.studies.runner.loop import Loop
-from surepick.studies.runner.program import Command
+from surepick.studies.program import Command
+from surepick.studies.run_program import Loop
 
 MEANS = {"a": 57.0, "b": 62.0, "c": 66.0, "d": 70.0, "e": 75.0, "f": 79.0}
 

@@ -12,7 +12,7 @@ from study_commands import surepick
 
 import surepick as sp
 from surepick.certificates.document import SCHEMA
-from surepick.studies.reading.export import export_results
+from surepick.studies.audit import export_results
 from surepick.tables.reading import read_table
 
 SCORES = item_table(4, 60, seed=4)

@@ -6,8 +6,8 @@ from judged_parts import IDS, small_policy, small_study, tell_keys
 from leased_studies import Clock
 
 import surepick as sp
-from surepick.core.json import to_json
 from surepick.core.observations import Observations
+from surepick.core.records import to_json
 from surepick.errors import StorageError
 from surepick.studies.deviations import AS_THEY_CAME
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED, Event

@@ -12,7 +12,7 @@ from command_line import surepick
 import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
-from surepick.core.json import encode
+from surepick.core.records import encode
 from surepick.errors import InvalidInput, OutOfTurn, StorageError
 from surepick.studies.database import resume_study
 from surepick.studies.logs.hash_chain import hash_of_arms
@@ -150,7 +150,7 @@ def test_a_file_that_is_gone_is_named(sqlite_url, folder, missing):
 
 
 def test_rows_in_memory_are_refused_for_a_database(sqlite_url):
-    from surepick.blocks.sources import rows_of
+    from surepick.chunks.sources import rows_of
 
     policy = sp.make_policy("certified-linear", rows_of(FEATURES), size=50, **ASKED)
     with pytest.raises(InvalidInput, match=r"must be in \.npy or Parquet files"):

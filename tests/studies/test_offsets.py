@@ -5,7 +5,7 @@ import pytest
 
 import surepick as sp
 from surepick.questions import Above, AllGood, Constraint, TopM
-from surepick.studies.logs.centred import deviations_of
+from surepick.studies.logs.keys import deviations_of
 
 IDS = [f"a{place}" for place in range(6)]
 MEANS = dict(zip(IDS, (0.0, 0.5, 1.0, 1.5, 2.0, 3.0), strict=True))

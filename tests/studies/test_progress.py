@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from surepick.studies.logs.leases import format_time
+from surepick.studies.logs.base import format_time
 from surepick.studies.progress import Progress
 
 FRESH = Progress(

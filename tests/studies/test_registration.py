@@ -16,7 +16,7 @@ import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
 from surepick.policies.certified.elimination import CertifiedElimination
-from surepick.studies import registration, stored_studies
+from surepick.studies import database, registration
 from surepick.studies.database import resume_study
 from surepick.studies.logs.memory import MemoryLog
 from surepick.studies.registration import read_code
@@ -151,7 +151,7 @@ def test_a_study_its_database_and_its_certificate_have_one_code(sqlite_url, monk
     def loaded(*_):
         raise AssertionError("status needs no features")
 
-    monkeypatch.setattr(stored_studies, "arms_of", loaded)
+    monkeypatch.setattr(database, "arms_of", loaded)
     assert resume_study(sqlite_url, "paint").registration == code
 
 

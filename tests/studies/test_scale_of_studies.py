@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick.embeddings import LinearEmbedding
-from surepick.linalg import farthest_first
-from surepick.linalg.whitening import whitened
-from surepick.policies.certified.cache import MOST_DIMENSIONS, Cache
+from surepick.linalg import farthest_pairs
+from surepick.linalg.factorisations import whitened
+from surepick.policies.certified.conclusion import MOST_DIMENSIONS, Cache
 from surepick.policies.certified.elimination import CertifiedElimination
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "end_to_end.py"
@@ -81,8 +81,8 @@ def test_arms_are_spread_as_if_all_distances_were_computed(seed, kind, pool):
     chosen = np.sort(rng.choice(size, int(rng.integers(1, size + 1)), replace=False))
     free = ~np.isin(np.arange(size), chosen)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(farthest_first, "POOL", pool)
-        found = farthest_first.farthest_first(vectors, chosen, free, 10)
+        patch.setattr(farthest_pairs, "POOL", pool)
+        found = farthest_pairs.farthest_first(vectors, chosen, free, 10)
     assert found.tolist() == traversal(vectors, chosen, free, 10)
 
 

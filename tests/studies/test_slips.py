@@ -8,7 +8,7 @@ import pytest
 
 import surepick as sp
 from surepick.errors import UnusualResult, UnusualWarning
-from surepick.studies.reading.export import export_results
+from surepick.studies.audit import export_results
 
 MEANS = dict(zip("abcdef", [57.0, 61.0, 66.0, 70.0, 75.0, 79.0], strict=True))
 

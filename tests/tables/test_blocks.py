@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import surepick as sp
-from surepick.blocks.rows import RowBlocks
+from surepick.chunks.sources import RowBlocks
 from surepick.errors import InvalidInput
 
 RNG = np.random.default_rng(14)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from table_notes import noted
 
 from surepick.errors import InvalidInput
-from surepick.serve.pages.forms import number_in
-from surepick.studies.runner import program
+from surepick.studies import program
 from surepick.tables import Table, TableWarning, read_table, write_table
 from surepick.tables.numbers import (
     COMMA,
@@ -23,6 +22,7 @@ from surepick.tables.numbers import (
     lone_number,
     notation,
 )
+from surepick_server.pages.layout import number_in
 
 MARKS = [POINT, COMMA, "'", "’", " ", "\u00a0", "\u202f", ""]
 WRITTEN = {POINT: Written(), COMMA: Written(continental=True)}

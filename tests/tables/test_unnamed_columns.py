@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.core.column_names import counts
+from surepick.core.arms import counts
 from surepick.tables import TableWarning, grouped_arms, read_arms, read_table, write_table
 
 QUESTION = {"epsilon": 0.5, "delta": 0.05, "noise": "subgaussian:0.3"}

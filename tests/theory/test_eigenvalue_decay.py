@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from surepick.embeddings.mercer import FourierExpansion, HermiteExpansion, MercerEmbedding, SineExpansion
 from surepick.errors import InvalidInput
 from surepick.policies.dimension import effective_dimension
-from surepick.theory import ExponentialDecay, PolynomialDecay, decay_of, effective_dimension_of_tails
+from surepick_bench.mercer import FourierExpansion, HermiteExpansion, MercerEmbedding, SineExpansion
+from surepick_bench.theory import ExponentialDecay, PolynomialDecay, decay_of, effective_dimension_of_tails
 
 EXPANSIONS = [
     SineExpansion(),

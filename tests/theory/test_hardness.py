@@ -7,15 +7,23 @@ import math
 import numpy as np
 import pytest
 
-from surepick.core.design import Embedding, IndependentArms
+from surepick.core.plans import Embedding, IndependentArms
 from surepick.designs import solve_target_design
 from surepick.embeddings import LinearEmbedding
 from surepick.environments import soare, sphere, two_clusters
 from surepick.errors import ContractError, InvalidInput
 from surepick.policies.dimension import effective_dimension, embedding_design, worst_gap
-from surepick.theory.critical_round import achievable_gap, critical_round, least_critical_round
-from surepick.theory.hardness import hardness, linear_hardness, pac_complexity, reference_pulls, relaxation_bound
-from surepick.theory.upper_bounds import upper_bound_adaptive, upper_bound_fixed, upper_bound_unknown
+from surepick_bench.theory.hardness import (
+    achievable_gap,
+    critical_round,
+    hardness,
+    least_critical_round,
+    linear_hardness,
+    pac_complexity,
+    reference_pulls,
+    relaxation_bound,
+)
+from surepick_bench.theory.upper_bounds import upper_bound_adaptive, upper_bound_fixed, upper_bound_unknown
 
 
 def instance(seed: int, num_arms: int = 12, dim: int = 3, misspecification: float = 0.0):

@@ -16,9 +16,8 @@ from tangent_kernels import unit_rows
 
 import surepick as sp
 from surepick.embeddings import NeuralTangentKernel, unit_rows_with_norm
-from surepick.embeddings.neural.effective_dimension import neural_gram
-from surepick.theory.neural_dimension import reward_norm
-from surepick.theory.neural_theorem import rounding_floor
+from surepick.embeddings.tangent_kernel import neural_gram
+from surepick_bench.theory.neural import reward_norm, rounding_floor
 
 PAGE = Path(__file__).parents[2] / "docs" / "neural-guarantee.md"
 

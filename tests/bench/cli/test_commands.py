@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 import surepick as sp
-from surepick.bench.cli.tables import number
-from surepick.bench.results import read_results
 from surepick.cli.app import app
+from surepick_bench.commands import number
+from surepick_bench.results import read_results
 
 RUN = [
     "bench",
@@ -122,8 +122,8 @@ def test_a_smoke_test_says_what_every_budget_ended(tmp_path):
 def test_runs_that_are_out_of_time_are_told_from_those_out_of_pulls(results):
     from dataclasses import replace
 
-    from surepick.bench.cli.tables import own_row
-    from surepick.bench.summary import AtLeast, share, summarize
+    from surepick_bench.commands import own_row
+    from surepick_bench.summary import AtLeast, share, summarize
 
     (cell, *_) = summarize(read_results(results[0]))
     mixed = {"certified": 1, "budget-exhausted": 3}
@@ -143,7 +143,7 @@ def test_runs_that_are_out_of_time_are_told_from_those_out_of_pulls(results):
 
 
 def test_failures_are_reported(tmp_path, monkeypatch):
-    from surepick.bench import replicate
+    from surepick_bench import results as replicate
 
     def broken(*_args, **_options):
         raise ArithmeticError("no luck")

@@ -8,9 +8,9 @@ import pytest
 
 import surepick as sp
 from surepick import environments
-from surepick.bench import datasets
 from surepick.errors import DatasetMissing, InvalidInput
 from surepick.noise import Bernoulli, Bounded, SubGaussian
+from surepick_bench import datasets
 
 # networks
 

@@ -7,9 +7,9 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from surepick.bench import datasets
 from surepick.errors import DatasetMissing, InvalidInput
 from surepick.noise import Bernoulli
+from surepick_bench import datasets
 
 DISPLAYS = """,item_id,click,user_feature_0,user_feature_1,user_feature_2,user_feature_3
 0,7,1,a,x,p,s

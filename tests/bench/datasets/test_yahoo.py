@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.bench import datasets
-from surepick.bench.datasets.distinct_sample import DistinctSample, feature_row
-from surepick.bench.datasets.yahoo_lines import YahooRecord, read_lines
 from surepick.errors import DatasetMissing, InvalidInput
+from surepick_bench import datasets
+from surepick_bench.datasets.yahoo import DistinctSample, YahooRecord, feature_row, read_lines
 
 SEEDS = range(5)
 USER = "user 2:0.100000 3:0.200000 4:0.300000 5:0.150000 6:0.250000 1:1.000000"
@@ -121,7 +120,7 @@ def test_every_faulty_case_has_a_message_of_its_own(shared_data, tmp_path):
 def test_pools_and_articles_that_come_again_are_read_alike(tmp_path, monkeypatch):
     path = written(tmp_path / "log", generated_lines(50))
     first = list(datasets.yahoo_records(path))
-    monkeypatch.setattr("surepick.bench.datasets.yahoo_lines.REMEMBERED", 0)
+    monkeypatch.setattr("surepick_bench.datasets.yahoo.REMEMBERED", 0)
     assert list(datasets.yahoo_records(path)) == first
 
 

@@ -6,16 +6,20 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from surepick.bench.figures.active_figure import median_curve, read_rounds
-from surepick.bench.figures.error_figure import error_figure
-from surepick.bench.figures.figures import LAYOUTS, experiment_figures
-from surepick.bench.figures.pulls_figure import pulls_figure
-from surepick.bench.figures.replicates import ORACLE, OWN_STOP, read_replicates, truth
-from surepick.bench.paper_experiments import experiment_names
-from surepick.bench.summary import share
 from surepick.errors import InvalidInput
 from surepick.reports.figure_page import looks, short_number
 from surepick.tables import Table, read_table, write_table
+from surepick_bench.experiments import experiment_names
+from surepick_bench.figures.figures import (
+    LAYOUTS,
+    error_figure,
+    experiment_figures,
+    median_curve,
+    pulls_figure,
+    read_rounds,
+)
+from surepick_bench.figures.panels import ORACLE, OWN_STOP, read_replicates, truth
+from surepick_bench.summary import share
 
 pytest.importorskip("matplotlib")
 
@@ -306,7 +310,7 @@ def test_every_experiment_has_its_figures(monkeypatch, tmp_path):
     assert every == set(experiment_names())
     rows = [replicate(policy, experiment=name) for name in every for policy in ("a", "b")]
     rounds = in_memory([{"key": row["key"], "total_pulls": 10, "active": 3} for row in rows])
-    monkeypatch.setattr("surepick.bench.figures.figures.save", lambda figure, directory, name: [directory / name])
+    monkeypatch.setattr("surepick_bench.figures.figures.save", lambda figure, directory, name: [directory / name])
     names = [path.name for path in experiment_figures(in_memory(rows), rounds, tmp_path)]
     assert sorted(names) == sorted(
         [f"{kind}-{name}" for kind in ("own-stop", "errors", "arms-left") for name in every]

@@ -44,5 +44,5 @@ def test_a_design_that_is_not_proved_is_a_failure(run_main, monkeypatch, table):
     def unproved(features, tolerance):
         raise sp.errors.NotConverged("design gap 3% > tolerance 1%", best=sp.Design([1.0], 1.0, 0.9, 1), gap=0.03)
 
-    monkeypatch.setattr("surepick.cli.commands.design.solve_design", unproved)
+    monkeypatch.setattr("surepick.cli.commands.forecast.solve_design", unproved)
     assert run_main("design", table) == (1, "", "error: design gap 3% > tolerance 1%\n")

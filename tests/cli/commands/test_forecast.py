@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import app
-from surepick.cli.table_options import in_files
+from surepick.cli.options import in_files
 from surepick.environments import table as read_table
-from surepick.environments.noise_checks import quieter_records
+from surepick.environments.environment import quieter_records
 from surepick.environments.rewards import law_of
 from surepick.errors import InvalidInput
 from surepick.simulation import simulate

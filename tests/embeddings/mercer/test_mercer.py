@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from surepick.embeddings import ArmEmbedding
-from surepick.embeddings.mercer import (
+from surepick.errors import InvalidInput
+from surepick_bench.mercer import (
     ExpansionRecord,
     FourierExpansion,
     HermiteExpansion,
@@ -18,7 +19,6 @@ from surepick.embeddings.mercer import (
     SineExpansion,
     parse_expansion,
 )
-from surepick.errors import InvalidInput
 
 EXACT = [
     SineExpansion(),

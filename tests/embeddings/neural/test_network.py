@@ -11,7 +11,7 @@ from small_networks import KINDS, elsewhere, make, normal_rows, relative, unit_r
 
 import surepick as sp
 from surepick.embeddings import NeuralTangentKernel, unit_rows_with_norm
-from surepick.embeddings.neural.network import ARCHITECTURES, ArmNetwork, Network
+from surepick.embeddings.network import ARCHITECTURES, ArmNetwork, Network
 
 # --- the output
 

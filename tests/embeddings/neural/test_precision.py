@@ -10,7 +10,7 @@ import pytest
 import torch
 from small_networks import KINDS, make, relative, unit_rows
 
-from surepick.embeddings.neural.network import ArmNetwork, Network
+from surepick.embeddings.network import ArmNetwork, Network
 
 on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device here")
 

@@ -10,8 +10,8 @@ import torch
 from small_networks import SPECTRUM, make, normal_rows
 
 import surepick as sp
-from surepick.embeddings.neural import network as neural
-from surepick.embeddings.neural.network import SCALES, Network
+from surepick.embeddings import network as neural
+from surepick.embeddings.network import SCALES, Network
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small_networks import KINDS, SPECTRUM, elsewhere, make, normal_rows, relative
 
-from surepick.embeddings.neural.network import ARCHITECTURES, ArmNetwork
+from surepick.embeddings.network import ARCHITECTURES, ArmNetwork
 
 
 @pytest.mark.parametrize("num_arms", [6, 60])

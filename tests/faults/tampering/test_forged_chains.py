@@ -7,8 +7,8 @@ import pytest
 from tampered_studies import PLAN, address, change, closed, rechain, refused, run
 
 import surepick as sp
+from surepick.studies.audit import audit
 from surepick.studies.database import resume_study
-from surepick.studies.reading.audit import audit
 
 
 def edit_json(*where, by):

@@ -9,7 +9,7 @@ from tampered_studies import ARMS, PLAN, address, closed, rechain, refused, run,
 
 import surepick as sp
 from surepick.studies.database import resume_study
-from surepick.studies.logs.sql import seals as sql_seals
+from surepick.studies.logs.sql import schema as sql_seals
 
 # what was told, leased and closed
 

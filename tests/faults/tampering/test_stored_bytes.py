@@ -6,8 +6,8 @@ import pytest
 from tampered_studies import MEANS, PLAN, address, change, closed, rechain, refused, run
 
 import surepick as sp
+from surepick.studies.audit import audit
 from surepick.studies.database import resume_study
-from surepick.studies.reading.audit import audit
 
 
 def test_without_tampering_it_opens(path):

@@ -10,8 +10,7 @@ from linear_baselines import SEEDS, drawn, make, multiplier, played
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.estimators import regularised_least_squares, self_normalised_radius
-from surepick.policies.baselines.linear import in_span, judge, next_batch, pieces, pulled_more
-from surepick.policies.baselines.xy_static import CONSTANTS
+from surepick_bench.policies.xy import CONSTANTS, in_span, judge, next_batch, pieces, pulled_more
 
 
 @pytest.mark.parametrize("seed", SEEDS)

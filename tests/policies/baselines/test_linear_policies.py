@@ -8,8 +8,8 @@ from linear_baselines import make, played, played_once
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.policies.baselines.linear import in_span
 from surepick.policies.verdict import certificate_of
+from surepick_bench.policies.xy import in_span
 
 PEERS = ("xy-static", "xy-adaptive", "lingape", "lingame")
 

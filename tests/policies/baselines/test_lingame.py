@@ -5,7 +5,7 @@ import pytest
 from linear_baselines import SEEDS, drawn
 
 import surepick as sp
-from surepick.policies.baselines.adahedge import Learner, hedged, nearest_contradiction, taught, tracked
+from surepick_bench.policies.lingame import Learner, hedged, nearest_contradiction, taught, tracked
 
 
 @pytest.mark.parametrize("seed", SEEDS)

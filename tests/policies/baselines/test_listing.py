@@ -10,18 +10,10 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.random_streams import stream
 from surepick.errors import InvalidInput
-from surepick.policies.baselines.listing import (
-    Bounds,
-    bounds_of,
-    check_question,
-    highest_of_others,
-    listed,
-    spent_by,
-    top_of,
-)
-from surepick.policies.questions.truth import wrongly_listed
+from surepick.policies.questions.asked import wrongly_listed
 from surepick.policies.verdict import certificate_of
 from surepick.questions import Above, AllGood, TopM
+from surepick_bench.policies.lists import Bounds, bounds_of, check_question, highest_of_others, listed, spent_by, top_of
 
 IDS = ("a", "b", "c", "d")
 

@@ -8,9 +8,8 @@ from budgets import few_and_all
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.policies.baselines.action_elimination import ActionElimination
-from surepick.policies.baselines.lucb import K1, LUCB, ZETA_3, lucb_radius
 from surepick.policies.verdict import certificate_of
+from surepick_bench.policies.means import K1, LUCB, ZETA_3, ActionElimination, lucb_radius
 
 USUAL = {"epsilon": 0.1, "delta": 0.05, "noise": sp.SubGaussian(0.5)}
 

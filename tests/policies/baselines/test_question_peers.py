@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.json import from_json, to_json
 from surepick.core.observations import Observations
+from surepick.core.records import from_json, to_json
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
-from surepick.policies.baselines.apt import dealt
-from surepick.policies.baselines.lucb import K1, ZETA_3
 from surepick.policies.registry import policy_options, policy_summary
+from surepick_bench.policies.means import K1, ZETA_3, dealt
 
 IDS = ("a", "b", "c", "d", "e")
 MEANS = np.array([1.0, 0.9, 0.5, 0.1, 0.0])

@@ -8,8 +8,8 @@ import pytest
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.policies.base import stopped
-from surepick.policies.baselines.sequential_halving import SequentialHalving, halving_error_bound
 from surepick.policies.verdict import certificate_of
+from surepick_bench.policies.sequential_halving import SequentialHalving, halving_error_bound
 
 USUAL = {"epsilon": 0.1, "delta": 0.05, "noise": sp.Bounded(0, 1)}
 

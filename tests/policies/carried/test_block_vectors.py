@@ -7,14 +7,14 @@ from block_studies import LINE, as_one_block, of_features, played, seen_of, tota
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.core.plan import Plan
+from surepick.core.plans import Plan
 from surepick.embeddings import LinearEmbedding
-from surepick.embeddings.with_level import WithLevel
+from surepick.embeddings.base import WithLevel
 from surepick.errors import InvalidInput
-from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
-from surepick.linalg.whitening import whitened
-from surepick.policies.block_equations import without_effects_on_vectors
-from surepick.policies.carried import evidence
+from surepick.estimators.running_processes import ArmVectors, VectorProcesses
+from surepick.linalg.factorisations import whitened
+from surepick.policies.blocking import without_effects_on_vectors
+from surepick.policies.carried import elimination
 from surepick.policies.carried.vectors_rule import Pulls, Sight
 
 SCALES = np.array([0.5, 1.0, 0.7, 0.4, 0.9, 0.6])
@@ -150,7 +150,7 @@ def test_no_process_has_an_expectation_above_one_whatever_the_effects(batches):
 
 
 def test_weights_that_do_not_sum_to_zero_within_blocks_are_noticed(monkeypatch):
-    monkeypatch.setattr(evidence, "in_blocks", as_one_block)
+    monkeypatch.setattr(elimination, "in_blocks", as_one_block)
     assert max(excess_of(seed, 1)[0] for seed in range(10)) > 1e-3
 
 

@@ -7,10 +7,9 @@ from block_studies import dealt, played, seen_of, totals_of, unbalanced
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.core.plan import Blocking
+from surepick.core.plans import Blocking
 from surepick.errors import InvalidInput
-from surepick.policies.block_equations import equations, without_effects
-from surepick.policies.blocking import filled
+from surepick.policies.blocking import equations, filled, without_effects
 from surepick.policies.carried import blocks_rule
 
 SCALES = np.array([0.5, 1.0, 0.7, 0.4, 0.9])

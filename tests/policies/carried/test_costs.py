@@ -5,8 +5,8 @@ import pytest
 from budgets import few_and_all
 
 import surepick as sp
-from surepick.core.json import from_json, to_json
 from surepick.core.random_streams import stream
+from surepick.core.records import from_json, to_json
 from surepick.policies.base import caveats_of, stopped
 
 ASKED = {"epsilon": 0.1, "delta": 0.1, "noise": "subgaussian:1"}

@@ -14,12 +14,12 @@ from carried_outcomes import TRUTHS, TwoValued, bernoulli, few_pulls, signs
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.core.plan import Plan
+from surepick.core.plans import Plan
 from surepick.embeddings import IndependentEmbedding
 from surepick.embeddings.base import EmbeddingTraits
-from surepick.estimators.mean_processes import MeanProcesses
-from surepick.estimators.vector_processes import Given, VectorProcesses
-from surepick.policies.carried import elimination, means_rule, rest, vectors_rule
+from surepick.estimators.running_processes import Given, MeanProcesses, VectorProcesses
+from surepick.policies.carried import elimination, means_rule, vectors_rule
+from surepick.policies.carried import state as rest
 from surepick.policies.carried.elimination import CarriedElimination
 from surepick.policies.carried.state import CarriedState
 

@@ -14,7 +14,8 @@ from surepick.core.random_streams import stream
 from surepick.designs import star
 from surepick.policies import dimension
 from surepick.policies.carried import vectors_rule
-from surepick.policies.certified import dear_designs, opening, sampling_rule
+from surepick.policies.certified import elimination, sampling_rule
+from surepick.policies.certified import sampling_rule as dear_designs
 
 ARMS, EPSILON, SIGMA = 400, 0.4, 0.3
 
@@ -43,7 +44,7 @@ def study_of(
 @pytest.fixture
 def all_dear(monkeypatch):
     """As if 50 arms were many."""
-    for module in (dear_designs, sampling_rule, opening):
+    for module in (dear_designs, sampling_rule, elimination):
         monkeypatch.setattr(module, "HEURISTIC_MANY", 50)
     monkeypatch.setattr(dimension, "MANY", 50)
 

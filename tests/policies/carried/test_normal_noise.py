@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.json import from_json, to_json
+from surepick.core.records import from_json, to_json
 from surepick.estimators import normal_mgf_after
 from surepick.policies.base import Problem, stopped
 from surepick.policies.model_checks import spread_of_repeats, with_failed_checks

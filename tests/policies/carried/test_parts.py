@@ -7,10 +7,9 @@ import numpy as np
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.estimators import noise_mgf_after
-from surepick.estimators.mean_processes import MeanProcesses
-from surepick.estimators.vector_processes import Given
+from surepick.estimators.running_processes import Given, MeanProcesses
 from surepick.policies.carried import means_rule
-from surepick.policies.carried.rest import Goal
+from surepick.policies.carried.state import Goal
 
 SIGMA = 0.6
 NOISE_MGF = noise_mgf_after(sp.SubGaussian(SIGMA), Observations.nothing(3))

@@ -7,13 +7,14 @@ import pytest
 from kernel_studies import smooth_means, told
 
 import surepick as sp
-from surepick.core.design import Embedding
+from surepick.core.plans import Embedding
 from surepick.core.random_streams import stream
-from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
-from surepick.linalg.whitening import whitened
-from surepick.policies.carried import predictions, vectors_plan, vectors_rule
-from surepick.policies.carried.rest import Goal
-from surepick.policies.certified import dear_designs
+from surepick.estimators.running_processes import ArmVectors, VectorProcesses
+from surepick.linalg.factorisations import whitened
+from surepick.policies.carried import predictions, vectors_rule
+from surepick.policies.carried import vectors_rule as vectors_plan
+from surepick.policies.carried.state import Goal
+from surepick.policies.certified import sampling_rule
 
 ARMS, DIM, EPSILON, SIGMA = 400, 30, 0.2, 0.1
 
@@ -137,10 +138,10 @@ def test_the_bias_of_a_candidate_and_its_rival_alone_is_none():
 
 
 def test_many_directions_and_arms_are_dear():
-    features = np.zeros((dear_designs.HEURISTIC_MANY + 1, dear_designs.DEAR))
-    assert dear_designs.is_dear(Embedding(features, 0.0))
-    assert not dear_designs.is_dear(Embedding(features[1:], 0.0))
-    assert dear_designs.tolerance_of(Embedding(features, 0.0), 0.05) == dear_designs.HEURISTIC_ROUGH
+    features = np.zeros((sampling_rule.HEURISTIC_MANY + 1, sampling_rule.DEAR))
+    assert sampling_rule.is_dear(Embedding(features, 0.0))
+    assert not sampling_rule.is_dear(Embedding(features[1:], 0.0))
+    assert sampling_rule.tolerance_of(Embedding(features, 0.0), 0.05) == sampling_rule.HEURISTIC_ROUGH
 
 
 @pytest.mark.parametrize("evidence", ["carried", "epochs"])

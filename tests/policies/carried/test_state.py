@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.json import from_json, to_json
 from surepick.core.random_streams import stream
+from surepick.core.records import from_json, to_json
 from surepick.designs import problem as problems
 from surepick.estimators import LeastSquaresEstimate
-from surepick.estimators.vector_processes import VectorProcesses
+from surepick.estimators.running_processes import VectorProcesses
 from surepick.policies.carried import state as states_of
 
 KINDS = {"certified-independent": {}, "certified-linear": {"norm_bound": 2.0}}

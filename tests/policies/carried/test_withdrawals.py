@@ -8,9 +8,9 @@ from changing_lists import policy_of, world_of
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.core.step import Step
+from surepick.core.plans import Step
 from surepick.errors import InvalidInput
-from surepick.estimators.mean_processes import Given
+from surepick.estimators.running_processes import Given
 from surepick.policies.carried import state as states
 from surepick.policies.carried.state import concluded
 

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
+from surepick.core.plans import Embedding, IndependentArms
 from surepick.designs import design_value, independent_star_design, solve_star_design
-from surepick.policies.certified import dear_designs, elimination, sampling_rule
-from surepick.policies.certified.candidate_test import CandidateTest, advanced, find_test, next_weight, opened
+from surepick.policies.certified import elimination, sampling_rule
+from surepick.policies.certified import sampling_rule as dear_designs
+from surepick.policies.certified.conclusion import CandidateTest, advanced, find_test, next_weight, opened
 
 THRESHOLD = math.log(20.0)
 
@@ -33,7 +34,7 @@ def test_an_epoch_is_opened_once():
 
 def test_weights_beyond_one_are_refused(monkeypatch):
     epochs = opened((), 0, 5)
-    monkeypatch.setattr("surepick.policies.certified.candidate_test.next_weight", lambda _: 0.6)
+    monkeypatch.setattr("surepick.policies.certified.conclusion.next_weight", lambda _: 0.6)
     with pytest.raises(sp.errors.ContractError, match="exceed 1"):
         opened(epochs, 1, 5)
 

@@ -10,7 +10,7 @@ from neural_studies import played, policy_of, smooth_world, told_some
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.embeddings.neural.network import ArmNetwork, Network
+from surepick.embeddings.network import ArmNetwork, Network
 from surepick.estimators.network_training import left_out, plausible_regularization, train
 from surepick.policies.certified import learned_embedding as learning
 from surepick.policies.certified.learned_embedding import learn

@@ -10,15 +10,13 @@ import pytest
 from neural_studies import played, policy_of, smooth_world, told_some
 
 import surepick as sp
-from surepick.core.design import Embedding
 from surepick.core.observations import Observations
-from surepick.core.plan import Plan
+from surepick.core.plans import Embedding, Plan
 from surepick.noise import failure_probability
-from surepick.policies.certified import neural_sampling_rule as neural_steering
-from surepick.policies.certified.candidate_test import find_test
-from surepick.policies.certified.learned_embedding import learn
+from surepick.policies.certified import learned_embedding as neural_steering
+from surepick.policies.certified.conclusion import find_test
+from surepick.policies.certified.learned_embedding import HEDGES, learn
 from surepick.policies.certified.neural import UNDECLARED
-from surepick.policies.certified.neural_sampling_rule import HEDGES
 from surepick.policies.verdict import certificate_of
 
 # --- words

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.validation import check_choice
+from surepick.core.values import check_choice
 from surepick.policies.paper.arm_elimination import SCHEDULES, UNIONS, RoundSettings, round_delta, union_size
 
 DELTA = 0.05

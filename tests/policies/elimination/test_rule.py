@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.arrays import record
+from surepick.core.records import record
 from surepick.estimators import arm_means, least_squares
 from surepick.estimators import pair_rule as rules
 from surepick.policies.paper.arm_elimination import compare

@@ -9,11 +9,11 @@ import pytest
 from item_studies import answered, certified_items, item_table, play
 
 import surepick as sp
-from surepick.core.json import from_json, to_json
 from surepick.core.observations import Answers, Observations
+from surepick.core.records import from_json, to_json
 from surepick.environments import recorded_answers
 from surepick.items import ItemOrder, Items
-from surepick.policies.items.state import ItemsState
+from surepick.policies.items import ItemsState
 
 SCORES = item_table(6, 120, seed=4)
 

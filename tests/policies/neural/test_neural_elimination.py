@@ -11,7 +11,7 @@ from algorithm_two import USUAL, exact, means_rule, network, rule, told
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.embeddings.neural.network import ArmNetwork
+from surepick.embeddings.network import ArmNetwork
 from surepick.estimators.network_training import plausible_regularization, train
 from surepick.policies.base import stopped
 from surepick.policies.paper.neural_elimination import CONSTANTS, WHY_HEURISTIC, conclude, initial_state

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
-from surepick.policies.questions.in_blocks import gains_in_blocks
-from surepick.policies.questions.outlook import negated
-from surepick.policies.questions.sheets import Bet
+from surepick.policies.questions.outlook import Bet, gains_in_blocks, negated
 from surepick.studies.database import resume_study
 
 ASKED = {"epsilon": 0.4, "delta": 0.1, "noise": sp.SubGaussian(0.5)}

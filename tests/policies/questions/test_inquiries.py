@@ -19,9 +19,7 @@ from surepick.policies.questions.inquiries import (
     discoveries,
     threshold_of,
 )
-from surepick.policies.questions.outlook import Outlook
-from surepick.policies.questions.sheets import NUMBER, Bet, Sheet, sheet_of, written
-from surepick.policies.questions.state import Lists
+from surepick.policies.questions.outlook import NUMBER, Bet, Lists, Outlook, Sheet, sheet_of, written
 from surepick.policies.registry import make_policy
 
 EPSILON, DELTA = 0.5, 0.1

@@ -8,15 +8,14 @@ from bounds import failures_allowed
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
-from surepick.core.design import IndependentArms
 from surepick.core.observations import Observations
+from surepick.core.plans import IndependentArms
 from surepick.embeddings import IndependentEmbedding
 from surepick.environments import Environment
 from surepick.estimators import NormalMgf, batch_evidence, normal_mgf_after, normal_mgf_of_all
 from surepick.estimators.e_values import number_evidence
 from surepick.policies.base import Problem
-from surepick.policies.questions.outlook import Ground
-from surepick.policies.questions.sheets import NUMBER, Bet
+from surepick.policies.questions.outlook import NUMBER, Bet, Ground
 from surepick.simulation import Run
 
 TRIALS = 4_000

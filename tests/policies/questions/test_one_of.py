@@ -13,7 +13,7 @@ from surepick.certificates.document import certificate_document
 from surepick.core.observations import Observations
 from surepick.errors import InvalidInput
 from surepick.policies.base import stopped
-from surepick.policies.questions.one_of import sample_of
+from surepick.policies.questions.feasible import sample_of
 from surepick.questions import OneOf, question_spec
 
 DELTA = 0.1

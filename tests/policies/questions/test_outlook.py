@@ -12,16 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
+from surepick.core.plans import Embedding, IndependentArms
 from surepick.designs import solve_target_design
-from surepick.designs.pairs import independent_pairs_design
+from surepick.designs.problem import independent_pairs_design
 from surepick.embeddings import IndependentEmbedding
 from surepick.estimators import noise_mgf_after
 from surepick.policies.certified import sampling_rule
 from surepick.policies.questions import outlook as outlooks
-from surepick.policies.questions.outlook import Aims, Ground, Outlook, negated, with_more
-from surepick.policies.questions.sheets import NUMBER, Bet
+from surepick.policies.questions.outlook import NUMBER, Aims, Bet, Ground, Outlook, negated, with_more
 
 FEATURES = np.array([[1.0, 0.2], [0.1, 1.0], [0.6, 0.5], [-0.4, 0.3], [0.3, -0.7]])
 SIGMA, EPSILON, NORM = 0.8, 0.4, 1.5

@@ -10,12 +10,9 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick.core.certificate import Listed
-from surepick.policies.questions.asked import inquiry_of
+from surepick.policies.questions.asked import inquiry_of, wrongly_listed
 from surepick.policies.questions.inquiries import View
-from surepick.policies.questions.outlook import Outlook
-from surepick.policies.questions.sheets import sheet_of, written
-from surepick.policies.questions.state import Lists
-from surepick.policies.questions.truth import wrongly_listed
+from surepick.policies.questions.outlook import Lists, Outlook, sheet_of, written
 from surepick.questions import TopM
 
 EPSILON, DELTA = 0.5, 0.1

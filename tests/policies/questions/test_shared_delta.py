@@ -7,7 +7,7 @@ import numpy as np
 from bounds import failures_allowed
 
 from surepick.policies.questions.inquiries import classified
-from surepick.policies.questions.state import Lists
+from surepick.policies.questions.outlook import Lists
 
 ARMS, DELTA, STUDIES = 20, 0.1, 400
 STEP = 0.1  # of the log likelihood ratio's drift, times two: small, so that processes hardly overshoot

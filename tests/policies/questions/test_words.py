@@ -2,7 +2,7 @@
 
 import pytest
 
-from surepick.policies.questions.words import said
+from surepick.policies.questions.asked import said
 from surepick.questions import Above
 
 

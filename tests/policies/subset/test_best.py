@@ -7,10 +7,9 @@ import pytest
 from block_functions import written
 
 import surepick as sp
-from surepick.blocks.sources import rows_of
+from surepick.chunks.sources import rows_of
 from surepick.errors import InvalidInput
-from surepick.policies.subset.best import BestOfSubset
-from surepick.policies.subset.selection import SubsetSelection
+from surepick.policies.subset.selection import BestOfSubset, SubsetSelection
 
 RNG = np.random.default_rng(13)
 FEATURES = RNG.standard_normal((5000, 4)).astype(np.float32)

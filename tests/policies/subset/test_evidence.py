@@ -7,8 +7,8 @@ import pytest
 from block_functions import written
 from subset_studies import biased, circle, simplex
 
-from surepick.blocks.map_reduce import Passes
-from surepick.blocks.moments import directions, moments
+from surepick.chunks.moments import directions, moments
+from surepick.chunks.passes import Passes
 from surepick.policies.subset.evidence import Bet, Rule, left, left_of
 
 RNG = np.random.default_rng(11)

@@ -7,11 +7,11 @@ import pytest
 from block_functions import written
 
 import surepick as sp
-from surepick.blocks.map_reduce import Meter
-from surepick.blocks.sources import rows_of
-from surepick.core.json import encode, from_json
+from surepick.chunks.passes import Meter
+from surepick.chunks.sources import rows_of
+from surepick.core.records import encode, from_json
 from surepick.errors import InvalidInput
-from surepick.policies.subset.chosen import Subset
+from surepick.policies.subset.evidence import Subset
 from surepick.policies.subset.selection import SubsetSelection, SubsetState
 
 RNG = np.random.default_rng(12)

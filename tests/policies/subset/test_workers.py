@@ -10,8 +10,8 @@ from dask_cluster import dask_cluster
 from distributed import Client
 
 import surepick as sp
-from surepick.blocks.map_reduce import Meter
-from surepick.blocks.rows import RowBlocks
+from surepick.chunks.passes import Meter
+from surepick.chunks.sources import RowBlocks
 
 FEATURES = np.random.default_rng(16).standard_normal((60_000, 6)).astype(np.float32)
 THETA = np.array([0.5, -0.4, 0.4, 0.3, 0.2, -0.5])

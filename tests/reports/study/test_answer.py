@@ -5,7 +5,7 @@ import re
 import pytest
 from report_pages import NO_FORECAST, NO_LOG, POLICIES, finished, made_up, page_of, rendered
 
-from surepick.reports.study.history import History, history_of
+from surepick.reports.study.facts import History, history_of
 
 
 def test_a_certified_answer_says_what_is_promised(certified, tmp_path):

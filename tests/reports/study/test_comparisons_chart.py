@@ -5,7 +5,7 @@ import pytest
 from report_pages import POLICIES, finished, made_up, page_of, rendered
 
 from surepick.certificates.document import certificate_document
-from surepick.reports.study import comparisons_chart as study_intervals
+from surepick.reports.study import charts as study_intervals
 
 
 def exact(value) -> str:
@@ -52,7 +52,7 @@ def test_an_interval_that_is_off_by_one_bit_would_be_noticed(certified, tmp_path
 def test_bars_end_where_the_certificate_says(large):
     document, page = large
     bars = [bar for bar in page.all("line") if "data-margin" in bar]
-    assert len(bars) == study_intervals.SHOWN
+    assert len(bars) == study_intervals.COMPARISONS_SHOWN
     assert rows_with(page, "line") == expected_rows(document)[:30]
     ends = np.array([float(bar["x2"]) for bar in bars])
     starts = np.array([float(bar["x1"]) for bar in bars])

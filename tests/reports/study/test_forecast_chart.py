@@ -5,7 +5,7 @@ from report_pages import page_of
 
 import surepick as sp
 from surepick.errors import ContractError
-from surepick.reports.study import forecast_chart as study_spending
+from surepick.reports.study import charts as study_spending
 
 
 def test_spending_is_compared_with_the_forecast(certified, tmp_path):

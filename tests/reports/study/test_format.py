@@ -3,7 +3,7 @@
 import pytest
 from report_pages import made_up, rendered
 
-from surepick.reports.study.format import column, distinct, labels, number, plain, shortened, signed_column
+from surepick.reports.study.facts import column, distinct, labels, number, plain, shortened, signed_column
 from surepick.text import percent
 
 

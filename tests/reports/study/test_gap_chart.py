@@ -5,9 +5,9 @@ import re
 import pytest
 from report_pages import finished, made_up, page_of, rendered
 
+from surepick.reports.study.charts import gaps
 from surepick.reports.study.facts import facts_of
-from surepick.reports.study.gap_chart import gaps
-from surepick.reports.study.scales import place
+from surepick.reports.study.lists import place
 
 
 def proving(*batches, epsilon=0.2, **changes) -> dict:

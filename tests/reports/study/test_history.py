@@ -4,7 +4,7 @@ import re
 
 from report_pages import finished, made_up, page_of, rendered
 
-from surepick.reports.study.history import History, Kept, history_of
+from surepick.reports.study.facts import History, Kept, history_of
 
 
 def test_the_log_says_what_came_and_from_whom(tmp_path):

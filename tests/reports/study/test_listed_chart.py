@@ -9,7 +9,7 @@ from report_pages import Page
 import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.reports.study.facts import facts_of
-from surepick.reports.study.listed_chart import standings
+from surepick.reports.study.lists import standings
 from surepick.reports.study.page import with_candidates
 
 MEANS = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 3.4}

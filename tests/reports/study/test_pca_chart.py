@@ -7,7 +7,7 @@ import pytest
 from report_pages import made_up, rendered
 
 from surepick.core.random_streams import stream
-from surepick.reports.study import pca_chart as study_map
+from surepick.reports.study import lists as study_map
 
 
 @pytest.mark.parametrize("shape", [(30, 4), (6, 20), (25, 25)])

@@ -5,8 +5,8 @@ import re
 import pytest
 from report_pages import finished, made_up, page_of, rendered
 
+from surepick.reports.study.charts import effort
 from surepick.reports.study.facts import facts_of
-from surepick.reports.study.pulls_chart import effort
 
 
 def test_the_most_measured_are_shown_and_the_others_counted():

@@ -3,7 +3,7 @@
 import pytest
 
 from surepick.core.random_streams import stream
-from surepick.reports.study.scales import Frame, Scale, histogram, nice_step, staircase
+from surepick.reports.study.lists import Frame, Scale, histogram, nice_step, staircase
 
 
 def test_scales_and_their_ticks():

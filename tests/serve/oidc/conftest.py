@@ -5,8 +5,8 @@ from identity_providers import ANN, PATIENT, providing
 from page_forms import Visitor
 from servers import serving
 
-from surepick.serve.access.roles import Role
-from surepick.serve.openid.fetching import Fetching
+from surepick_server.access.tokens import Role
+from surepick_server.openid import Fetching
 
 
 @pytest.fixture(scope="module")

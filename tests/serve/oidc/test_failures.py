@@ -11,9 +11,8 @@ from identity_providers import ANN, AWAY, PATIENT, came_back, refused, sent_back
 from page_forms import Visitor
 from servers import serving
 
-from surepick.serve.access.roles import Role
-from surepick.serve.openid.errors import ProviderAway
-from surepick.serve.openid.fetching import Fetching
+from surepick_server.access.tokens import Role
+from surepick_server.openid import Fetching, ProviderAway
 
 
 def broken(content=b"", status=200, **headers):

@@ -20,8 +20,8 @@ from identity_providers import (
 from page_forms import Visitor
 from servers import serving
 
-from surepick.serve.access import tokens
-from surepick.serve.access.roles import Role
+from surepick_server.access import tokens
+from surepick_server.access.tokens import Role
 
 
 def test_the_login_page_has_a_button_that_needs_no_script(server, visit):
@@ -167,11 +167,11 @@ def test_a_code_of_another_login_is_not_redeemed(server, provider, visit):
 
 
 def test_a_login_that_took_too_long(server, provider, visit, monkeypatch):
-    from surepick.serve.openid import flow
+    from surepick_server import openid
 
     ann = visit()
     back = sent_back(ann)
-    monkeypatch.setattr(flow, "SECONDS", -1)
+    monkeypatch.setattr(openid, "SECONDS", -1)
     refused(ann.http.get(back), ann, "10 minutes")
 
 

@@ -9,10 +9,10 @@ import pytest
 from workbooks import write_ods, write_xlsx
 
 from surepick.errors import InvalidInput
-from surepick.serve.pages import spreadsheets
-from surepick.serve.pages.forms import Form
-from surepick.serve.pages.table_form import table_in
 from surepick.tables import write_table
+from surepick_server.pages import new_study
+from surepick_server.pages.layout import Form
+from surepick_server.pages.new_study import table_in
 
 TABLE = "recipe,grams,price\nlight,14,1.0\nmedium,16,1.5\ndark,18,2.0\n"
 ASKED = {
@@ -99,20 +99,20 @@ def test_a_small_file_that_unpacks_to_a_large_table_is_refused_in_a_sentence(vis
     assert (refused.status_code, "more than 50,000,000 cells" in refused.text) == (422, True)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as book:
         book.writestr("xl/media/large.bin", b"0" * 5_000_000)
-    monkeypatch.setattr(spreadsheets, "MOST_SECONDS", 0.01)
+    monkeypatch.setattr(new_study, "MOST_SECONDS", 0.01)
     refused = own.send("/new", step="table", files={"file": (path.name, path.read_bytes())})
     assert (refused.status_code, "is too large to be read here, or damaged" in refused.text) == (422, True)
 
 
 def test_what_reads_a_file_may_fail_alone(monkeypatch):
-    monkeypatch.setattr(spreadsheets, "READER", "import os; os.abort()")
+    monkeypatch.setattr(new_study, "READER", "import os; os.abort()")
     with pytest.raises(InvalidInput, match=r"'x\.xlsx' is too large to be read here, or damaged"):
-        spreadsheets.as_csv(b"PK", ".xlsx", "'x.xlsx'")
+        new_study.as_csv(b"PK", ".xlsx", "'x.xlsx'")
     monkeypatch.setattr(
-        spreadsheets, "READER", "from surepick.serve.pages.spreadsheets import _limit; _limit(); b'0' * 2**33"
+        new_study, "READER", "from surepick_server.pages.new_study import _limit; _limit(); b'0' * 2**33"
     )
     with pytest.raises(InvalidInput, match="is too large to be read here"):
-        spreadsheets.as_csv(b"PK", ".xlsx", "'x.xlsx'")
+        new_study.as_csv(b"PK", ".xlsx", "'x.xlsx'")
 
 
 def test_a_table_that_no_later_step_could_carry_is_refused_at_once():

@@ -8,7 +8,7 @@ from page_forms import Visitor, shown
 from server_studies import copied
 from servers import serving
 
-from surepick.reports.study import forecast_chart
+from surepick.reports.study import charts
 
 PATHS = ("/", "/studies/coffee", "/studies/coffee/standing", "/studies/coffee/answer", "/studies/coffee/history")
 LOGINS = ("/login", "/login/openid", "/login/openid/back")
@@ -23,7 +23,7 @@ def _one_moment(monkeypatch):
     for name, module in list(sys.modules.items()):
         if name.startswith("surepick") and hasattr(module, "system_clock"):
             monkeypatch.setattr(module, "system_clock", lambda: 1_800_000_000.0)
-    monkeypatch.setattr(forecast_chart, "ROUNDS", 3)  # what a report forecasts knows no reward
+    monkeypatch.setattr(charts, "ROUNDS", 3)  # what a report forecasts knows no reward
 
 
 OWN = re.compile(r"<summary>What I reported in this round</summary>.*?</details>", re.DOTALL)

@@ -6,7 +6,7 @@ import pytest
 from page_forms import Parts
 from servers import serving
 
-from surepick.serve.api.routing import routes_of
+from surepick_server.api.routing import routes_of
 
 PAGES = {  # path -> the role that it takes
     "/": "viewer",

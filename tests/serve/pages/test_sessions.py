@@ -59,13 +59,13 @@ def test_logging_out_ends_the_session_in_every_process_also_for_who_has_copied_i
 
 
 def test_what_is_over_is_forgotten_when_it_would_be_over_anyway(tmp_path, monkeypatch):
-    from surepick.serve.access import ended
+    from surepick_server.access import tokens
 
     with serving(f"sqlite:///{tmp_path}/studies.db") as server:
         over = server.app.state.server.ended
         assert over.add("first")
         assert not over.add("first")
-        monkeypatch.setattr(ended, "system_clock", lambda: time.time() + 13 * 3600.0)
+        monkeypatch.setattr(tokens, "system_clock", lambda: time.time() + 13 * 3600.0)
         assert over.add("second")
         with server.app.state.server.studies.database.engine.connect() as connection:
             assert connection.exec_driver_sql("SELECT id FROM serve_ended").all() == [("second",)]

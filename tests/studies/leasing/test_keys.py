@@ -4,8 +4,8 @@ import pytest
 from leased_studies import make_study, tell_rest
 
 import surepick as sp
+from surepick.studies.logs.base import parse_duration
 from surepick.studies.logs.keys import canonical_key, read_pull_key
-from surepick.studies.logs.leases import parse_duration
 from surepick.studies.logs.memory import MemoryLog
 
 

@@ -9,8 +9,7 @@ from run_study_lab import MEANS, Lab
 
 import surepick as sp
 from surepick.cli.app import main
-from surepick.studies.runner.batch_program import BatchCommand, matched
-from surepick.studies.runner.program import Command, Outcome
+from surepick.studies.program import BatchCommand, Command, Outcome, matched
 
 PROGRAM = """import sys
 from pathlib import Path

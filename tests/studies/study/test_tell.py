@@ -7,8 +7,8 @@ import pytest
 from small_studies import FEATURES, IDS, MEANS, Listener, finish, make_study, rewards_of
 
 import surepick as sp
-from surepick.core.json import to_json
 from surepick.core.observations import Observations
+from surepick.core.records import to_json
 from surepick.studies.logs.memory import MemoryLog
 
 # tell

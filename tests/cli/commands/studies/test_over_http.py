@@ -8,7 +8,7 @@ import pytest
 from servers import serving, token_for
 from study_commands import IDS, MEANS, NOISE, Lab, by_hand, surepick, write_rows
 
-from surepick.client import transport
+from surepick_server.client import transport
 
 SECRET = "spk_s3cret"
 

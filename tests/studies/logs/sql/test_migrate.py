@@ -10,13 +10,13 @@ from alembic.migration import MigrationContext
 from study_commands import surepick
 
 import surepick as sp
-from surepick.serve.app import make_app
-from surepick.serve.settings import Settings
 from surepick.studies.database import list_studies, migrate_studies
+from surepick.studies.logs.sql import engine as migrate
 from surepick.studies.logs.sql import engine as sql_engine
-from surepick.studies.logs.sql import migrate
 from surepick.studies.logs.sql import schema as sql_schema
 from surepick.studies.logs.sql.schema import SCHEMA, VERSION_TABLE, metadata
+from surepick_server.app import make_app
+from surepick_server.settings import Settings
 
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]], ["a", "b", "c", "d"], columns=["x", "y"])
 MEANS = np.array([0.9, 0.2, 0.66, -0.3])

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 import surepick as sp
 from surepick.studies.database import create_study, resume_study
 from surepick.studies.logs.sql import log as sql_log
-from surepick.studies.logs.sql.statements import RECENT, RECENT_TIMES, STUDY
+from surepick.studies.logs.sql.chain import RECENT, RECENT_TIMES, STUDY
 
 
 def made(url, name):

@@ -7,8 +7,8 @@ from run_study_lab import rewards
 
 from surepick.errors import MeasurementFailed
 from surepick.studies.database import open_study
-from surepick.studies.runner.loop import Loop
-from surepick.studies.runner.program import Outcome
+from surepick.studies.program import Outcome
+from surepick.studies.run_program import Loop
 
 
 @dataclass

@@ -11,7 +11,7 @@ from run_study_lab import ANSWER, Lab, rewards
 
 import surepick as sp
 from surepick.cli.app import main
-from surepick.studies.runner.program import Command, Outcome
+from surepick.studies.program import Command, Outcome
 
 AWKWARD = (
     "a b",

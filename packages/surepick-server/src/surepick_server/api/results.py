@@ -1,0 +1,478 @@
+"""Leases and results: what a caller measures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from http import HTTPStatus
+from itertools import zip_longest
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Header, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from surepick.core.observations import Quantity
+from surepick.core.records import to_json
+from surepick.errors import InvalidInput, SurepickError, UnusualResult
+from surepick.studies.batch import Batch
+from surepick.studies.logs.base import COUNTED, LATE
+from surepick.studies.logs.keys import canonical_keys, read_item_key, read_pull_key, with_items
+from surepick.studies.logs.open_plan import OpenPlan
+from surepick.studies.recording import Receipt
+from surepick.studies.study import Study
+from surepick.text import quoted
+from surepick_server.access.tokens import Principal, Role
+from surepick_server.api.models import Failures, LeaseOf, Result, Results, Totals, Undone, Worker
+from surepick_server.api.routing import API, Measurer, Routes, Shared, Shows
+from surepick_server.api.studies import results_in
+from surepick_server.web.auth import Server, address_of
+from surepick_server.web.open_studies import Refused
+
+# --- What callers may report: their own measurements, so that nobody learns of another's by trying values.
+
+OF_REQUEST = "request:"  # before the keys of results that came without one: no caller may give such a key
+
+
+def worker_of(caller: Principal, given: str | None) -> str:
+    """Under which name a caller works: their own, or one of their parts.
+
+    Raises:
+        Refused: it is another's.
+    """
+    worker = caller.name if given is None else given
+    if not caller.is_worker(worker):
+        raise Refused(
+            HTTPStatus.FORBIDDEN,
+            f"You are {caller.name!r}: leave worker out, or name a part of you, '{caller.name}/1'.",
+        )
+    return worker
+
+
+def told(study: Study, caller: Principal, came: Results, salt: str | None = None) -> tuple[dict[str, Any], Receipt]:
+    """Store results; the answer depends on what is stored, so that the same results again have the same answer.
+
+    The receipt says what became of them this time.
+
+    Args:
+        study: of which they are.
+        caller: whose they are.
+        came: the results.
+        salt: makes keys for those without one; None: each has to have a key.
+
+    Raises:
+        Refused: one has no key, or another's.
+        SurepickError: as `Study.tell`.
+    """
+    worker, rows = worker_of(caller, came.worker), came.results
+    ids, keys = [row.id for row in rows], _keys(study, rows, salt)
+    check_own(study, caller, ids, keys)
+    good = [place for place, row in enumerate(rows) if not row.failed]
+    failed = [(ids[place], keys[place]) for place, row in enumerate(rows) if row.failed]
+    without = [rows[place].id for place in good if rows[place].reward is None]
+    if without:
+        raise InvalidInput(f"the result of {without[0]!r} has no reward; give one, or say that it failed.")
+    blocks = [rows[place].block for place in good]
+    tell = partial(
+        study.tell,
+        [ids[place] for place in good],
+        _values(study, [rows[place] for place in good]),
+        [keys[place] for place in good],
+        worker=worker,
+        plan=came.plan,
+        blocks=blocks if any(one is not None for one in blocks) else None,
+        failed=failed,
+        accept_unusual=came.accept_unusual,
+    )
+    try:
+        receipt = tell()
+    except UnusualResult as question:
+        raise UnusualResult(str(question), rows=tuple(good[row] for row in question.rows)) from None
+    plan_next(study, receipt)
+    statuses = Counter({COUNTED: receipt.counted, LATE: receipt.late})
+    if receipt.repeated or failed:
+        statuses = Counter(one.status for one in study.log.recorded([keys[place] for place in good]).values())
+    answer = {
+        "stored": len(good),
+        "counted": statuses[COUNTED],
+        "late": statuses[LATE],
+        "failed": len(failed),
+    }
+    return answer, receipt
+
+
+def totals_told(study: Study, caller: Principal, came: Totals, salt: str | None) -> Receipt:
+    """Store totals; as `told`."""
+    worker, keys = worker_of(caller, came.worker), keyed(came.ids, came.keys, salt)
+    check_own(study, caller, came.ids, keys)
+    quantities = None
+    if came.quantities is not None:
+        columns = [(one.counts, one.sums, one.squares) for one in came.quantities]
+        if any(len(column) != len(one[0]) for one in columns for column in one):
+            raise InvalidInput("the totals of a quantity have columns of different lengths.")
+        quantities = [Quantity(*map(np.array, one)) for one in columns]
+    receipt = study.tell_totals(
+        came.ids,
+        came.pulls,
+        came.sums,
+        came.squares,
+        keys,
+        worker=worker,
+        plan=came.plan,
+        blocks=came.blocks,
+        quantities=quantities,
+        accept_unusual=came.accept_unusual,
+    )
+    plan_next(study, receipt)
+    return receipt
+
+
+def prior_told(study: Study, caller: Principal, came: Results, salt: str | None) -> Receipt:
+    """Keep results that were not asked for; as `told`."""
+    worker, ids, keys = (
+        worker_of(caller, came.worker),
+        [row.id for row in came.results],
+        _keys(study, came.results, salt),
+    )
+    check_own(study, caller, ids, keys)
+    without = [row.id for row in came.results if row.reward is None]
+    if without:
+        raise InvalidInput(f"the result of {without[0]!r} has no reward; give one, or leave it out.")
+    return study.tell_prior(ids, _values(study, came.results), keys, worker=worker)
+
+
+def failures_told(study: Study, caller: Principal, came: Failures, salt: str | None) -> Receipt:
+    """Record measurements that gave no result; as `told`."""
+    worker, keys = worker_of(caller, came.worker), keyed(came.ids, came.keys, salt)
+    check_own(study, caller, came.ids, keys)
+    return study.fail(came.ids, keys, worker=worker)
+
+
+def plan_next(study: Study, receipt: Receipt) -> None:
+    """The next plan, where results completed one, so that asking for it is quick."""
+    if receipt.closed or receipt.repeated:  # repeated: the process that completed it may have been killed before
+        with suppress(SurepickError):  # what came is stored: whoever asks is told why there is no plan
+            study.ask()
+
+
+def check_own(study: Study, caller: Principal, ids: Sequence[str], keys: Sequence[str]) -> None:
+    """Refuse keys under which somebody else reported, and keys of measurements that are leased to somebody else.
+
+    Whoever may try values under another's key learns whether they are the right ones.
+
+    Raises:
+        Refused: there is one.
+    """
+    stored = study.log.recorded(list(keys))
+    others = [key for key, one in stored.items() if not caller.is_worker(one.source)]
+    if others:
+        raise Refused(HTTPStatus.CONFLICT, f"Key {others[0]!r} was reported by somebody else. Nothing was stored.")
+    if caller.role >= Role.owner:
+        return
+    planned = study.log.last_plan()
+    if planned is None:
+        return
+    look, index = study.replay.look(planned), {name: place for place, name in enumerate(study.ids)}
+    for name, key in zip(ids, keys, strict=True):
+        if name in index and not caller.is_worker(_holder(study, look, index[name], key, caller)):
+            raise Refused(
+                HTTPStatus.FORBIDDEN, f"The measurement {key!r} is leased to somebody else. Nothing was stored."
+            )
+
+
+def _holder(study: Study, look: OpenPlan, arm: int, key: str, caller: Principal) -> str:
+    """To whom the measurement of a key is leased; the caller, where to nobody.
+
+    An item is leased again under its own key once a lease has run out: who had it before may still answer it.
+    """
+    named = read_pull_key(key)
+    if named is not None and named[0] == look.planned.number:
+        number = look.lease_of(arm, ordinal=named[1], worker=caller.name)
+        return look.held[number].lease.worker if number else caller.name
+    if read_item_key(key) < 0:
+        return caller.name
+    had = [one.lease.worker for one in look.held.values() if one.leased.counts[arm]]
+    holds = [one.lease.worker for one in look.running(study.log.clock()) if one.left[arm]]
+    return caller.name if not holds or any(map(caller.is_worker, had)) else holds[0]
+
+
+def _keys(study: Study, rows: Sequence[Result], salt: str | None) -> list[str]:
+    """The key of each result, in its one form.
+
+    Raises:
+        InvalidInput: one has none.
+    """
+    given: list[str | None] = [row.key for row in rows]
+    of_items = [row for row in rows if row.item is not None]
+    if of_items:
+        columns = [row.id for row in of_items], [row.item for row in of_items], [row.key for row in of_items]
+        named = iter(with_items(study.policy.traits.items, *columns))
+        given = [row.key if row.item is None else next(named) for row in rows]
+    return keyed([row.id for row in rows], given, salt)
+
+
+def keyed(ids: Sequence[str], keys: Sequence[str | None] | None, salt: str | None) -> list[str]:
+    """A key for each row: those that were given, in their one form, and for others one of the request's own.
+
+    Raises:
+        InvalidInput: one has none, and nothing tells this request from others; or one is of that kind.
+    """
+    given = canonical_keys([None] * len(ids) if keys is None else keys, ids) or ()
+    reserved = [key for key in given if key is not None and key.startswith(OF_REQUEST)]
+    if reserved:
+        raise InvalidInput(
+            f"a key is {quoted(reserved[0])}, as this server calls results that came without one; give another."
+        )
+    if None in given and salt is None:
+        raise InvalidInput(
+            "each result needs the key of its measurement, which a lease has, so that it counts once however often it "
+            "is sent. For measurements without a lease send the header Idempotency-Key: a text that no other request "
+            "of yours has."
+        )
+    return [f"{OF_REQUEST}{salt}.{place}" if key is None else key for place, key in enumerate(given)]
+
+
+def _values(study: Study, rows: Sequence[Result]) -> Any:
+    """The rewards; with constraints a row for each, with what else was measured."""
+    names = [one.name for one in study.constraints]
+    unknown = sorted({name for row in rows for name in row.quantities} - set(names))
+    if unknown:
+        raise InvalidInput(f"{unknown[0]!r} is no quantity of this study; it has {', '.join(names) or 'none'}.")
+    if not names:
+        return [row.reward for row in rows]
+    beside = [[row.reward, *(row.quantities.get(name) for name in names)] for row in rows]
+    return np.array([[np.nan if value is None else value for value in row] for row in beside], np.float64)
+
+
+router = APIRouter(prefix=API, tags=["measuring"])
+routes = Routes(router)
+RECEIPT = "X-Surepick-Receipt"
+Once = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
+
+
+def part_of(study: Study, part: Batch | None) -> dict[str, Any]:
+    """A lease, measurement by measurement."""
+    if part is None:
+        return {"stopped": True, "plan": 0, "round": 0, "pulls": 0, "lease": None, "measurements": []}
+    keyed = part.keys() if part.total else []
+    rows = zip_longest(keyed, part.item_ids if part.total else (), part.blocks if keyed else ())
+    lease = part.lease
+    return {
+        "stopped": False,
+        "plan": part.number,
+        "round": part.round,
+        "pulls": part.total,
+        "lease": None if lease is None else {"number": lease.number, "worker": lease.worker, "until": lease.until},
+        "measurements": [
+            {"id": pair[0], "key": pair[1]}
+            | ({} if item is None else {"item": item})
+            | ({} if block is None else {"block": block})
+            for pair, item, block in rows
+        ],
+        "quantities": [one.name for one in study.constraints],
+        "block": part.block_name or None,
+    }
+
+
+@routes.add("POST", "/studies/{name}/leases", Shows.own, who=Role.measurer)
+def lease(name: str, wanted: LeaseOf, request: Request, server: Shared, caller: Measurer) -> dict[str, Any]:
+    """Take measurements: nobody else is given them before the lease has run out. Asking again gives what is left."""
+    worker = worker_of(caller, wanted.worker)
+    with server.studies.open(name) as study:
+        part = study.lease(wanted.max_pulls, worker=worker, duration=wanted.duration, trust_clock=wanted.trust_clock)
+        answer = part_of(study, part)
+        answer |= {"batch": None if part is None else part.sent()} if wanted.whole else {}
+    server.trail.soon(worker, address_of(request), "lease", name, f"{answer['pulls']} measurements")
+    return answer
+
+
+@routes.add("GET", "/studies/{name}/leases", Shows.own, who=Role.measurer)
+def leases(name: str, server: Shared, caller: Measurer) -> dict[str, Any]:
+    """What the caller holds."""
+    with server.studies.open(name) as study:
+        held = [part for part in study.progress().out if caller.is_worker(part.worker)]
+        return {"leases": [{"worker": one.worker, "pulls": one.pulls, "until": one.until} for one in held]}
+
+
+@routes.add(
+    "POST",
+    "/studies/{name}/results",
+    Shows.own,
+    who=Role.measurer,
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": Results.model_json_schema(ref_template="#/components/schemas/{model}")},
+                "text/csv": {"schema": {"type": "string"}},
+            },
+        }
+    },
+)
+async def tell(
+    name: str, request: Request, response: Response, server: Shared, caller: Measurer, once: Once = None
+) -> dict[str, Any]:
+    """Report results, in JSON or as a table (text/csv; columns id, reward, key, and those of quantities and blocks).
+
+    All are stored, or none. Sending the same again changes nothing, and has the same answer; `notes` in it says how
+    numbers of a table were read that are not written plainly. The header X-Surepick-Receipt says what became of them
+    this time: what counted, and what had been reported before.
+    """
+    body = await request.body()
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    notes: list[str] = []
+
+    def read(study: Study) -> Results:
+        found, notes[:] = results_in(body, kind, study)
+        return found
+
+    def stored() -> tuple[dict[str, Any], Receipt]:
+        answer, receipt = store_results(server, name, caller, address_of(request), read, once)
+        return answer | ({"notes": notes} if notes else {}), receipt
+
+    return _answered(response, *await run_in_threadpool(stored))
+
+
+def store_results(
+    server: Server,
+    name: str,
+    caller: Principal,
+    address: str,
+    read: Callable[[Study], Results],
+    once: str | None = None,
+) -> tuple[dict[str, Any], Receipt]:
+    """Store results, count them, and put that on the trail.
+
+    Args:
+        server, name: where the study is, and what it is called.
+        caller, address: whose the results are, and from where they come.
+        read: gives the results; the study names their columns.
+        once: a text that no other request of the caller has; None: each result has a key.
+
+    Raises:
+        Refused, SurepickError: as `told`.
+    """
+    salt = salt_of(caller, once)
+    return _stored(
+        server, name, caller, address, "tell", "results", lambda study: told(study, caller, read(study), salt)
+    )
+
+
+def _stored(
+    server: Server,
+    name: str,
+    caller: Principal,
+    address: str,
+    action: str,
+    rows: str,
+    store: Callable[[Study], tuple[dict[str, Any], Receipt]],
+) -> tuple[dict[str, Any], Receipt]:
+    """Store what came, count what is new, and put that on the trail.
+
+    Args:
+        server, name, caller, address: as of `store_results`.
+        action, rows: what is done with what, for the trail.
+        store: gives the answer and the receipt.
+    """
+    with server.studies.open(name) as study:
+        answer, receipt = store(study)
+    server.metrics.results.inc(receipt.counted)
+    number = answer.get("stored", 0) + answer.get("failed", 0)
+    server.trail.soon(caller.name, address, action, name, f"{number} {rows}")
+    return answer, receipt
+
+
+def _answered(response: Response, answer: dict[str, Any], receipt: Receipt) -> dict[str, Any]:
+    """The answer, with the receipt in a header."""
+    response.headers[RECEIPT] = to_json(receipt)
+    return answer
+
+
+def salt_of(caller: Principal, once: str | None) -> str | None:
+    """What makes keys of a request's rows that have none: of the caller and the request, and of nobody else's."""
+    return None if once is None else hashlib.sha256(json.dumps([caller.name, once]).encode()).hexdigest()[:32]
+
+
+@routes.add("POST", "/studies/{name}/totals", Shows.own, who=Role.measurer)
+def tell_totals(
+    name: str,
+    came: Totals,
+    request: Request,
+    response: Response,
+    server: Shared,
+    caller: Measurer,
+    once: Once = None,
+) -> dict[str, Any]:
+    """Report totals of several measurements, a row each, for instruments that add up."""
+
+    def store(study: Study) -> tuple[dict[str, Any], Receipt]:
+        return {"stored": len(came.ids)}, totals_told(study, caller, came, salt_of(caller, once))
+
+    return _answered(response, *_stored(server, name, caller, address_of(request), "tell totals", "rows", store))
+
+
+@routes.add("POST", "/studies/{name}/prior", Shows.own, who=Role.measurer)
+def tell_prior(
+    name: str,
+    came: Results,
+    request: Request,
+    response: Response,
+    server: Shared,
+    caller: Measurer,
+    once: Once = None,
+) -> dict[str, Any]:
+    """Keep results that the study did not ask for; they are never used."""
+
+    def store(study: Study) -> tuple[dict[str, Any], Receipt]:
+        return {"stored": len(came.results)}, prior_told(study, caller, came, salt_of(caller, once))
+
+    return _answered(response, *_stored(server, name, caller, address_of(request), "tell prior", "results", store))
+
+
+@routes.add("POST", "/studies/{name}/failures", Shows.own, who=Role.measurer)
+def fail(
+    name: str,
+    came: Failures,
+    request: Request,
+    response: Response,
+    server: Shared,
+    caller: Measurer,
+    once: Once = None,
+) -> dict[str, Any]:
+    """Report measurements that gave no result; they are offered again at once."""
+
+    def store(study: Study) -> tuple[dict[str, Any], Receipt]:
+        return {"failed": len(came.ids)}, failures_told(study, caller, came, salt_of(caller, once))
+
+    return _answered(response, *_stored(server, name, caller, address_of(request), "fail", "measurements", store))
+
+
+@routes.add("POST", "/studies/{name}/release", Shows.own, who=Role.measurer)
+def release(name: str, whose: Worker, request: Request, server: Shared, caller: Measurer) -> dict[str, Any]:
+    """End the caller's leases, so that others can measure; an owner may end those of another worker."""
+    anybody = caller.role >= Role.owner and whose.worker is not None
+    worker = str(whose.worker) if anybody else worker_of(caller, whose.worker)
+    if not worker.strip():
+        raise InvalidInput("worker is empty; name the worker whose leases end.")
+    with server.studies.open(name) as study:
+        released = study.release(worker)
+    server.trail.add(caller.name, address_of(request), "release", name, worker)
+    return {"worker": worker, "released": released}
+
+
+@routes.add("POST", "/studies/{name}/undo", Shows.own, who=Role.measurer)
+def undo(name: str, which: Undone, request: Request, server: Shared, caller: Measurer) -> dict[str, Any]:
+    """Take back results of the open round that the caller reported and that were typed wrongly.
+
+    Their measurements are wanted again, under the same keys. Nobody takes back the results of others.
+    """
+    worker = worker_of(caller, which.worker)
+    with server.studies.open(name) as study:
+        ids = study.undo(which.keys, worker=worker, reason=which.reason)
+    server.trail.add(caller.name, address_of(request), "undo", name, f"{len(ids)} results")
+    return {"undone": len(ids), "ids": ids}

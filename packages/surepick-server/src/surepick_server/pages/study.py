@@ -1,0 +1,633 @@
+"""The page of a study: where it stands, what its caller has to measure, and what its owners may do."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from markupsafe import Markup
+
+from surepick.core.records import record
+from surepick.errors import InvalidInput, StorageError, SurepickError, UnusualResult
+from surepick.linalg.rows import one_thread
+from surepick.policies.questions.asked import guarantee_of, said
+from surepick.questions import TopM, list_names
+from surepick.reports.study.page import report_drawings
+from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
+from surepick.studies.progress import Listed, Progress, times
+from surepick.studies.study import Study
+from surepick_server.access.tokens import Principal, Role
+from surepick_server.api import documents, results, studies
+from surepick_server.api.models import Ids, LeaseOf, Reason, ReasonFor, Result, Results, Undone, Worker, brought
+from surepick_server.api.results import part_of
+from surepick_server.api.routing import Measurer, Owner, Routes, Shared, Shows, Viewer
+from surepick_server.api.studies import results_in, study_status
+from surepick_server.pages.layout import Form, Posted, number_in, page, sentence, study_path, to
+from surepick_server.web.auth import Server, address_of
+from surepick_server.web.open_studies import Refused, status_of
+
+# --- The list of studies, with what each waits for.
+
+overview_router = APIRouter(include_in_schema=False)
+overview_routes = Routes(overview_router)
+A_PAGE = 50  # studies
+
+
+@record
+class Line:
+    """A study of the list.
+
+    Args:
+        study: at a glance.
+        waits: for what it waits.
+        mine: it waits for the caller.
+        running: it still waits for something.
+        best: what the closed rounds say.
+    """
+
+    study: Listed
+    waits: str
+    mine: bool
+    running: bool
+    best: str
+
+
+@overview_routes.add("GET", "/", Shows.closed, who=Role.viewer)
+def overview(request: Request, server: Shared, caller: Viewer, part: int = 1) -> Response:
+    """The studies that the caller may see, the newest first."""
+    found = [one for one in server.studies.database.list() if caller.study in (None, one.name)]
+    found.sort(key=lambda one: (-one.created_at, one.name))
+    parts = max(-(-len(found) // A_PAGE), 1)
+    part = min(max(part, 1), parts)
+    shown = [_line(server, one, caller) for one in found[(part - 1) * A_PAGE : part * A_PAGE]]
+    return page(request, "list.html", caller, lines=shown, total=len(found), part=part, parts=parts)
+
+
+def _line(server: Server, one: Listed, caller: Principal) -> Line:
+    try:
+        with server.studies.open(one.name) as study:
+            progress = study.progress()
+    except StorageError as error:
+        return Line(one, str(error), False, False, "")
+    waits, mine = waits_for(progress, caller)
+    running = not progress.stopped and progress.ended is None
+    return Line(one, waits, mine, running, sentence(progress.best, progress.leader))
+
+
+def waits_for(progress: Progress, caller: Principal) -> tuple[str, bool]:
+    """(what a study waits for, or how it ended; whether it waits for something of the caller)."""
+    if progress.stopped:
+        return "done", False
+    if progress.ended is not None:
+        return "closed early", False
+    held = sum(one.pulls for one in progress.out if caller.is_worker(one.worker))
+    if held:
+        return f"you: {times(held, 'measurement')}", True
+    if progress.free:
+        return f"somebody who measures: {times(progress.free, 'measurement')} to take", caller.role >= Role.measurer
+    if progress.out:
+        names = list(dict.fromkeys(one.worker for one in progress.out))
+        others = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        return f"{', '.join(names[:3])}{others}: {times(sum(one.pulls for one in progress.out), 'measurement')}", False
+    return "somebody who takes the first measurements of the next round", caller.role >= Role.measurer
+
+
+router = APIRouter(include_in_schema=False)
+routes = Routes(router)
+MOST_ROWS = 40  # measurements with a field of their own; others go by a table
+MOST_NAMED = 500  # candidates that are offered for choice
+
+
+@routes.add("GET", "/studies/{name}", Shows.own, who=Role.viewer)
+def study_page(name: str, request: Request, server: Shared, caller: Viewer) -> Response:
+    """A study."""
+    return show(request, server, caller, name)
+
+
+def show(
+    request: Request,
+    server: Server,
+    caller: Principal,
+    name: str,
+    *,
+    status: int = HTTPStatus.OK,
+    error: str = "",
+    typed: dict[str, str] | None = None,
+    asked: Sequence[str] = (),
+) -> Response:
+    """The page of a study, e.g. after a form that was refused.
+
+    Args:
+        request, server, caller, name: as of a route.
+        status: of the answer.
+        error: why the form was refused.
+        typed: what stood in its fields.
+        asked: the results that it asks about, each a key and a value.
+    """
+    with server.studies.open(name) as study:
+        shown = standing_of(study, name, caller)
+        tasks = tasks_of(study, caller) if caller.role >= Role.measurer else []
+        mine = own_results(study, caller) if caller.role >= Role.measurer else []
+        ids = study.ids if len(study.ids) <= MOST_NAMED else ()
+        constraints = [one.name for one in study.constraints]
+        in_parts = shown["progress"].judge != "closed rounds"
+        words = {"question": question_of(study), "noise_words": noise_words(shown["asked"]["noise"])}
+        shown |= {**words, "can_withdraw": study.policy.traits.withdraw is not None}
+    shown |= {"tasks": tasks, "ids": ids, "constraints": constraints, "in_parts": in_parts}
+    shown |= {"own_results": mine, "asked_about": list(asked), "odd_keys": {one.rpartition(" ")[0] for one in asked}}
+    shown |= {"error": error, "typed": defaultdict(str, typed or {}), "most_rows": MOST_ROWS}
+    return page(request, "study.html", caller, status=status, **shown)
+
+
+@routes.add("GET", "/studies/{name}/standing", Shows.closed, who=Role.viewer)
+def standing(name: str, request: Request, server: Shared, caller: Viewer) -> Response:
+    """The part of the page that changes while others measure."""
+    with server.studies.open(name) as study:
+        shown = standing_of(study, name, caller)
+    return page(request, "standing.html", caller, **shown)
+
+
+@routes.add("GET", "/studies/{name}/tasks.csv", Shows.own, who=Role.measurer)
+def tasks_table(name: str, server: Shared, caller: Measurer) -> Response:
+    """What the caller holds, as a table whose rewards are to be filled in."""
+    with server.studies.open(name) as study:
+        text = table_of(tasks_of(study, caller))
+    return Response(
+        text, media_type="text/csv; charset=utf-8", headers={"content-disposition": 'attachment; filename="tasks.csv"'}
+    )
+
+
+def standing_of(study: Study, name: str, caller: Principal) -> dict[str, Any]:
+    """Where a study stands, for templates."""
+    progress = study.progress()
+    waits, mine = waits_for(progress, caller)
+    return {
+        "name": name,
+        "asked": study_status(study, name),
+        "progress": progress,
+        "waits": waits,
+        "mine": mine,
+        "over": progress.stopped or progress.ended is not None,
+    }
+
+
+def tasks_of(study: Study, caller: Principal) -> list[dict[str, Any]]:
+    """What the caller holds, a lease at a time."""
+    out = list(dict.fromkeys(one.worker for one in study.progress().out if caller.is_worker(one.worker)))
+    held = [part_of(study, part) for worker in out if (part := study.held(worker)) is not None]
+    return [one for one in held if one["measurements"]]
+
+
+def own_results(study: Study, caller: Principal) -> list[dict[str, Any]]:
+    """What the caller reported in the open round and can take back, the latest first."""
+    planned = study.log.last_plan()
+    if planned is None or not study.replay.look(planned).takes_results:
+        return []
+    own = [one for one in study.log.reported(planned.number, None) if caller.is_worker(one.source) and one.key]
+    return [
+        {"id": study.ids[one.arm], "key": one.key, "worker": one.source, "value": one.total / one.pulls}
+        for one in reversed(own[-MOST_ROWS:])
+    ]
+
+
+def question_of(study: Study) -> str:
+    """What is asked, and what is promised of the answer."""
+    problem, by_segment = study.policy.problem, study.arms.segments is not None
+    asked = problem.question
+    if asked is None and not by_segment:
+        largest = "smallest" if study.minimize else "largest"
+        return (
+            f"One whose mean is within {problem.epsilon:g} of the {largest}; that may be wrong with probability "
+            f"{problem.delta:g} at most."
+        )
+    wanted = TopM(1) if asked is None else asked
+    return " ".join((*said(wanted, problem.epsilon, by_segment=by_segment), guarantee_of(wanted, problem.delta)))
+
+
+def noise_words(spec: str) -> str:
+    """What is assumed of a measurement, for people who never saw how we write it; "" for kinds that are seldom."""
+    kind, *numbers = spec.split(":")
+    if kind == "bernoulli":
+        return "0 or 1"
+    if kind == "normal":
+        return "scatters like a bell curve, nobody knows how far"
+    if kind == "bounded" and len(numbers) == 2:
+        return f"between {float(numbers[0]):g} and {float(numbers[1]):g}"
+    if kind == "subgaussian" and len(numbers) == 1:
+        return f"scatters like a bell curve with a standard deviation of {float(numbers[0]):g}, or less"
+    return ""
+
+
+def table_of(tasks: list[dict[str, Any]]) -> str:
+    """Tasks as a table, with an empty column for each number that is measured."""
+    rows = [row for task in tasks for row in task["measurements"]]
+    beside = list(tasks[0]["quantities"]) if tasks else []
+    block = tasks[0]["block"] if tasks else None
+    items = any("item" in row for row in rows)
+    header = ["id", "key", *(["item"] if items else []), *([block] if block else []), "reward", *beside]
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        extra = ([row.get("item", "")] if items else []) + ([row.get("block", "")] if block else [])
+        writer.writerow([row["id"], row["key"], *extra, "", *("" for _ in beside)])
+    return written.getvalue()
+
+
+# --- Forms of those who measure: take measurements, enter results, give measurements back.
+
+measuring_router = APIRouter(include_in_schema=False)
+measuring_routes = Routes(measuring_router)
+NOTHING = "Nothing was stored."
+QUESTION = (
+    f"Is it a typing error? {NOTHING} If it is one, correct it below. If it is what was read, whatever its value, "
+    "store it as it is with the second button."
+)
+
+
+@measuring_routes.add("POST", "/studies/{name}/take", Shows.own, who=Role.measurer)
+def take(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
+    """Take measurements, as the API's lease."""
+    try:
+        most = form.number("max_pulls", "how many")
+        whole = int(most) if most is not None and most.is_integer() else most
+        fields = {"max_pulls": whole, "duration": form.text("duration") or None}
+        wanted = brought(LeaseOf, fields, "The measurements that you want are")
+        answer = results.lease(name, wanted, request, server, caller)
+    except SurepickError as error:
+        return show(request, server, caller, name, status=status_of(error), error=str(error))
+    if answer["stopped"]:
+        said = "The study needs no more measurements."
+    elif not answer["pulls"]:
+        said = "Others have taken all measurements of this round that are missing. Look again later."
+    else:
+        said = f"You hold {times(answer['pulls'], 'measurement')}. Enter each result below once you have it."
+    return to(request, study_path(name), said)
+
+
+@measuring_routes.add("POST", "/studies/{name}/results", Shows.own, who=Role.measurer)
+def tell(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
+    """Store results: of the fields, of a pasted table, or of a file.
+
+    A result that stands out is asked about: the page comes back with what was typed, and a button that stores it as it
+    is. Pressing it holds for the results that were asked about, with their values.
+    """
+    came: list[Result] = []
+    notes: list[str] = []
+
+    def read(study: Study) -> Results:
+        found = rows_given(study)
+        came[:] = found.results
+        return found
+
+    def rows_given(study: Study) -> Results:
+        if form.text("way") == "rows":
+            return Results(results=rows_in(form, study))
+        content = form.files["file"][1] if "file" in form.files else form.raw("pasted").strip().encode()
+        if not content.strip():
+            raise InvalidInput("There is no table: choose a file, or paste its rows with their header.")
+        table, notes[:] = results_in(content, "text/csv", study)
+        return table.model_copy(update={"results": with_keys(table.results, study, tasks_of(study, caller))})
+
+    def accepted(study: Study) -> Results:
+        return read(study).model_copy(update={"accept_unusual": True})
+
+    where = (server, name, caller, address_of(request))
+    try:
+        try:
+            answer, _ = results.store_results(*where, read)
+        except UnusualResult as question:
+            if not form.text("accept_unusual") or not set(said_of_unusual(came, question)) <= set(form.many("asked")):
+                raise
+            answer, _ = results.store_results(*where, accepted)
+    except UnusualResult as question:
+        asked = said_of_unusual(came, question)
+        typed = {field: texts[0] for field, texts in form.fields.items()}
+        if "file" in form.files:
+            typed["pasted"] = form.files["file"][1].decode(errors="replace")
+        said = f"{str(question).partition(' Is it a typing error?')[0]} {QUESTION}"
+        return show(request, server, caller, name, status=status_of(question), error=said, typed=typed, asked=asked)
+    except (SurepickError, Refused) as error:
+        refused = isinstance(error, Refused)
+        status = error.status if isinstance(error, Refused) else status_of(error)
+        typed = {field: texts[0] for field, texts in form.fields.items()}
+        said = error.sentence if isinstance(error, Refused) else str(error)
+        if isinstance(error, InvalidInput) and NOTHING not in said:
+            said = f"{said} {NOTHING} Look at what you typed, and store it again."
+        if refused and status == HTTPStatus.NOT_FOUND:
+            raise
+        return show(request, server, caller, name, status=status, error=said, typed=typed)
+    return to(request, study_path(name), " ".join([said_of(answer), *map(spoken_note, notes)]))
+
+
+@measuring_routes.add("POST", "/studies/{name}/undo", Shows.own, who=Role.measurer)
+def undo(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
+    """Take back a result of the open round, as the API's undo."""
+    try:
+        fields = {"keys": [form.raw("key")], "worker": form.text("worker") or None}
+        answer = results.undo(name, brought(Undone, fields, "The result is"), request, server, caller)
+    except SurepickError as error:
+        return show(request, server, caller, name, status=status_of(error), error=str(error))
+    said = (
+        f"The result of {', '.join(answer['ids'])} was taken back. Take its measurement again to enter the right one."
+    )
+    return to(request, study_path(name), said)
+
+
+@measuring_routes.add("POST", "/studies/{name}/release", Shows.own, who=Role.measurer)
+def release(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
+    """Give measurements back; an owner may do it for others."""
+    try:
+        whose = brought(Worker, {"worker": form.text("worker") or None}, "The name is")
+        answer = results.release(name, whose, request, server, caller)
+    except SurepickError as error:
+        return show(request, server, caller, name, status=status_of(error), error=str(error))
+    said = f"{times(answer['released'], 'measurement')} of {answer['worker']} can be taken by others now."
+    return to(request, study_path(name), said)
+
+
+def said_of_unusual(came: list[Result], question: UnusualResult) -> list[str]:
+    """The results that are asked about, each with its value; what was reported before has no place among them."""
+    rows = [came[row] for row in question.rows if row < len(came)]
+    return [f"{one.key} {one.reward!r}" for one in rows] or [str(question)]
+
+
+def spoken_note(note: str) -> str:
+    """A note on a table, as a sentence of a page."""
+    return note[:1].upper() + note[1:]
+
+
+def said_of(answer: dict[str, Any]) -> str:
+    """What became of results, in a sentence."""
+    if not answer["stored"] and not answer["failed"]:
+        return "Nothing was entered, so nothing was stored."
+    parts = [f"{times(answer['counted'], 'result')} stored"]
+    if answer["late"]:
+        parts.append(f"{times(answer['late'], 'result')} came after the round was closed: kept, and not used")
+    if answer["failed"]:
+        parts.append(f"{times(answer['failed'], 'failed measurement')} offered again")
+    return "; ".join(parts) + "."
+
+
+def with_keys(rows: list[Result], study: Study, tasks: list[dict[str, Any]]) -> list[Result]:
+    """The rows of a table, where one without a key gets that of the measurement that its caller holds.
+
+    Rows without keys are matched by candidate (and block), if there are as many of them as measurements that the caller
+    holds: then it does not matter which is which, and a table that is given twice finds nothing left to match.
+
+    Args:
+        rows: of the table; those of items need no key.
+        study: of which they are.
+        tasks: what the caller holds, as `tasks_of` says it.
+
+    Raises:
+        InvalidInput: there are more or fewer.
+    """
+    held: dict[tuple[str, str | None], list[str]] = defaultdict(list)
+    in_blocks = study.blocking is not None
+    for one in (row for task in tasks for row in task["measurements"]):
+        held[one["id"], one.get("block") if in_blocks else None].append(one["key"])
+    named = {row.key for row in rows}
+    wanted = Counter((row.id, row.block) for row in rows if row.key is None and row.item is None)
+    for (name, block), number in wanted.items():
+        keys = [key for key in held[name, block] if key not in named]
+        where = "" if block is None else f" in {block!r}"
+        if number != len(keys):
+            raise InvalidInput(
+                f"{name!r}{where} has {times(number, 'row')} without a key, and you hold "
+                f"{times(len(keys), 'measurement')} of it. A key says which measurement a result is of, so that it "
+                "counts once: take the keys from the table that you can download, or give a row for each that you "
+                f"hold. {NOTHING}"
+            )
+        held[name, block] = keys
+    found = []
+    for row in rows:
+        free = row.key is None and row.item is None
+        found.append(row.model_copy(update={"key": held[row.id, row.block].pop(0)}) if free else row)
+    return found
+
+
+def rows_in(form: Form, study: Study) -> list[Result]:
+    """The rows of the fields that were filled in, or marked as failed.
+
+    Raises:
+        InvalidInput: one has no meaning.
+    """
+    found = []
+    for place in range(len([field for field in form.fields if field.startswith("key.")])):
+        name, key = form.raw(f"id.{place}"), form.raw(f"key.{place}")
+        reward, failed = number_in(form.text(f"reward.{place}"), name), bool(form.text(f"failed.{place}"))
+        if reward is not None and failed:
+            raise InvalidInput(f"{name!r} has a result and is marked as failed; choose one. {NOTHING}")
+        if reward is None and not failed:
+            continue
+        beside = {
+            one.name: number_in(form.text(f"quantity.{place}.{number}"), f"{name}, {one.name}")
+            for number, one in enumerate(study.constraints)
+        }
+        fields = {"id": name, "key": key, "reward": reward, "failed": failed, "quantities": {} if failed else beside}
+        fields |= {field: form.text(f"{field}.{place}") or None for field in ("block", "item")}
+        found.append(brought(Result, fields, f"The result of {name!r} is"))
+    return found
+
+
+# --- Forms of owners: candidates that go or come, measurements that will not come, an early end.
+
+owner_router = APIRouter(include_in_schema=False)
+owner_routes = Routes(owner_router)
+
+
+@owner_routes.add("POST", "/studies/{name}/abandon", Shows.closed, who=Role.owner)
+def abandon(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+    """Give missing measurements up."""
+
+    def act() -> str:
+        fields = {"reason": _reason(form), "ids": _ids(form) or None}
+        studies.abandon(name, brought(ReasonFor, fields, "The reason is"), request, server, caller)
+        return "The measurements were given up."
+
+    return _done(act, request, server, caller, name)
+
+
+@owner_routes.add("POST", "/studies/{name}/withdraw", Shows.closed, who=Role.owner)
+def withdraw(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+    """Go on without some candidates."""
+
+    def act() -> str:
+        ids = _named(form, "go")
+        why = brought(ReasonFor, {"reason": _reason(form), "ids": ids}, "The reason is")
+        studies.withdraw(name, why, request, server, caller)
+        return f"Withdrawn: {_listed(ids)}."
+
+    return _done(act, request, server, caller, name)
+
+
+@owner_routes.add("POST", "/studies/{name}/add", Shows.closed, who=Role.owner)
+def add(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+    """Candidates that were declared to come later are there."""
+
+    def act() -> str:
+        ids = _named(form, "come")
+        studies.add(name, brought(Ids, {"ids": ids}, "The candidates are"), request, server, caller)
+        return f"From the next round on: {_listed(ids)}."
+
+    return _done(act, request, server, caller, name)
+
+
+@owner_routes.add("POST", "/studies/{name}/judge", Shows.closed, who=Role.owner)
+def judge(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:  # noqa: ARG001
+    """Judge what is in."""
+
+    def act() -> str:
+        judged = studies.judge(name, request, server, caller)["judged"]
+        return "What was in is judged." if judged else "Nothing was in, so nothing was judged."
+
+    return _done(act, request, server, caller, name)
+
+
+@owner_routes.add("POST", "/studies/{name}/close", Shows.closed, who=Role.owner)
+def close(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+    """End the study early."""
+
+    def act() -> str:
+        studies.close(name, brought(Reason, {"reason": form.text("reason")}, "The reason is"), request, server, caller)
+        return "The study is closed. Its answer says what the closed rounds prove."
+
+    return _done(act, request, server, caller, name)
+
+
+def _done(act: Callable[[], str], request: Request, server: Server, caller: Principal, name: str) -> Response:
+    """Do it, and show the study again with what was done, or why it was not."""
+    try:
+        said = act()
+    except SurepickError as error:
+        more: dict[str, Any] = {"status": status_of(error), "error": str(error)}
+        return show(request, server, caller, name, **more)
+    return to(request, study_path(name), said)
+
+
+def _reason(form: Form) -> str:
+    """Why: that it has nothing to do with values, or in words."""
+    return INDEPENDENT_OF_VALUE if form.text("independent") == "yes" else form.text("reason")
+
+
+def _named(form: Form, do: str) -> list[str]:
+    """Candidates, at least one.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    ids = _ids(form)
+    if not ids:
+        raise InvalidInput(f"Name the candidates that {do}.")
+    return ids
+
+
+def _listed(ids: list[str]) -> str:
+    return f"{', '.join(ids[:5])}{' and more' if len(ids) > 5 else ''}"
+
+
+def _ids(form: Form) -> list[str]:
+    """Candidates: those that were chosen, or one a line."""
+    return [*form.many("ids"), *(line.strip() for line in form.raw("typed_ids").splitlines() if line.strip())]
+
+
+# --- Answer, history, certificate, report and results of a study; and certificates that are checked.
+
+document_router = APIRouter(include_in_schema=False)
+document_routes = Routes(document_router)
+Drawings = list[tuple[str, str, Markup]]
+MOST_DRAWN = 5_000  # candidates of a study whose pictures are drawn here; the report has those of larger ones
+
+
+@document_routes.add("GET", "/studies/{name}/answer", Shows.closed, who=Role.viewer)
+def answer(name: str, request: Request, server: Shared, caller: Viewer) -> Response:
+    """What the closed rounds say."""
+    with server.studies.open(name) as study:
+        shown = standing_of(study, name, caller)
+        found = study.certificate() if shown["progress"].judged or shown["over"] else None
+        drawn = shown["progress"].judged and len(study.ids) <= MOST_DRAWN
+        problem = study.policy.problem
+    drawings = drawings_of(server, name) if drawn else []
+    asked = TopM(1) if problem.question is None else problem.question  # of each segment, where it is none
+    names = list_names(asked, problem.epsilon)
+    return page(request, "answer.html", caller, answer=found, drawings=drawings, names=names, **shown)
+
+
+@document_routes.add("GET", "/studies/{name}/history", Shows.closed, who=Role.viewer)
+def history(name: str, request: Request, server: Shared, caller: Viewer) -> Response:
+    """Who told how much of each closed round, and what was done over HTTP."""
+    found = documents.history(name, server, caller)
+    with server.studies.open(name) as study:
+        shown = standing_of(study, name, caller)
+    return page(request, "history.html", caller, history=found["history"], trail=found["trail"], **shown)
+
+
+@document_routes.add("GET", "/studies/{name}/report", Shows.closed, who=Role.viewer)
+def report(name: str, server: Shared, caller: Viewer) -> Response:
+    """The report, with a policy of its own."""
+    return documents.report(name, server, caller)
+
+
+@document_routes.add("GET", "/studies/{name}/certificate.json", Shows.closed, who=Role.viewer)
+def certificate(name: str, server: Shared, caller: Viewer) -> Response:
+    """The certificate, as a file."""
+    text = json.dumps(documents.certificate(name, server, caller), indent=1, ensure_ascii=False)
+    named = {"content-disposition": 'attachment; filename="certificate.json"'}
+    return Response(text, media_type="application/json", headers=named)
+
+
+@document_routes.add("GET", "/studies/{name}/results.csv", Shows.closed, who=Role.viewer)
+def results_table(name: str, server: Shared, caller: Viewer) -> Response:
+    """The results of the closed rounds, as a file."""
+    found = documents.export(name, "csv", server, caller)
+    found.headers["content-disposition"] = 'attachment; filename="results.csv"'
+    return found
+
+
+@document_routes.add("GET", "/verify", Shows.nothing, who=Role.viewer)
+def verify_page(request: Request, server: Shared, caller: Viewer) -> Response:  # noqa: ARG001
+    """Where a certificate is dropped."""
+    return page(request, "verify.html", caller, result=None, error="", code="", pasted="")
+
+
+@document_routes.add("POST", "/verify", Shows.nothing, who=Role.viewer)
+def verify(request: Request, server: Shared, caller: Viewer, form: Posted) -> Response:  # noqa: ARG001
+    """Compute the certificate's numbers again."""
+    content = form.files["file"][1] if "file" in form.files else form.raw("pasted").encode()
+    code, error, result, status = form.text("code"), "", None, HTTPStatus.OK
+    try:
+        result = documents.verify(_document(content), caller, code or None)
+    except SurepickError as problem:
+        error, status = str(problem), status_of(problem)
+    pasted = "" if "file" in form.files else form.raw("pasted")
+    return page(request, "verify.html", caller, status=status, result=result, error=error, code=code, pasted=pasted)
+
+
+def _document(content: bytes) -> dict[str, Any]:
+    if not content.strip():
+        raise InvalidInput("There is no certificate: choose its file, or paste its text.")
+    try:
+        found = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        raise InvalidInput("This is no certificate: it is no JSON in UTF-8.") from None
+    if not isinstance(found, dict):
+        raise InvalidInput("This is no certificate: it is JSON of another kind.")
+    return found
+
+
+def drawings_of(server: Server, name: str) -> Drawings:
+    """The report's pictures of the closed rounds of a study that is not too large."""
+
+    def make(study: Study) -> bytes:
+        with one_thread():
+            return json.dumps([*map(list, report_drawings(study))]).encode()
+
+    found = json.loads(documents.of_its_state(server, name, ("drawings",), make))
+    return [(key, heading, Markup(drawing)) for key, heading, drawing in found]

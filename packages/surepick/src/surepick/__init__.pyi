@@ -1,0 +1,85 @@
+from . import embeddings, environments, errors, testing
+from .certificates.document import write_certificate
+from .certificates.signature import sign_certificate
+from .certificates.verify import verify_certificate
+from .core.arms import Arms
+from .core.certificate import Certificate
+from .core.observations import Observations
+from .core.plans import Design, Embedding, Plan, Step
+from .designs import allocate, round_design, solve_design
+from .embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding
+from .errors import InvalidInput, OutOfTurn, StorageError, SurepickError
+from .find_best import find_best
+from .forecasts import forecast
+from .items import Items
+from .noise import Bernoulli, Bounded, Normal, PilotGaussian, SubGaussian, parse_noise
+from .policies.base import Claim, Policy, Problem, Traits
+from .policies.registry import make_policy, paper_settings, policy_names
+from .reports.study.page import write_report
+from .simulation import simulate
+from .studies.batch import Batch
+from .studies.closed_loop import Result
+from .studies.opening import create_study, list_studies, open_study
+from .studies.short_list import short_list_policy
+from .studies.study import Study
+from .tables import read_arms
+from .tuning.kernel import choose_kernel
+from .tuning.noise_pilot import pilot_noise
+
+__version__: str
+
+__all__ = [
+    "Arms",
+    "Batch",
+    "Bernoulli",
+    "Bounded",
+    "Certificate",
+    "Claim",
+    "Design",
+    "Embedding",
+    "GaussianKernel",
+    "IndependentEmbedding",
+    "InvalidInput",
+    "Items",
+    "KernelEmbedding",
+    "LinearEmbedding",
+    "Normal",
+    "Observations",
+    "OutOfTurn",
+    "PilotGaussian",
+    "Plan",
+    "Policy",
+    "Problem",
+    "Result",
+    "Step",
+    "StorageError",
+    "Study",
+    "SubGaussian",
+    "SurepickError",
+    "Traits",
+    "allocate",
+    "choose_kernel",
+    "create_study",
+    "embeddings",
+    "environments",
+    "errors",
+    "find_best",
+    "forecast",
+    "list_studies",
+    "make_policy",
+    "open_study",
+    "paper_settings",
+    "parse_noise",
+    "pilot_noise",
+    "policy_names",
+    "read_arms",
+    "round_design",
+    "short_list_policy",
+    "sign_certificate",
+    "simulate",
+    "solve_design",
+    "testing",
+    "verify_certificate",
+    "write_certificate",
+    "write_report",
+]

@@ -1,0 +1,265 @@
+"""`surepick certificate`: the answer of a durable study, and the assumptions that it rests on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from shlex import quote
+from typing import Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from surepick.certificates.answers import Line
+from surepick.certificates.document import certificate_document, write_document
+from surepick.certificates.signature import sign_certificate, signing_key
+from surepick.certificates.verify import Verification, read_certificate, verify_certificate
+from surepick.cli import options
+from surepick.cli.options import NameArgument, UrlArgument, opened, resumed
+from surepick.cli.output import NOT_CERTIFIED, end_by, note, picked, print_answer, print_json, print_registration, say
+from surepick.core.arms import Arms
+from surepick.core.certificate import Listed
+from surepick.core.records import from_json
+from surepick.errors import InvalidInput
+from surepick.studies.audit import export_results
+from surepick.studies.opening import is_http
+from surepick.studies.registration import read_code
+from surepick.tables import Names, read_arms
+from surepick.tables.delimited import check_suffix
+
+
+def certificate(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    out: Annotated[Path | None, Option(help="Write it to this JSON file, which surepick verify checks.")] = None,
+    sign: Annotated[Path | None, Option(metavar="KEYFILE", help="Sign with this Ed25519 key (PEM, OpenSSH).")] = None,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """State the answer and the assumptions that it rests on.
+
+    All decisions are computed again first. With --format json, or in the file, the certificate carries all that
+    surepick verify needs to compute every number again on another machine, without the database. Exit code 3 if it is
+    not certified.
+    """
+    whole = out is not None or output is options.Format.json
+    if sign is not None:
+        if not whole:
+            raise InvalidInput("--sign signs the file, which is not written: add --out FILE, or --format json.")
+        signing_key(sign)  # before the work, so that a wrong key costs nothing
+    study = resumed(url, name) if whole else opened(url, name)
+    if whole:  # one pass over the log computes all decisions again and writes the document
+        document = certificate_document(study, name, check=True)
+        document = document if sign is None else sign_certificate(document, sign)
+    answer = study.certificate()
+    if out is not None:
+        write_document(document, out)
+    if output is options.Format.json:
+        print_json(document)
+    else:
+        print_answer(answer, study.policy)
+        print_registration(study.registration)
+        if out is not None:
+            say(f"Written to {out}. Next: surepick verify {quote(str(out))}")
+    end_by(answer.verdict)
+
+
+# --- `surepick verify`: a certificate checked by somebody else, on another machine, without the database.
+
+
+def verify(
+    file: Annotated[Path, Argument(metavar="CERTIFICATE", help="A certificate in JSON.", show_default=False)],
+    *,
+    arms: Annotated[
+        str | None,
+        Option(
+            metavar="TABLE",
+            help="The candidates, if the file has none (over 10,000); or the folder of the list from which they were "
+            "selected.",
+        ),
+    ] = None,
+    id_column: options.IdOption = None,
+    features: options.FeaturesOption = None,
+    cost: options.CostOption = None,
+    segments: options.SegmentsOption = None,
+    registered: Annotated[
+        str | None, Option(metavar="CODE", help="The registration code of surepick create; refuse any other study.")
+    ] = None,
+    public_key: Annotated[
+        Path | None, Option(metavar="FILE", help="The Ed25519 key that must have signed it, in PEM or from OpenSSH.")
+    ] = None,
+    reading: options.Reading,
+    every_plan: Annotated[bool, Option("--every-plan", help="Compute every plan again, even for hours.")] = False,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Compute every number of a certificate again, from its measurements.
+
+    Exit code 3 unless all of it holds.
+    """
+    document = read_certificate(file)
+    candidates, long_list = None, None
+    if arms is not None and _was_selected(document):
+        long_list = read_arms(arms, id_column, features, blocks=True)
+    elif arms is not None:
+        candidates = _prepared_arms(arms, id_column, features, cost, segments, reading, document)
+    elif any(column is not None for column in (id_column, features, cost, segments)) or options.given(reading):
+        raise InvalidInput(
+            "--id, --features, --cost, --segments, --sheet, --percent and --drop-missing say how to read the table of "
+            "--arms, which is not given."
+        )
+    result = verify_certificate(
+        document,
+        arms=candidates,
+        most_plans=sys.maxsize if every_plan else None,
+        registered=registered,
+        public_key=public_key,
+        long_list=long_list,
+    )
+    if output is options.Format.json:
+        code = None if registered is None else read_code(registered)
+        lines = [picked(line, "what", "holds", "words") for line in result.lines]
+        found = picked(result, "holds", "verdict", "registration", "unchecked")
+        print_json({"file": str(file), **found, "registered": code, "lines": lines})
+    else:
+        _print(document, result)
+    if not result.holds:
+        raise typer.Exit(NOT_CERTIFIED)
+
+
+def _was_selected(document: dict[str, Any]) -> bool:
+    """Whether the candidates are those left of a list too long for memory."""
+    described = document.get("policy")
+    return isinstance(described, dict) and "selected" in described
+
+
+def _prepared_arms(
+    source: str,
+    id_column: str | None,
+    features: str | None,
+    cost: str | None,
+    segments: str | None,
+    reading: options.Reading,
+    document: dict[str, Any],
+) -> Arms:
+    """The candidates of the table, prepared as the certificate says."""
+    described = document.get("arms")
+    steps = described.get("preparation") if isinstance(described, dict) else None
+    steps = steps if isinstance(steps, list) else []
+    standardize, intercept = "standardize" in steps, "intercept" in steps
+    prepare: dict[str, Any] = {"cost": cost, "segments": segments, "standardize": standardize, "intercept": intercept}
+    named: Names | None = features
+    columns = described.get("columns") if isinstance(described, dict) else None
+    if features is None and not columns:
+        named = ()  # the certificate's candidates have no features
+    return read_arms(source, id_column, named, **prepare, **reading.options)
+
+
+def _print(document: dict[str, Any], result: Verification) -> None:
+    lines = _shortened(result.lines)
+    width = max(len(line.what) for line in lines)
+    for line in lines:
+        mark = ("holds  ", "green") if line.holds else ("FAILS  ", "bold red")
+        say(mark, (line.what.ljust(width), "bold"), f"  {line.words}")
+    failed = sum(not line.holds for line in result.lines)
+    if failed:
+        lines_fail = "one line does not hold" if failed == 1 else f"{failed} lines do not hold"
+        say(f"Do not rely on this file: {lines_fail}.")
+    elif document["pulls"] == 0 and result.verdict == "not-yet":
+        say("All of it holds. No round is complete, so there is no answer yet.")
+    else:
+        lists = document.get("lists")
+        answer = document["best_arm"] if lists is None else from_json(Listed, json.dumps(lists)).headline
+        say(f"All of it holds: {answer}, {result.verdict}. {document['promise']}")
+    for sentence in result.unchecked:
+        say(sentence)
+
+
+def _shortened(lines: tuple[Line, ...]) -> list[Line]:
+    """The lines, but rounds that hold in one."""
+    rounds = [line for line in lines if line.what.startswith("round ") and line.holds]
+    if len(rounds) < 2:
+        return list(lines)
+    first, last = (line.what.removeprefix("round ") for line in (rounds[0], rounds[-1]))
+    whole = Line(f"rounds {first} to {last}", True, f"as computed; the last took {rounds[-1].words}")
+    shown = [line for line in lines if line not in rounds]
+    shown.insert(lines.index(rounds[0]), whole)
+    return shown
+
+
+# --- `surepick report`: a study as a page that anybody can read.
+
+SUFFIXES = (".html", ".htm")
+
+
+def report(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    out: Annotated[Path, Option(help="An .html file; one file, which needs no network.")],
+    forecast_up_to: Annotated[int, Option(min=0, help="Leave out the slow forecast with more candidates.")] = 1_000,
+    open_page: Annotated[bool, Option("--open", help="Show it in the browser.")] = False,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Write a study as one page to pass on: answer, pictures, assumptions and log.
+
+    The page says what the complete rounds say, and nothing of the open round.
+    """
+    from surepick.linalg.rows import one_thread  # noqa: PLC0415 (`run` imports this module)
+    from surepick.reports.study.page import write_report  # noqa: PLC0415
+
+    check_page(out, drawn_here=not is_http(url))
+    study = opened(url, name)
+    with one_thread():
+        write_report(study, out, name=name, forecast_up_to=forecast_up_to)
+    verdict, size, uri = study.certificate().verdict, out.stat().st_size, out.resolve().as_uri()
+    if output is options.Format.json:
+        print_json({"study": name, "verdict": verdict, "file": str(out), "uri": uri, "bytes": size})
+    else:
+        say(f"{out}: {verdict}, {size / 1e6:.2f} MB.")
+        say(uri)
+    if open_page:
+        import webbrowser  # noqa: PLC0415 (only where a page is shown)
+
+        if not webbrowser.open(uri):
+            note(f"no browser could be started here; open {uri} in one.")
+
+
+def check_page(path: Path, *, drawn_here: bool = True) -> None:
+    """Refuse to go on without what a report needs.
+
+    Args:
+        path: of the page.
+        drawn_here: not by a server.
+
+    Raises:
+        InvalidInput: the file is not named as a page, or jinja2 is absent.
+    """
+    from surepick.reports.study.page import check_extra  # noqa: PLC0415 (`run` needs it for --report only)
+
+    if path.suffix.lower() not in SUFFIXES:
+        raise InvalidInput(f"{str(path)!r} does not end in .html; a report is a page for a browser, so name it so.")
+    if drawn_here:
+        check_extra()
+
+
+# --- `surepick export`: the results of a durable study as a table.
+
+
+def export(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    out: Annotated[Path, Option(help="A .csv, .parquet or .jsonl file.")],
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Write the results of the complete rounds to a table.
+
+    Results that were set aside are in it too; those of the open round are not.
+    """
+    check_suffix(out)
+    rows = export_results(opened(url, name), out)
+    if output is options.Format.json:
+        print_json({"study": name, "rows": rows, "file": str(out)})
+    else:
+        say(f"{out}: {rows:,} rows.")

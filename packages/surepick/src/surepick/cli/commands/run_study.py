@@ -1,0 +1,149 @@
+"""`surepick run-study`: close the loop with any program that prints one reward a line."""
+
+from __future__ import annotations
+
+import getpass
+import signal
+import socket
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from typer import Option
+
+from surepick.cli import options
+from surepick.cli.options import NameArgument, UrlArgument, opened
+from surepick.cli.output import INTERRUPTED, certificate_json, end_by, note, print_answer, print_json, say
+from surepick.errors import InvalidInput
+from surepick.policies.prices import checked_budget
+from surepick.studies.logs.base import format_time, parse_duration
+from surepick.studies.program import BatchCommand, Command, Program
+from surepick.studies.recording import Receipt
+from surepick.studies.run_program import Loop
+from surepick.studies.study import Study
+from surepick.text import money
+
+USUAL = (
+    "The next round would have passed {:,} measurements, the usual limit: 20 times what measuring every candidate "
+    "equally often takes. More than that points at a mistake (in a result, the noise, the unit). The same command with "
+    "--max-pulls N goes on."
+)
+SINGLE_BATCH, WHOLE_BATCH = 64, 1_000
+
+
+class Unusual(StrEnum):
+    """What becomes of results of the program that stand out."""
+
+    warn = "warn"
+    accept = "accept"
+    refuse = "refuse"
+
+
+def run_study(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    measure: Annotated[
+        str | None,
+        Option(
+            metavar="'COMMAND {id} {pulls}'",
+            help="Any program that prints one reward a line. It is run without a shell; {id}, {pulls} and {block} are "
+            "replaced in its arguments. Without {pulls} it is called once a measurement. A non-zero exit is a failed "
+            "one.",
+        ),
+    ] = None,
+    measure_batch: Annotated[
+        str | None,
+        Option(
+            metavar="COMMAND",
+            help="In place of --measure, and faster where measuring is cheap: a program that reads ids from its "
+            "standard input, one a line, and prints their rewards, one a line, in the same order.",
+        ),
+    ] = None,
+    workers: Annotated[int, Option(min=1, help="Calls at a time.")] = 1,
+    timeout: Annotated[str | None, Option(help="Kill a call after this time: 90s, 10m.")] = None,
+    retries: Annotated[int, Option(min=0, help="Failed calls in a row for one candidate before giving up.")] = 3,
+    batch: Annotated[int | None, Option(min=1, help="Most pulls in a lease; none: 64, or 1,000 in batches.")] = None,
+    lease: Annotated[str, Option(help="How long a lease lasts if this process dies.")] = "1h",
+    worker: Annotated[str | None, Option(help="Name of this loop, if several measure one study.")] = None,
+    max_pulls: Annotated[
+        int | None,
+        Option(
+            min=0,
+            help="Begin no round that would pass this many; none: 20 uniform plans.",
+        ),
+    ] = None,
+    max_cost: options.MaxCostOption = None,
+    unusual: Annotated[
+        Unusual, Option(help="Results that stand out: they count with a warning, without one, or the loop ends.")
+    ] = Unusual.warn,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Ask, measure with a program, tell, until it is certified.
+
+    After a kill, the same command goes on. Exit code 3 if it ends without a certificate.
+    """
+    command = _program(measure, measure_batch, None if timeout is None else parse_duration(timeout))
+    seconds = parse_duration(lease)
+    study = opened(url, name)
+    loop = Loop(
+        study,
+        command,
+        worker or study.worker_name(f"{getpass.getuser()}@{socket.gethostname()}"),
+        slots=workers,
+        retries=retries,
+        batch=batch or (SINGLE_BATCH if measure_batch is None else WHOLE_BATCH),
+        lease=seconds,
+        most=max_pulls,
+        most_money=checked_budget(max_cost, study.prices),
+        unusual=unusual.value,
+        heard=_say_progress,
+        idle=_say_who_has_the_rest,
+    )
+    signal.signal(signal.SIGTERM, _interrupt)  # as Ctrl-C: the programs at work are ended too
+    try:
+        finished = loop.run()
+    except KeyboardInterrupt:
+        note("interrupted. Every result so far is stored; the same command goes on.")
+        raise typer.Exit(INTERRUPTED) from None
+    answer = study.certificate()
+    if output is options.Format.json:
+        print_json({"study": name, **certificate_json(answer, study.progress())})
+    else:
+        print_answer(answer, study.policy)
+        if not finished:
+            progress = study.progress()
+            over = max_cost is not None and (progress.cost_after or 0.0) > max_cost
+            passed = f"--max-cost {money(max_cost or 0.0)}" if over else f"--max-pulls {max_pulls or 0:,}"
+            if not over and max_pulls is None:
+                say(USUAL.format(loop.limit or 0))
+            else:
+                say(f"The next round would have passed {passed}; the same command with more goes on.")
+    end_by(answer.verdict)
+
+
+def _program(measure: str | None, measure_batch: str | None, timeout: float | None) -> Program:
+    if measure is not None and measure_batch is None:
+        return Command(measure, timeout)
+    if measure_batch is not None and measure is None:
+        return BatchCommand(measure_batch, timeout)
+    raise InvalidInput(
+        "give one program that measures: --measure 'COMMAND {id} {pulls}' for one that is called for each candidate, "
+        "or --measure-batch COMMAND for one that reads many ids."
+    )
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _say_progress(study: Study, receipt: Receipt) -> None:
+    if receipt.closed:
+        study.ask()
+        say(str(study.progress()), err=True)
+
+
+def _say_who_has_the_rest(study: Study) -> None:
+    """Or a user would wait for hours and not know why."""
+    out = [f"{part.pulls:,} with {part.worker} until {format_time(part.until)}" for part in study.progress().out]
+    note(f"waiting for measurements that are out: {'; '.join(out)}. We measure here what has not come by then.")

@@ -1,0 +1,380 @@
+"""`surepick create`: a new study in a database."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from surepick.chunks.sources import RowBlocks
+from surepick.cli import options
+from surepick.cli.options import (
+    DatabaseArgument,
+    NameArgument,
+    TableOptions,
+    UrlArgument,
+    command_line,
+    opened,
+    resumed,
+)
+from surepick.cli.output import advice_for, end_by, known, note, picked, print_json, print_lists, print_table, say
+from surepick.cli.policy_options import PolicyOptions, declared_noise
+from surepick.errors import InvalidInput
+from surepick.policies.base import caveats_of, spec_of
+from surepick.studies import opening
+from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, INDEPENDENT_OF_VALUE, format_time, format_utc
+from surepick.studies.opening import create_study, is_http
+from surepick.studies.progress import PROVED, Progress, times
+from surepick.studies.registration import subject_of
+from surepick.studies.study import Study
+
+SHOWN = 3  # candidates whose names a new study shows
+
+
+def create(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    arms: Annotated[
+        str, Option(metavar="TABLE", help="The candidates, one row each; of a folder of files, too many for memory.")
+    ],
+    in_blocks: Annotated[
+        bool, Option("--in-blocks", help="Read --arms in blocks, as of a folder; a short list is looked for first.")
+    ] = False,
+    table: TableOptions,
+    reward: Annotated[
+        str | None, Option(help="What tables of results call the column of the measurements; none: reward.")
+    ] = None,
+    minimize: options.MinimizeOption = False,
+    asked: options.AskedGoal,
+    noise: options.NoiseOption = "",
+    policy: PolicyOptions,
+    seed: Annotated[int | None, Option(min=0, help="For policies that draw at random.")] = None,
+    judge: options.JudgeOption = options.JudgeChoice.closed_rounds,
+    surplus: options.SurplusOption = None,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Start a study in a database: candidates, noise, and the goal.
+
+    The database is made if it is absent. Then repeat until it is done: ask what to measure, tell the results.
+    """
+    assumed = declared_noise(noise, "Every certificate rests on it.")
+    when = AS_THEY_COME if judge is options.JudgeChoice.as_they_come else CLOSED_ROUNDS
+    reader = table.of([policy.single()[0]])
+    found = reader.candidates(arms, in_blocks=in_blocks, reward=reward)
+    if isinstance(found, RowBlocks):
+        _check_list(url, when)
+    number = found.num_rows if isinstance(found, RowBlocks) else found.num_arms
+    goal = asked.settled(advice_for(number, assumed))
+    chosen = policy.chosen(found, assumed, goal, seed=seed)
+    candidates, _ = subject_of(chosen)
+    spec = spec_of(chosen) or {}
+    note(*reader.not_used, *caveats_of(chosen))
+    named: dict[str, Any] = {"id_column": table.id, "reward_column": reward}
+    named["surplus"] = None if surplus is None else surplus.value
+    study = create_study(url, name, candidates, chosen, minimize=minimize, judge=when, **named)
+    if output is options.Format.json:
+        answer = {"study": name, "candidates": candidates.num_arms, "policy": spec, "next": study.progress().asked}
+        print_json({**answer, "registration": study.registration})
+        return
+    names = ", ".join(candidates.ids[:SHOWN]) + (", ..." if candidates.num_arms > SHOWN else "")
+    words = policy.asked(goal, by_segment=candidates.segments is not None)
+    say(f"Study {name!r}: {number:,} candidates, policy {spec['name']}. Asked: {words}")
+    if isinstance(found, RowBlocks):
+        say("It looks for a short list first; surepick shortlist then makes the study of that list.")
+    say(f"Candidates: {names}")
+    if candidates.features_said:
+        say(f"{candidates.features_said}")
+    say(f"{name}: {study.progress()}")
+    later = ": surepick verify --registered CODE then refuses a certificate of any other promise."
+    if isinstance(found, RowBlocks):
+        later = ". It stands for the whole question; the study of the short list has one of its own."
+    say(
+        f"Registration code: {study.registration}. Keep it outside of the database, for instance in the protocol{later}"
+    )
+    if candidates is found:
+        say("This is the first round only; surepick forecast says how many measurements all rounds may take.")
+    say(f"Next: {command_line('ask', url, name)}")
+
+
+def _check_list(url: str, judge: str) -> None:
+    """Refuse what a study of a list in files cannot do, before the files are gone through."""
+    if is_http(url):
+        raise InvalidInput("a server does not see the files of a long list: make the study on the database itself.")
+    if judge == AS_THEY_COME:
+        raise InvalidInput("a list is shortened after whole rounds: leave out --judge as-they-come.")
+
+
+# --- `surepick judge`, `release`, `abandon`, `withdraw`, `close`: an end to waiting, leases, results, arms, a study.
+
+
+def release(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    worker: Annotated[str, Option(help="The worker whose leases end.")],
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """End the leases of a worker, so that others can measure."""
+    study = resumed(url, name)
+    pulls = study.release(worker)
+    if output is options.Format.json:
+        print_json({"study": name, "worker": worker, "released": pulls})
+        return
+    say(f"{pulls:,} measurements of {worker} are free." if pulls else f"{worker} holds nothing.")
+    say(f"{name}: {study.progress()}")
+
+
+def abandon(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    reason: Annotated[
+        str,
+        Option(
+            help=f"Why. {INDEPENDENT_OF_VALUE}: which results are missing has nothing to do with their values; with "
+            "any other reason the answer cannot be certified."
+        ),
+    ],
+    ids: Annotated[list[str] | None, Option("--id", help="Of this candidate only; repeatable.")] = None,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Give up the missing measurements of the open round.
+
+    Once nothing else is missing, the round is judged with what came.
+    """
+    study = resumed(url, name)
+    study.abandon(reason, ids or None)
+    study.ask()  # the next plan, if that was all that was missing
+    if reason.strip() != INDEPENDENT_OF_VALUE:
+        note(f"the reason is not {INDEPENDENT_OF_VALUE}, so the answer of this study will be heuristic, not certified.")
+    _print_status(study, name, output)
+
+
+def withdraw(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    ids: Annotated[list[str], Option("--id", help="Of which candidate; repeatable.")],
+    reason: Annotated[
+        str,
+        Option(
+            help=f"Why. {INDEPENDENT_OF_VALUE}: which one goes, and when, has nothing to do with results, so that the "
+            "promise is about the others; with any other reason it still has to be ruled out.",
+        ),
+    ],
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Go on without some candidates: from the next round on they are neither measured nor recommended.
+
+    What they were measured so far still counts. Where one that went for a reason of its own is the only one that is not
+    ruled out, the study stops, and its answer is heuristic.
+    """
+    study = resumed(url, name)
+    study.withdraw(ids, reason)
+    study.ask()  # the next plan, if nothing else was missing
+    missing = dict(zip(study.ids, study.missing.tolist(), strict=True))
+    wanted = sum(missing.get(one, 0) for one in dict.fromkeys(ids))
+    if wanted and reason.strip() != INDEPENDENT_OF_VALUE:
+        note(
+            f"the open round still asks for {times(wanted, 'measurement')} of what was withdrawn: who goes for a "
+            "reason that may depend on results goes between two rounds. If they cannot be made: surepick abandon."
+        )
+    if output is options.Format.text:
+        say(f"Withdrawn: {', '.join(dict.fromkeys(ids))}.")
+    _print_status(study, name, output)
+
+
+def add(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    ids: Annotated[list[str], Option("--id", help="Which candidate; repeatable.")],
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """From the next round on, measure some of the candidates that were declared to come later.
+
+    For studies that were created with --later. Results may have to do with who comes, and when.
+    """
+    study = resumed(url, name)
+    study.add(ids)
+    if output is options.Format.text:
+        say(f"Measured from the next round on: {', '.join(dict.fromkeys(ids))}.")
+    _print_status(study, name, output)
+
+
+def judge(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
+    """Judge what is in, without waiting for the rest of the round.
+
+    For studies that were created with --judge as-they-come. What is still out may come later, and counts then. Which
+    results are in, and when they are judged, must not depend on values that were not judged before.
+    """
+    study = resumed(url, name)
+    judged = study.judge()
+    study.ask()  # the next plan
+    if not judged:
+        note("nothing came since the last judgement.")
+    _print_status(study, name, output)
+
+
+def close(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    reason: Annotated[str, Option(help="Why, for the record.")] = "",
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """End a study early.
+
+    Its certificate says what the complete rounds prove, and how many more measurements the next batch would have taken.
+    """
+    study = resumed(url, name)
+    open_round = study.progress()
+    study.close(reason)
+    if open_round.judge == AS_THEY_COME and open_round.told and not study.progress().stopped:
+        note(f"{times(open_round.told, 'result')} of the open round came and were not judged, so they do not count.")
+    _print_status(study, name, output)
+
+
+def _print_status(study: Study, name: str, output: options.Format) -> None:
+    progress = study.progress()
+    if output is options.Format.json:
+        said = {"study": name, "status": str(progress), "stopped": study.stopped, "best_arm": progress.leader}
+        print_json(said | picked(progress, *PROVED))
+    else:
+        say(f"{name}: {progress}")
+
+
+# --- `surepick list`: the studies of a database, or of a server.
+
+HEADERS = ("study", "policy", "verdict", "candidates", "epsilon", "delta", "rounds", "measured")
+
+
+def list_studies(url: UrlArgument, output: options.FormatOption = options.Format.text) -> None:
+    """List the studies of a database."""
+    found = opening.list_studies(url)
+    if output is options.Format.json:
+        same = ("name", "candidates", "policy", "epsilon", "delta", "rounds", "pulls", "verdict", "registration")
+        more = [{"created": format_utc(one.created_at), "closed_early": one.ended} for one in found]
+        print_json({"studies": [picked(one, *same) | added for one, added in zip(found, more, strict=True)]})
+        return
+    if not found:
+        say("No studies yet; start one with surepick create.")
+        return
+    rows = []
+    for one in found:
+        verdict = "shortened" if one.shortens and one.verdict == "heuristic" else one.verdict
+        verdict += ", closed early" if one.ended else ""
+        promise = (f"{one.shortens or one.candidates:,}", f"{one.epsilon:g}", f"{one.delta:g}")
+        rows.append((one.name, one.policy, verdict, *promise, f"{one.rounds:,}", f"{one.pulls:,}"))
+    print_table(HEADERS, rows, left=HEADERS[:3])
+
+
+# --- `surepick migrate`: the tables of a database at the schema of this version.
+
+
+def migrate(url: DatabaseArgument, output: options.FormatOption = options.Format.text) -> None:
+    """Bring a database to the schema of this version; copy it first."""
+    from surepick.studies.database import migrate_studies  # noqa: PLC0415 (an extra; the address is checked first)
+
+    before, now = migrate_studies(url)
+    if output is options.Format.json:
+        print_json({"before": before, "now": now})
+    elif before == now:
+        say(f"The schema is {now} already; nothing was changed.")
+    else:
+        say(f"Schema {before} is now {now}.")
+
+
+# --- `surepick status` and `recommend`: where a durable study stands.
+
+
+def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
+    """Show what is in, what is out, and what the complete rounds say.
+
+    Nothing is computed.
+    """
+    study = resumed(url, name)
+    progress = study.progress()
+    if output is options.Format.json:
+        print_json({"study": name, **_progress_json(progress), "registration": study.registration})
+        return
+    say(f"{name}: {progress}")
+    for part in progress.out:
+        say(f"  {times(part.pulls, 'pull')} with {part.worker} until {format_time(part.until)}")
+    if progress.out and progress.free:
+        say(f"  {times(progress.free, 'pull')} with nobody")
+    late, prior = progress.set_aside
+    if late:
+        say(f"  {times(late, 'result')} came late: kept, and not used")
+    if prior:
+        say(f"  {times(prior, 'prior result')}: kept, and not used")
+    if progress.judge != CLOSED_ROUNDS:
+        say(f"  results are judged {progress.judge}: `surepick judge` judges what is in")
+    say(f"  registration code {study.registration}")
+
+
+def _progress_json(progress: Progress) -> dict[str, Any]:
+    late, prior = progress.set_aside
+    return {
+        "status": str(progress),
+        "stopped": progress.stopped or progress.ended is not None,
+        "closed_early": progress.ended is not None,
+        **picked(progress, "verdict", "plan", "round", "most_rounds", "candidates", "left", "asked", "told", "free"),
+        "out": [picked(part, "worker", "pulls") | {"until": format_utc(part.until)} for part in progress.out],
+        "done_by": None if progress.done_by is None else format_utc(progress.done_by),
+        "best_arm": progress.leader,
+        **picked(progress, "pulls", *known(progress, "cost", "plan_cost"), *PROVED),
+        "late": late,
+        "prior": prior,
+        "judge": progress.judge,
+    }
+
+
+def recommend(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
+    """Name the best candidate by the complete rounds.
+
+    Exit code 3 while it is not certified.
+    """
+    study = opened(url, name)
+    answer, progress = study.certificate(), study.progress()
+    if output is options.Format.json:
+        fields = ("best_arm", *known(answer, "lists"), "verdict", "pulls", *known(answer, "cost"))
+        print_json(picked(answer, *fields) | picked(progress, *PROVED))
+    elif answer.pulls == 0 and answer.verdict == "not-yet":
+        say("No recommendation yet: no round is complete.")
+    elif answer.lists is not None:
+        print_lists(answer, answer.lists, study.policy.problem)
+    else:
+        said = f": {progress.proved}." if progress.proved else ""
+        say((answer.best_arm, "bold"), f"   {answer.verdict}{said}")
+    end_by(answer.verdict)
+
+
+# --- `surepick shortlist`: from a long list that is short now to the study of the short one.
+
+
+def shortlist(
+    url: DatabaseArgument,
+    name: NameArgument,
+    new: Annotated[str, Argument(metavar="NEW", help="The name of the study to make.", show_default=False)],
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Start the study of a short list, once the study of a long list in files has found it.
+
+    It goes through the files once. What the new study certifies holds for the long list.
+    """
+    from surepick.studies.short_list import short_list_policy  # noqa: PLC0415 (numpy: `--help` needs none)
+
+    long_list = opened(url, name)
+    policy = short_list_policy(long_list)
+    study = create_study(url, new, policy, minimize=long_list.minimize)
+    total = long_list.progress().shortens
+    if output is options.Format.json:
+        found = {"study": new, "candidates": len(study.ids), "long_list": total, "policy": spec_of(policy)}
+        print_json({**found, "next": study.progress().asked, "registration": study.registration})
+        return
+    say(f"Study {new!r}: the {len(study.ids):,} candidates on the short list of {total:,}.")
+    say(f"{new}: {study.progress()}")
+    say(f"Registration code: {study.registration}.")
+    say(f"Next: {command_line('ask', url, new)}")

@@ -1,0 +1,420 @@
+"""From options of the command line to policies."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Option
+
+from surepick.chunks.sources import RowBlocks
+from surepick.cli.options import Goal, items_in
+from surepick.cli.plugin_names import POLICIES, QUESTIONS
+from surepick.core.arms import Arms
+from surepick.embeddings.base import ESTIMATED
+from surepick.errors import InvalidInput
+from surepick.noise import Noise, parse_noise
+from surepick.policies.base import Policy
+from surepick.policies.options import NAMES_OF_A_KERNEL, OF_BLOCKS, fitting_policy
+from surepick.policies.questions.asked import guarantee_of, said
+from surepick.policies.registry import make_policy, policy_options, rehearsed
+from surepick.questions import QUESTION_OPTIONS, TopM, of_question, own_fields, parse_constraint, taken_question
+from surepick.studies.logs.keys import ITEM
+from surepick.tables.reading import read_table
+
+# --- The question, where it is not which candidate is the best.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionOptions:
+    """What is asked of the candidates."""
+
+    question: Annotated[
+        str | None,
+        Option(help=f"{QUESTIONS}: which is the best (usual), which are above, the m best, ..."),
+    ] = None
+    m: Annotated[int | None, Option(min=1, help="How many of the best (question top).")] = None
+    threshold: Annotated[float | None, Option(help="What means are compared with (question above).")] = None
+    by: Annotated[
+        float | None, Option(help="How much above the threshold or the control is wanted (question above).")
+    ] = None
+    errors: Annotated[
+        str | None,
+        Option(
+            help="family: no one at all is on a wrong list; discovery: a small share of each list may be, for fewer "
+            "measurements (question above)."
+        ),
+    ] = None
+    slack: Annotated[
+        float | None, Option(help="How much worse than epsilon one on the list may be (question all-good).")
+    ] = None
+
+    share: Annotated[float | None, Option(help="One of the best share is wanted, e.g. 0.01 (question one-of).")] = None
+
+    constraint: Annotated[
+        list[str] | None,
+        Option(
+            metavar="TEXT",
+            help="A bound on another measured column, repeatable: 'temp<=80', or, with its noise, "
+            "'temp<=80, tolerance=0.5, noise=subgaussian:1'. The best that keeps it is wanted.",
+        ),
+    ] = None
+
+    def measured_beside(self) -> tuple[str, ...]:
+        """The columns that constraints are on."""
+        return tuple(parse_constraint(text).name for text in self.constraint or ())
+
+    def question_values(self) -> dict[str, list[Any]]:
+        """The options of the question that were given; several questions where commas stand between them."""
+        names = ("m", "threshold", "by", "errors", "slack", "share")
+        found = {name: [value] for name in names if (value := getattr(self, name)) is not None}
+        if self.constraint:
+            found["constraints"] = [list(self.constraint)]
+        asked = [word.strip() for word in (self.question or "").split(",") if word.strip()]
+        return {"question": asked, **found} if asked else found
+
+    def own_values(self) -> dict[str, Any]:
+        """The options of a question of another package that were given."""
+        return {}
+
+    @property
+    def asks_several(self) -> bool:
+        """Whether questions are compared."""
+        return len(self.question_values().get("question", [])) > 1
+
+    def asked(self, goal: Goal, *, by_segment: bool = False) -> str:
+        """The question, and what is promised of its answer, in words.
+
+        Args:
+            goal: how good the answer must be.
+            by_segment: it is asked of each segment.
+        """
+        values = self.question_values()
+        if self.asks_several:
+            return f"{len(values['question'])} questions, each with epsilon {goal.epsilon:g} and delta {goal.delta:g}."
+        given = {name: value for name, (value,) in values.items()} | self.own_values()
+        question = taken_question({**given, "control": getattr(self, "control", None)})
+        if question is None and by_segment:
+            question = TopM(1)
+        if question is None:
+            return f"one {goal}."
+        return " ".join((*said(question, goal.epsilon, by_segment=by_segment), guarantee_of(question, goal.delta)))
+
+
+WITHOUT_FEATURES, LINEAR, KERNEL = "certified-independent", "certified-linear", "certified-kernel"
+NEURAL = "certified-neural"
+WHO_KNOWS = {
+    "norm_source": LINEAR,
+    "norm_bound": LINEAR,
+    **dict.fromkeys(NAMES_OF_A_KERNEL, KERNEL),
+    "embedding": "certified-embedding",
+    "misspecification": NEURAL,
+    "batch_size": WITHOUT_FEATURES,
+    "max_batches": WITHOUT_FEATURES,
+    "batch_cost": WITHOUT_FEATURES,
+    "later": WITHOUT_FEATURES,
+    "items": "certified-items",
+    **dict.fromkeys(("question", *QUESTION_OPTIONS), WITHOUT_FEATURES),
+    **dict.fromkeys(OF_BLOCKS, WITHOUT_FEATURES),
+}
+Values = dict[str, list[Any]]  # option -> the values that were given, one or several
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyOptions(QuestionOptions):
+    """The policy and its settings. `surepick forecast` compares lists with commas; others take one value."""
+
+    policy: Annotated[
+        str | None,
+        Option(
+            help=f"{POLICIES}. None: "
+            "certified-linear if a norm bound is given, certified-kernel if a kernel is given as well, else "
+            "certified-independent, which ignores the features."
+        ),
+    ] = None
+    norm_bound: Annotated[
+        str | None, Option(metavar="NUMBER", help="The largest norm that the coefficients of a linear reward can have.")
+    ] = None
+    norm_estimate: Annotated[
+        str | None,
+        Option(metavar="NUMBER", help="An estimate instead (surepick tune); an answer that uses it is heuristic."),
+    ] = None
+    gamma: Annotated[str | None, Option(metavar="NUMBER", help="Of the kernel exp(-NUMBER ||x - z||^2).")] = None
+    kernel: Annotated[str | None, Option(help='Another kernel, e.g. "matern:2.5:1".')] = None
+    expansion: Annotated[
+        str | None,
+        Option(
+            help='A kernel by its eigenfunctions: sine, "hermite:GAMMA:SPREAD", "fourier:polynomial:RATE", '
+            '"fourier:geometric:RATIO", or one for each feature column joined by "*".'
+        ),
+    ] = None
+    embedding: Annotated[
+        str | None, Option(metavar="NAME", help="That of an installed package; its settings: --option NAME=VALUE.")
+    ] = None
+    misspecification: Annotated[float | None, Option(help="For certified-neural: the embedding's error.")] = None
+    gap_bound: Annotated[float | None, Option(help="The largest possible difference of two means.")] = None
+    batch_size: Annotated[
+        str | None, Option(metavar="PULLS", help="Of every batch, e.g. the wells of a plate; certified-*.")
+    ] = None
+    max_batches: Annotated[
+        str | None, Option(metavar="NUMBER", help="The study ends after so many, certified or not; certified-*.")
+    ] = None
+    batch_cost: Annotated[
+        str | None,
+        Option(metavar="MONEY", help="Of each batch beside its measurements, in the money of --cost; certified-*."),
+    ] = None
+    items: Annotated[
+        str | None,
+        Option(metavar="TABLE", help="Test items that all candidates answer, or their number; for certified-items."),
+    ] = None
+    blocks: Annotated[
+        str | None,
+        Option(metavar="NAME", help='Measurements of the same one share an effect, e.g. "day": a column of results.'),
+    ] = None
+    streams: Annotated[
+        str | None,
+        Option(metavar="NAME", help="Measurements of the same one share random numbers; with --noise normal."),
+    ] = None
+    block_size: Annotated[str | None, Option(metavar="PULLS", help="Most measurements in a block; with --blocks.")] = (
+        None
+    )
+    control: Annotated[
+        str | None, Option(metavar="ID", help="A candidate for every block, or with which all are compared.")
+    ] = None
+    once_a_block: Annotated[
+        bool, Option("--once-a-block", help="A candidate is measured at most once in a block; with --blocks.")
+    ] = False
+    later: Annotated[
+        list[str] | None,
+        Option(metavar="ID", help="A candidate that is not there yet, and may be added; repeatable."),
+    ] = None
+    option: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Another one, repeatable.")] = None
+
+    def chosen(
+        self,
+        arms: Arms | RowBlocks,
+        noise: Noise,
+        goal: Goal,
+        *,
+        seed: int | None = None,
+        rehearsal_seed: int | None = None,
+    ) -> Policy[Any]:
+        """The one policy that the options ask for.
+
+        Args:
+            arms, noise, goal: what it is for.
+            seed: for policies that draw at random; others do not see it.
+            rehearsal_seed: of a rehearsal's sample of the list, or order of the test items; a real study draws one that
+                nobody knows beforehand.
+
+        Raises:
+            InvalidInput: an option has several values, the policy does not know it, or a setting has no meaning.
+        """
+        name, settings = self.single()
+        known = policy_options(name, settings)
+        if seed is not None and "seed" in known:
+            settings["seed"] = seed
+        if rehearsal_seed is not None:
+            settings = rehearsed(name, settings, rehearsal_seed)
+        return make_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=noise, **settings)
+
+    def single(self) -> tuple[str, dict[str, Any]]:
+        """(the name of the one policy that the options ask for, its settings).
+
+        Raises:
+            InvalidInput: an option has several values, or the policy does not know it.
+        """
+        values = self._values()
+        for option, several in values.items():
+            if len(several) > 1:
+                raise InvalidInput(
+                    f"{_flag(option)} has {len(several)} values, and one study takes one; surepick forecast compares "
+                    "several."
+                )
+        settings = {option: value for option, (value,) in values.items()}
+        name = (self.policy or "").strip() or fitting_policy(settings)
+        known = policy_options(name, settings)
+        for option in settings:
+            if option in WHO_KNOWS and option not in known:
+                raise InvalidInput(
+                    f"{_flag(option)} has no meaning for {name}; leave it out, or take --policy {WHO_KNOWS[option]}."
+                )
+        return name, settings
+
+    def grid(self, usual_norm_bound: str = "") -> dict[str, tuple[str, dict[str, Any]]]:
+        """Every policy with every combination of the options that it knows: label -> (name, options).
+
+        Args:
+            usual_norm_bound: stands where neither a policy nor a norm is given.
+
+        Raises:
+            InvalidInput: no policy knows an option that was given, or one would take an estimated norm for a bound.
+        """
+        values, names = self._values(), _words(self.policy)
+        if not names and usual_norm_bound and "norm_bound" not in values:
+            values = {"norm_bound": _numbers("--norm-bound", usual_norm_bound), **values}
+        names = names or list(_implied(values))
+        known_to = {name: _known_options(name, values) for name in names}
+        for option in values:
+            if not any(option in known for known in known_to.values()):
+                add = f", or add --policy {WHO_KNOWS[option]}" if option in WHO_KNOWS else ""
+                raise InvalidInput(f"{_flag(option)} has no meaning for {', '.join(names)}; leave it out{add}.")
+        grid = {}
+        for name in names:
+            _check_estimate(name, values)
+            known = {option: several for option, several in values.items() if option in known_to[name]}
+            for combination in product(*known.values()):
+                options = of_question(dict(zip(known, combination, strict=True)))
+                own = policy_options(name, options)  # without those of another question of another package
+                options = {option: value for option, value in options.items() if option in own}
+                grid[_label(name, options)] = (name, options)
+        return grid
+
+    def own_values(self) -> dict[str, Any]:
+        """The options of a question of another package that were given."""
+        own = own_fields(self.question)
+        return {name: value for name, (value,) in _more_options(self.option or []).items() if name in own}
+
+    def _values(self) -> Values:
+        """The options that were given, with their values."""
+        bounds, estimates = self.norm_bound, self.norm_estimate
+        if bounds is not None and estimates is not None:
+            raise InvalidInput(
+                f"--norm-bound {bounds} and --norm-estimate {estimates} were both given; with a bound that holds the "
+                "answer is a theorem, with an estimate it is not. Give the bound if you vouch for it, else the "
+                "estimate."
+            )
+        values: Values = {
+            "norm_source": [] if estimates is None else [ESTIMATED],
+            "norm_bound": _numbers("--norm-bound", bounds) + _numbers("--norm-estimate", estimates),
+            "misspecification": [] if self.misspecification is None else [self.misspecification],
+            "gamma": _numbers("--gamma", self.gamma),
+            "kernel": _words(self.kernel),
+            "expansion": _words(self.expansion),
+            "embedding": [] if self.embedding is None else [self.embedding],
+            "gap_bound": [] if self.gap_bound is None else [self.gap_bound],
+            "batch_size": _wholes("--batch-size", self.batch_size),
+            "max_batches": _wholes("--max-batches", self.max_batches),
+            "batch_cost": _numbers("--batch-cost", self.batch_cost),
+            "items": [] if self.items is None else [_items(self.items)],
+            "blocks": [] if self.blocks is None else [self.blocks],
+            "streams": [] if self.streams is None else [self.streams],
+            "block_size": _wholes("--block-size", self.block_size),
+            "control": [] if self.control is None else [self.control],
+            "once_a_block": [True] if self.once_a_block else [],
+            "later": [tuple(self.later)] if self.later else [],
+        }
+        given = {option: several for option, several in values.items() if several}
+        return given | self.question_values() | _more_options(self.option or [])
+
+
+def _items(given: str) -> int | list[str]:
+    """The test items that --items names: their number, or a table with a column "item", or else with one column;
+    or the files of a program that evaluates models.
+
+    Raises:
+        InvalidInput: the table cannot be read, or it is not clear which column has them.
+    """
+    if given.isascii() and given.isdigit():
+        return int(given)
+    if (found := items_in(Path(given))) is not None:
+        return found
+    table = read_table(given)
+    column = ITEM if ITEM in table.columns else next(iter(table.columns))
+    if column != ITEM and len(table.columns) > 1:
+        raise InvalidInput(f"{table.source} has no column {ITEM!r}; name the one that holds the items so.")
+    return list(table.text(column))
+
+
+def declared_noise(text: str, why: str) -> Noise:
+    """The noise that --noise declares.
+
+    Args:
+        text: what was given, "" where nothing was.
+        why: a sentence about what depends on it.
+
+    Raises:
+        InvalidInput: nothing was given, or it is not understood.
+    """
+    if not text:
+        raise InvalidInput(
+            "say what is known of a single measurement with --noise: bernoulli, bounded:LOW:HIGH, subgaussian:SIGMA "
+            f"(normal noise of standard deviation SIGMA), or normal (nobody knows SIGMA). {why}"
+        )
+    return parse_noise(text)
+
+
+def _implied(values: Values) -> tuple[str, ...]:
+    """The policies that the options speak of, and the one without features beside them."""
+    if "misspecification" in values:
+        return (NEURAL, WITHOUT_FEATURES)
+    if any(option in values for option in NAMES_OF_A_KERNEL):
+        if "norm_bound" not in values:
+            raise InvalidInput("a kernel needs --norm-bound as well: the largest norm of the reward in its space.")
+        return (LINEAR, KERNEL, WITHOUT_FEATURES)
+    return (LINEAR, WITHOUT_FEATURES) if "norm_bound" in values else (WITHOUT_FEATURES,)
+
+
+def _check_estimate(name: str, values: Values) -> None:
+    """Refuse an estimated norm for a policy that would take it for a bound."""
+    known = policy_options(name)
+    if "norm_source" in values and "norm_bound" in known and "norm_source" not in known:
+        raise InvalidInput(
+            f"--norm-estimate has no meaning for {name}, which takes every norm for a bound; give --norm-bound if you "
+            f"can vouch for it, or take --policy {LINEAR}."
+        )
+
+
+def _known_options(name: str, values: Values) -> set[str]:
+    """The options of a policy, with those of every question and embedding of another package that is given."""
+    named = [{option: value} for option in ("question", "embedding") for value in values.get(option, ())]
+    return {option for given in ({}, *named) for option in policy_options(name, given)}
+
+
+def _more_options(pairs: list[str]) -> Values:
+    """NAME=VALUE as options: the value is JSON, or else a text."""
+    found: Values = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.strip():
+            raise InvalidInput(f"--option {pair!r} is not understood; write NAME=VALUE, e.g. largest_batch=200.")
+        try:
+            found[name.strip()] = [json.loads(text)]
+        except (ValueError, RecursionError):
+            found[name.strip()] = [text]
+    return found
+
+
+def _words(text: str | None) -> list[str]:
+    return [] if not text else [word.strip() for word in text.split(",")]
+
+
+def _numbers(flag: str, text: str | None) -> list[float]:
+    try:
+        return [float(word) for word in _words(text)]
+    except ValueError as error:
+        raise InvalidInput(f'{flag} is {text!r}; give a number, or several with commas between: "1,2".') from error
+
+
+def _label(name: str, options: dict[str, Any]) -> str:
+    shown = [
+        f"{option}={value:g}" if isinstance(value, float) else f"{option}={value}" for option, value in options.items()
+    ]
+    return " ".join([name, *shown])
+
+
+def _flag(option: str) -> str:
+    """The option of the command line that sets this option of a policy."""
+    if option == "norm_source":
+        return "--norm-estimate"
+    return f"--{option.replace('_', '-')}" if option in {*WHO_KNOWS, "gap_bound"} else f"--option {option}"
+
+
+def _wholes(flag: str, text: str | None) -> list[int]:
+    try:
+        return [int(word) for word in _words(text)]
+    except ValueError as error:
+        raise InvalidInput(f'{flag} is {text!r}; give a whole number, or several with commas: "48,96".') from error

@@ -1,0 +1,67 @@
+"""Independent random streams, derived from names instead of from call order."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import Literal
+
+import numpy as np
+
+from surepick.core.values import check_choice, whole_number
+from surepick.errors import InvalidInput
+
+MOST_SEED = 2**32
+Chooser = Literal["program", "user"]
+WHO_CHOSE = {
+    "program": "drawn by the program when the study was set up",
+    "user": "given by whoever set the study up",
+}
+
+
+def stream(seed: int, *names: str | int) -> np.random.Generator:
+    """A generator that depends on the seed and on the names, and on nothing else.
+
+    Two streams with different names are independent for all practical purposes, so a result depends on
+    (specification, seed) and never on the order of calls or on the number of workers.
+
+    Args:
+        seed: a non-negative integer.
+        names: what the randomness is for, e.g. `stream(7, "noise", 3)`.
+
+    Returns:
+        A fresh PCG64 generator; the same arguments always give the same one.
+
+    Raises:
+        InvalidInput: the seed is negative.
+
+    Source: ours (SHA-256 of the names as NumPy's SeedSequence entropy).
+    """
+    if seed < 0:
+        raise InvalidInput(f"seed is {seed}; a seed must be a non-negative integer.")
+    labelled = [f"{'str' if isinstance(name, str) else 'int'}:{name}" for name in names]
+    digest = hashlib.sha256("\x1f".join(labelled).encode()).digest()
+    words = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 32, 4)]
+    return np.random.default_rng(np.random.SeedSequence([seed, *words]))
+
+
+def settled_seed(name: str, seed: int | None, by: Chooser | None, meaning: str) -> tuple[int, Chooser]:
+    """(the seed, who chose it) of a draw that nobody may know, or try several of, before the first result.
+
+    Args:
+        name: of the option.
+        seed: one that is given, for rehearsals, or of a study that was set up before; None: it is drawn now.
+        by: who chose the one that is given, as it was stored; None: whoever gives it.
+        meaning: what it decides, as the end of a message.
+
+    Raises:
+        InvalidInput: it is no whole number from 0 to 2^53, or `by` is nobody, or says that the program drew nothing.
+    """
+    if seed is None:
+        if by is not None:
+            raise InvalidInput(f"{name}_by says who chose {name}, which is not given; leave it out.")
+        return secrets.randbelow(MOST_SEED), "program"
+    chosen = whole_number(name, seed, least=0, meaning=meaning)
+    if by is not None:
+        check_choice(f"{name}_by", by, tuple(WHO_CHOSE))
+    return chosen, "user" if by is None else by

@@ -1,0 +1,335 @@
+"""Arrays in frozen records, and the decorator that makes a record.
+
+Arrays in a record are read-only, so that it can be shared without fear; two records are equal when their fields are,
+arrays compared element by element. An array that is given is copied, unless nobody can write to it: it and every array
+that it is a view of are read-only, down to the memory. Read-only arrays are shared, so if you pass one, keep no
+writeable view of it and do not make it writeable again.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, TypeVar, Union, cast, dataclass_transform, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick.errors import InvalidInput, StorageError
+from surepick.text import quoted
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+T = TypeVar("T")
+
+
+def _equal(left: object, right: object) -> bool:
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        return bool(np.array_equal(left, right))
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return False  # an array and None
+    return bool(left == right)
+
+
+@dataclass_transform(frozen_default=True)
+def record(cls: type[T]) -> type[T]:
+    """A frozen dataclass with slots whose equality compares arrays element by element."""
+
+    def equal(self: Any, other: Any) -> Any:
+        if type(self) is not type(other):
+            return NotImplemented
+        compared = [each.name for each in fields(self) if each.compare]
+        return all(_equal(getattr(self, name), getattr(other, name)) for name in compared)
+
+    cls.__eq__ = equal  # type: ignore[method-assign]
+    cls.__hash__ = None  # type: ignore[assignment]
+    return dataclass(frozen=True, slots=True, eq=False)(cls)
+
+
+def settled(array: NDArray[Any]) -> bool:
+    """Nobody can write to the array: it and every array that it is a view of are read-only, down to the memory.
+
+    The memory is an array's own, or what an array was laid over: bytes, a file mapped for reading.
+    """
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return False
+        if owner.base is None:
+            return True
+        owner = owner.base
+    try:
+        return memoryview(cast(Any, owner)).readonly
+    except TypeError:
+        return False
+
+
+def set_fields(instance: object, **values: object) -> None:
+    """Set fields of a frozen record while it is made; arrays become read-only: copies, unless nobody can write to
+    them."""
+    for name, value in values.items():
+        kept = value
+        if isinstance(value, np.ndarray) and not settled(value):
+            kept = np.array(value)
+            kept.flags.writeable = False
+        object.__setattr__(instance, name, kept)
+
+
+def freeze(instance: object, **arrays: np.dtype[Any] | type) -> None:
+    """Replace the named array fields of a frozen record by read-only arrays of the given dtype: copies, unless
+    nobody can write to the given one."""
+    for name, dtype in arrays.items():
+        value = getattr(instance, name)
+        if value is None:
+            continue
+        if not (isinstance(value, np.ndarray) and value.dtype == dtype and settled(value)):
+            value = np.array(value, dtype=dtype)
+            value.flags.writeable = False
+        object.__setattr__(instance, name, value)
+
+
+def array_bytes(value: object) -> int:
+    """The bytes of all arrays in a value: in records, tuples, lists and mappings."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(array_bytes(getattr(value, one.name)) for one in fields(value))
+    if isinstance(value, Mapping):
+        return sum(map(array_bytes, value.values()))
+    return sum(map(array_bytes, value)) if isinstance(value, tuple | list) else 0
+
+
+# --- The one JSON codec: records to a line of text and back, exactly.
+
+LARGEST_IN_RUNS = 2**53  # differences of larger numbers may wrap
+SHORT = 32  # entries; shorter arrays are written as they are
+PACKED_FROM = 4096  # floats; so many that no person reads them are written as the bytes of their numbers
+
+
+def encode(value: object, *, sparse: bool = False) -> Any:
+    """Plain JSON data for a record, an array, or plain data.
+
+    Args:
+        value: to encode.
+        sparse: write an array by the entries that differ from its usual one, or by its runs, where that is shorter;
+            many rows of floats by those that are not 0; and many floats by their bytes. `from_json` reads all forms.
+
+    A field that no constructor takes stays in this process.
+    """
+    if isinstance(value, np.ndarray):
+        return _shorter(value) if sparse else value.tolist()
+    if is_dataclass(value) and not isinstance(value, type):
+        held = [field.name for field in fields(value) if field.init]
+        return {name: encode(getattr(value, name), sparse=sparse) for name in held}
+    if isinstance(value, Mapping):
+        return {str(key): encode(item, sparse=sparse) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [encode(item, sparse=sparse) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def _shorter(array: np.ndarray) -> Any:
+    """An array by its runs of successive numbers, by what differs from its usual entry, or as it is."""
+    size = array.size
+    if array.ndim == 2 and size >= PACKED_FROM and array.dtype == np.float64:
+        rows = np.flatnonzero(np.ascontiguousarray(array).view(np.uint64).any(axis=1))
+        return {"shape": list(array.shape), "rows": _shorter(rows), "others": _dense(array[rows])}
+    if array.ndim != 1 or size < SHORT:
+        return array.tolist()
+    if np.issubdtype(array.dtype, np.integer) and array.min() >= 0 and array.max() < LARGEST_IN_RUNS:
+        breaks = np.flatnonzero(np.diff(array) != 1) + 1
+        if 4 * len(breaks) < size:
+            starts, ends = np.append(0, breaks), np.append(breaks, size) - 1
+            return {"runs": np.column_stack([array[starts], array[ends] + 1]).tolist()}
+    bits = np.ascontiguousarray(array).view(f"u{array.itemsize}")  # as bits, so that -0.0 stays what it is
+    usual = max((bits.dtype.type(0), bits[0]), key=lambda entry: np.count_nonzero(bits == entry))
+    others = np.flatnonzero(bits != usual)
+    if 2 * len(others) >= size:
+        return _dense(array)
+    entry = usual.view(array.dtype).item()
+    return {"size": size, "usual": entry, "at": _shorter(others), "others": _dense(array[others])}
+
+
+def _dense(array: np.ndarray) -> Any:
+    """All entries of an array: many floats by their bytes, in half of the characters, others as they are.
+
+    Raises:
+        ValueError: an entry that is written by its bytes is not finite.
+    """
+    if array.size < PACKED_FROM or array.dtype != np.float64:
+        return array.tolist()
+    if not np.isfinite(array).all():
+        raise ValueError("one of its arrays has an entry that is not finite")
+    return {"packed": base64.b64encode(array.astype("<f8").tobytes()).decode(), "shape": list(array.shape)}
+
+
+def to_json(value: object, *, sparse: bool = False) -> str:
+    """A record as one line of JSON: floats exactly, keys in field order, no NaN and no infinity.
+
+    Args:
+        value: a record, or plain data.
+        sparse: as in `encode`.
+
+    Raises:
+        InvalidInput: a number is not finite.
+    """
+    try:
+        data = encode(value, sparse=sparse)
+        return json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    except ValueError as error:
+        raise InvalidInput(f"{type(value).__name__} holds a number that JSON cannot carry: {error}.") from error
+
+
+def _decode(hint: Any, data: Any) -> Any:
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        if data is None:
+            return None
+        return _decode(next(part for part in get_args(hint) if part is not type(None)), data)
+    if origin is np.ndarray:
+        return _decode_array(data, np.dtype(get_args(get_args(hint)[1])[0]))
+    if origin is tuple:
+        return tuple(_decode(get_args(hint)[0], item) for item in data)
+    if is_dataclass(hint):
+        hints = get_type_hints(hint)
+        names = {field.name for field in fields(hint) if field.init}
+        if not isinstance(data, dict) or set(data) != names:
+            found = sorted(data) if isinstance(data, dict) else repr(data)
+            raise StorageError(
+                f"stored {getattr(hint, '__name__', hint)} has fields {found}, expected {sorted(names)}."
+            )
+        return hint(**{name: _decode(hints[name], value) for name, value in data.items()})  # type: ignore[operator]
+    return data
+
+
+def _decode_array(data: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    if isinstance(data, dict):
+        return _full(data, dtype)
+    array = np.array(data)
+    if array.size == 0:
+        array = array.astype(dtype)
+    if not np.can_cast(array.dtype, dtype, casting="safe"):
+        raise ValueError(f"an array of {dtype} holds {array.dtype} values")
+    return array.astype(dtype)
+
+
+def _full(data: dict[str, Any], dtype: np.dtype[Any]) -> np.ndarray:
+    """The array that `_shorter` wrote."""
+    if "runs" in data:
+        runs = [np.arange(start, end) for start, end in data["runs"]]
+        return _decode_array(np.concatenate(runs), dtype)
+    if "packed" in data:
+        packed = np.frombuffer(base64.b64decode(data["packed"], validate=True), "<f8")
+        return _decode_array(packed.reshape(data["shape"]), dtype)
+    others = _decode_array(data["others"], dtype)
+    if "rows" in data:
+        array = np.zeros(data["shape"], dtype)
+        rows = _decode_array(data["rows"], np.dtype(np.int64))
+        array[rows] = others.reshape(len(rows), array.shape[1])
+        return array
+    array = np.full(data["size"], data["usual"], dtype)
+    array[_decode_array(data["at"], np.dtype(np.int64))] = others
+    return array
+
+
+def from_json(kind: type[T], text: str) -> T:
+    """The record of the given kind that `to_json` wrote.
+
+    Raises:
+        StorageError: the text is not JSON, or its fields are not those of the record.
+    """
+    try:
+        data = json.loads(text, parse_constant=_refuse_constant)
+        decoded: T = _decode(kind, data)
+    except (LookupError, TypeError, ValueError) as error:
+        raise StorageError(f"stored {kind.__name__} cannot be read: {error}.") from error
+    return decoded
+
+
+def read_json(text: str | bytes) -> Any:
+    """Plain data from JSON that somebody else wrote.
+
+    Raises:
+        ValueError: it is none, a number in it is not finite, or an object has two fields of one name, of which each
+            reader would take another.
+        RecursionError: it is nested too deeply.
+    """
+    return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=each_once)
+
+
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of a JSON object.
+
+    Raises:
+        ValueError: two have one name.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise ValueError(f"the field {quoted(twice)} stands in it twice, and readers would disagree about which counts")
+    return found
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is not a finite number")
+
+
+# --- Where two records, or two pieces of JSON data, differ, in words.
+
+TOLERANCE = 1e-9  # relative; another processor adds in another order
+
+
+ROUNDING = 1e-12
+
+
+def first_difference(stored: Any, again: Any, tolerance: float = TOLERANCE, where: str = "") -> str:
+    """Where they differ, in words; "" where they agree: numbers within `tolerance`, all else exactly."""
+    if is_dataclass(stored) and not isinstance(stored, type) and type(stored) is type(again):
+        told = [one.name for one in fields(stored)]
+        stored, again = ({name: getattr(one, name) for name in told} for one in (stored, again))
+    if isinstance(stored, np.ndarray | tuple) and type(stored) is type(again):
+        stored, again = (one.tolist() if isinstance(one, np.ndarray) else list(one) for one in (stored, again))
+    if isinstance(stored, dict) and isinstance(again, dict):
+        names = [*stored, *(name for name in again if name not in stored)]
+        parts = ((stored.get(name), again.get(name), f"{where}.{name}") for name in names)
+        return next(filter(None, (first_difference(*part[:2], tolerance, part[2]) for part in parts)), "")
+    if isinstance(stored, list) and isinstance(again, list) and len(stored) == len(again):
+        if _all_numbers(stored) and _all_numbers(again):
+            return _first_number(stored, again, tolerance, where)
+        rows = enumerate(zip(stored, again, strict=True))
+        found = (first_difference(*pair, tolerance, f"{where}[{row}]") for row, pair in rows)
+        return next(filter(None, found), "")
+    if isinstance(stored, float) and isinstance(again, float):
+        return _first_number([stored], [again], tolerance, where)
+    if type(stored) is not type(again) or stored != again:
+        return f"{where} is stored as {_short(stored)} and computed as {_short(again)}"
+    return ""
+
+
+def _all_numbers(values: list[Any]) -> bool:
+    return bool(values) and all(isinstance(value, float) for value in values)
+
+
+def _first_number(stored: list[float], again: list[float], tolerance: float, where: str) -> str:
+    """Relative to each number, but for the rounding of sums that nearly cancel, which is that of the list's largest."""
+    left, right = np.array(stored), np.array(again)
+    size = np.maximum(np.abs(left), np.abs(right))
+    bad = np.flatnonzero(~(np.abs(left - right) <= tolerance * size + ROUNDING * size.max()))
+    if len(bad) == 0:
+        return ""
+    row = int(bad[0])
+    place = where if len(stored) == 1 else f"{where}[{row}]"
+    return f"{place} is stored as {stored[row]!r} and computed as {again[row]!r}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,458 @@
+"""The design problem as the solver sees it: distinct arms, in whitened coordinates.
+
+Every exact simplification happens here, once: equal rows are merged, columns rescaled, redundant directions removed.
+The value of a design is invariant under all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.core.plans import Design
+from surepick.core.records import FloatArray, IntArray, record
+from surepick.core.values import real_numbers, reason
+from surepick.errors import InvalidInput
+from surepick.linalg.factorisations import ImageMap, Whitened, column_means, row_norms, whitened
+from surepick.linalg.rows import EqualRows, each_row_block, equal_rows, places, some_rows
+
+SAME_LENGTH = 1e-12  # relative; far above what rounding makes of the length of equal vectors
+
+
+@record
+class Problem:
+    """Distinct arms in whitened coordinates, longest first, and the points that are compared.
+
+    Args:
+        basis: Z, shape (k, r), one row a distinct arm, Z'Z = k I: what can be measured.
+        lengths: ||z||, decreasing, shape (k,).
+        points: what is compared: `basis` itself, of which differences of active rows count; or vectors that count
+            themselves (`opposite`: a vector y is the difference of y/2 and its opposite), longest first.
+        point_lengths: their lengths, decreasing.
+        active: rows of `points` that are compared, sorted, unique.
+        group: for each of the K arms, its row in `basis`, shape (K,).
+        first: for each row of `basis`, the first of the K arms that it stands for, shape (k,).
+        rounding: what rounding may have added to an entry of the basis, as a share of the largest.
+        centre: a point near the active rows, shape (r,): their mean, or that of a larger problem; not used for
+            vectors.
+        opposite: the points are vectors.
+    """
+
+    basis: FloatArray
+    lengths: FloatArray
+    points: FloatArray
+    point_lengths: FloatArray
+    active: IntArray
+    group: IntArray
+    first: IntArray
+    rounding: float
+    centre: FloatArray
+    opposite: bool = False
+
+    @property
+    def rank(self) -> int:
+        return int(self.basis.shape[1])
+
+    @property
+    def relative_rounding(self) -> float:
+        """What rounding of the coordinates may be of the longest compared vector: large where arms are close. Of many
+        points a few hundred, the longest and the shortest among them, tell."""
+        if self.opposite:
+            longest = float(self.point_lengths[0]) if len(self.points) else 0.0
+        else:
+            ends = self.points[np.append(self.active[:: 1 + len(self.active) // 256], self.active[-1])]
+            longest = float(np.ptp(ends, axis=0).max(initial=0.0))
+        return self.rounding * float(self.lengths.max(initial=0.0)) / longest if longest > 0.0 else 0.0
+
+    def compared(self, start: int, stop: int) -> FloatArray:
+        """Active points less their centre, shape (stop - start, r), of given places in `active`."""
+        if len(self.active) == len(self.points):
+            return self.points[start:stop] - self.centre
+        return self.points[self.active[start:stop]] - self.centre
+
+    def differences(self, pairs: IntArray) -> FloatArray:
+        """What pairs of rows of the points stand for, shape (n, r)."""
+        if self.opposite:
+            return self.points[pairs[:, 0]]
+        return self.points[pairs[:, 0]] - self.points[pairs[:, 1]]
+
+    def spread(self, weights: FloatArray) -> FloatArray:
+        """Weights of the k distinct arms as weights (K,) of all arms: the first of equal arms carries the weight."""
+        full = np.zeros(len(self.group))
+        full[self.first] = weights
+        return full
+
+    def merged(self, weights: FloatArray) -> FloatArray:
+        """Weights of the K arms as weights (k,) of the distinct ones: those of equal arms are added."""
+        merged: FloatArray = np.bincount(self.group, weights, len(self.first)).astype(np.float64, copy=False)
+        return merged
+
+
+def restricted(problem: Problem, rows: IntArray) -> Problem:
+    """The problem of differences with some of its arms only: both to be measured and, if active, to be compared.
+
+    Args:
+        rows: of the basis, ascending, shape (n,). The centre stays, so that a design keeps its value to the last bit.
+    """
+    basis, lengths = problem.basis[rows], problem.lengths[rows]
+    return replace(
+        problem,
+        basis=basis,
+        lengths=lengths,
+        points=basis,
+        point_lengths=lengths,
+        active=np.flatnonzero(np.isin(rows, problem.active)),
+        first=problem.first[rows],
+    )
+
+
+def normalised(weights: FloatArray) -> FloatArray:
+    """The weights divided by their sum, of the same shape."""
+    shares: FloatArray = weights / weights.sum()
+    return shares
+
+
+def checked_features(features: ArrayLike) -> FloatArray:
+    """Features as a (K, d) array of finite floats.
+
+    Raises:
+        InvalidInput: wrong shape, no arm, or entries that are NaN or infinite (the rows are named).
+    """
+    return checked_rows(features, "features", "arm", "K")
+
+
+def checked_rows(values: ArrayLike, what: str, one: str, size: str, *, dim: int | None = None) -> FloatArray:
+    """Rows as a (size, d) array of finite floats; `what` they are, and `one` of them, in words.
+
+    Raises:
+        InvalidInput: wrong shape, no row, or entries that are NaN or infinite (the rows are named).
+    """
+    shape = f"({size}, {'d' if dim is None else dim})"
+    matrix = real_numbers(what, values, wrong=f"{what} are not a numeric {shape} array")
+    if matrix.ndim != 2 or dim not in (None, matrix.shape[1]):
+        raise InvalidInput(f"{what} have shape {matrix.shape}; they must be {shape}, one row {one}.")
+    if matrix.shape[0] == 0:
+        raise InvalidInput(f"there is no {one} ({size} = 0); no design exists.")
+    if not np.isfinite(matrix).all():
+        bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+        rows = ", ".join(str(row) for row in bad[:5]) + (f" and {bad.size - 5} more" if bad.size > 5 else "")
+        raise InvalidInput(
+            f"{bad.size} of {len(matrix)} rows have NaN or infinite {what}: rows {rows}. Fill or drop them."
+        )
+    return matrix
+
+
+def checked_active(active: ArrayLike | None, num_arms: int) -> IntArray:
+    """Active arms as sorted indices, from indices, a boolean mask or None (all).
+
+    Raises:
+        InvalidInput: none is active, an index is out of range or repeated, or the mask has the wrong length.
+    """
+    if active is None:
+        return np.arange(num_arms, dtype=np.int64)
+    try:
+        chosen = np.asarray(active)
+    except Exception as error:
+        raise InvalidInput(f"active is no list of indices and no mask: {reason(error)}.") from error
+    if chosen.ndim != 1:
+        raise InvalidInput(f"active has shape {chosen.shape}; it must be a list of indices or a mask of length K.")
+    if chosen.size == 0:
+        raise InvalidInput("no arm is active; a design compares at least one arm with the others.")
+    if chosen.dtype == np.bool_:
+        if len(chosen) != num_arms:
+            raise InvalidInput(f"the active mask has {len(chosen)} entries for {num_arms} arms.")
+        chosen = np.flatnonzero(chosen)
+        if chosen.size == 0:
+            raise InvalidInput("no arm is active; a design compares at least one arm with the others.")
+    if not np.issubdtype(chosen.dtype, np.integer):
+        raise InvalidInput(f"active holds {chosen.dtype} values; give integer indices or a boolean mask.")
+    indices = np.sort(chosen.astype(np.int64))
+    if indices[0] < 0 or indices[-1] >= num_arms:
+        wrong = indices[0] if indices[0] < 0 else indices[-1]
+        raise InvalidInput(f"active arm {wrong} does not exist: there are {num_arms} arms, 0 .. {num_arms - 1}.")
+    repeated = indices[1:][indices[1:] == indices[:-1]]
+    if repeated.size:
+        raise InvalidInput(f"active arm {repeated[0]} is given more than once; each arm is active once or not at all.")
+    return indices
+
+
+def checked_weights(weights: ArrayLike, num_arms: int) -> FloatArray:
+    """Weights as a (K,) array of finite non-negative floats that are not all zero.
+
+    Raises:
+        InvalidInput: they are not.
+    """
+    lam = real_numbers("weights", weights)
+    if lam.shape != (num_arms,):
+        raise InvalidInput(f"weights have shape {lam.shape}; they must be ({num_arms},), one weight an arm.")
+    if not np.isfinite(lam).all() or lam.min(initial=0.0) < 0:
+        arm = int(np.flatnonzero(~(np.isfinite(lam) & (lam >= 0)))[0])
+        raise InvalidInput(f"the weight of arm {arm} is {lam[arm]}; weights must be finite and non-negative.")
+    if not lam.any():
+        raise InvalidInput("all weights are zero; a design measures at least one arm.")
+    return lam
+
+
+def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float | None) -> Problem:
+    """The problem of measuring the differences of the active arms by pulls of any arm; features of shape (K, d).
+
+    Raises:
+        InvalidInput: as `checked_features` and `checked_active`.
+    """
+    matrix = checked_features(features)
+    chosen = checked_active(active, matrix.shape[0])
+    arms = _posed(matrix, rank_tolerance)
+    rows = arms.active if active is None else np.unique(arms.group[chosen])
+    compared = arms.basis if len(rows) == len(arms.basis) else arms.basis.take(rows, axis=0)
+    return replace(arms, active=rows, centre=column_means(compared))
+
+
+def check_rank_tolerance(rank_tolerance: float | None) -> None:
+    """Refuse a cut that is no share.
+
+    Raises:
+        InvalidInput: it is negative, NaN, or 1 and more.
+    """
+    if rank_tolerance is not None and not 0.0 <= rank_tolerance < 1.0:
+        raise InvalidInput(
+            f"rank_tolerance is {rank_tolerance}; it is a share of the largest singular value, from 0 to below 1. "
+            "1e-6 is usual for features rounded to six decimals."
+        )
+
+
+@record
+class PosedArms:
+    """What designs for the same arms have in common: formed once, and used for each.
+
+    Args:
+        problem: the distinct arms in whitened coordinates; what is compared is not set.
+        dim: d, the columns of the features.
+        form: gives what takes other vectors there, formed once and only if it is asked for.
+    """
+
+    problem: Problem
+    dim: int
+    form: Callable[[], ImageMap]
+
+    @staticmethod
+    def of(
+        features: FloatArray,
+        *,
+        rank_tolerance: float | None = None,
+        white: Callable[[], Whitened | None] | None = None,
+    ) -> PosedArms:
+        """Those of checked features, shape (K, d). Cost: O(K d^2) time; keeps two arrays like the features.
+
+        Args:
+            white: gives `whitened(features)`, for whoever has it; it is asked where no two arms are equal.
+        """
+        check_rank_tolerance(rank_tolerance)
+        classes = equal_rows(features)
+        arms = _distinct(features, classes)
+        known = white() if white is not None and classes.none else None
+        found = whitened(arms, rank_tolerance=rank_tolerance) if known is None else known
+        return PosedArms(
+            _longest_first(found, classes), arms.shape[1], functools.cache(lambda: ImageMap.of(arms, found))
+        )
+
+    @property
+    def distinct(self) -> bool:
+        """Whether no two arms are equal."""
+        return len(self.problem.first) == self.num_arms
+
+    def whitened_at(self, noise_scale: float) -> PosedArms:
+        """The same distinct arms, whose features are their whitened coordinates divided by a noise scale."""
+        rank = self.problem.rank
+        return PosedArms(self.problem, rank, lambda: ImageMap.of_multiples(rank, noise_scale))
+
+    @property
+    def image(self) -> ImageMap:
+        """What takes other vectors to the whitened coordinates."""
+        return self.form()
+
+    @property
+    def num_arms(self) -> int:
+        """K."""
+        return len(self.problem.group)
+
+
+def _posed(matrix: FloatArray, rank_tolerance: float | None) -> Problem:
+    """The problem of all differences of the distinct rows; the centre is not set."""
+    check_rank_tolerance(rank_tolerance)
+    classes = equal_rows(matrix)
+    return _longest_first(whitened(_distinct(matrix, classes), rank_tolerance=rank_tolerance), classes)
+
+
+def _distinct(matrix: FloatArray, classes: EqualRows) -> FloatArray:
+    """The rows without their repetitions; the matrix itself where there are none."""
+    return matrix if classes.none else matrix[classes.first]
+
+
+def longest_first(lengths: FloatArray) -> IntArray:
+    """The order of decreasing length, shape (n,), ties in the order given; the slower stable sort only for these."""
+    order = np.argsort(-lengths)
+    ordered = lengths[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        return np.argsort(-lengths, kind="stable")
+    return order
+
+
+def _longest_first(white: Whitened, classes: EqualRows) -> Problem:
+    lengths = row_norms(white.basis)
+    order = longest_first(lengths)
+    basis, lengths, place = some_rows(white.basis, order), lengths[order], places(order)
+    group, first = (place, order) if classes.none else (place[classes.group], classes.first[order])
+    everybody, nowhere = np.arange(len(basis)), np.zeros(basis.shape[1])
+    return Problem(basis, lengths, basis, lengths, everybody, group, first, white.rounding, nowhere)
+
+
+def pose_targets(arms: PosedArms, targets: FloatArray, *, span_tolerance: float) -> Problem:
+    """The problem of measuring m given vectors by pulls of the arms.
+
+    Args:
+        targets: y, shape (m, d), checked.
+        span_tolerance: the share of a target that may lie outside the span of the arms.
+
+    Raises:
+        InvalidInput: a target lies outside the span of the arms.
+    """
+    imaged = arms.image.images(targets)
+    beyond = np.flatnonzero(imaged.outside > span_tolerance)
+    if beyond.size:
+        raise InvalidInput(
+            f"{beyond.size} of {len(targets)} targets lie outside the span of the arms (target {beyond[0]} by "
+            f"{imaged.outside[beyond[0]]:.2g} of its length): no number of pulls measures them, the value is infinite. "
+            "Give combinations of the arms' features, or raise span_tolerance if rounding is to blame."
+        )
+    return _compared(arms.problem, imaged.rows)
+
+
+def pose_star(
+    features: FloatArray | PosedArms,
+    centre: int,
+    scales: FloatArray,
+    *,
+    rank_tolerance: float | None,
+    rivals: IntArray | None = None,
+    noise_scales: FloatArray | None = None,
+) -> Problem:
+    """As `pose_targets` for y_j = (x_c - x_j) / w_j, formed in whitened coordinates: in the span by construction.
+
+    With noise scales v the arms are measured as x / v: a pull of arm x informs on x x' / v_x^2.
+
+    Args:
+        features: shape (K, d), checked; or arms that were posed before, without noise scales.
+        centre: c.
+        scales: w, positive, shape (K,).
+        rivals: indices of the arms j; None = all.
+        noise_scales: v, positive, shape (K,); None = 1 for all.
+    """
+    if isinstance(features, PosedArms):
+        arms = features.problem
+    else:
+        arms = _posed(features if noise_scales is None else features / noise_scales[:, None], rank_tolerance)
+    group = arms.group if rivals is None else arms.group[rivals]
+    widths, own = scales if rivals is None else scales[rivals], arms.basis[arms.group[centre]]
+    noise = noise_scales if noise_scales is None or rivals is None else noise_scales[rivals]
+    if noise_scales is not None:
+        own = noise_scales[centre] * own
+
+    vectors = np.empty((len(group), arms.rank))
+
+    def form(some: slice) -> None:
+        part = arms.basis[group[some]]
+        if noise is not None:
+            part *= noise[some, None]
+        np.subtract(own, part, out=part)
+        np.divide(part, widths[some, None], out=vectors[some])
+
+    each_row_block(form, len(group))
+    return _compared(arms, vectors)
+
+
+def _compared(arms: Problem, vectors: FloatArray) -> Problem:
+    """The problem of the distinct vectors, longest first, in place of differences of the arms."""
+    lengths = row_norms(vectors)
+    order = _once(vectors, lengths, longest_first(lengths))
+    everybody = np.arange(len(order), dtype=np.int64)
+    return replace(
+        arms, points=some_rows(vectors, order), point_lengths=lengths[order], active=everybody, opposite=True
+    )
+
+
+def _once(vectors: FloatArray, lengths: FloatArray, order: IntArray) -> IntArray:
+    """The order of decreasing length, shape (n,), without vectors that equal one of a smaller number.
+
+    Equal vectors have equal lengths, up to rounding: only those are compared that have a neighbour of their length.
+    """
+    ordered = lengths[order]
+    alike = ordered[:-1] - ordered[1:] <= SAME_LENGTH * ordered[:-1]
+    rows = np.sort(order[np.flatnonzero(np.append(alike, False) | np.append(False, alike))])
+    if len(rows) == 0:
+        return order
+    repeated = np.zeros(len(order), bool)
+    repeated[rows] = True
+    repeated[rows[equal_rows(vectors[rows]).first]] = False
+    return order[~repeated[order]]
+
+
+# --- Optimal designs for given pairs of arms that share nothing, and for arms beside a number that is known.
+
+MOST_STEPS = 400
+LEAST_SHARE = 1e-200  # so that no arm of a pair is without weight
+
+
+def independent_pairs_design(
+    first: IntArray,
+    second: IntArray,
+    accuracies: FloatArray,
+    noise_scales: FloatArray,
+    *,
+    tolerance: float = 0.05,
+) -> Design:
+    """min over lambda of max over pairs p = (i, c) of (v_i/lambda_i + v_c/lambda_c) / a_p^2, with a certificate.
+
+        for weights q of the pairs, sum 1:   s_x = sum of q_p / a_p^2 over the pairs with x
+        lambda_x in proportion to sqrt(v_x s_x),   tau >= (sum_x sqrt(v_x s_x))^2     (Cauchy and Schwarz)
+        q_p <- q_p times the pair's value, until the largest value is near the bound
+
+    Args:
+        first: i, shape (m,), at least one pair.
+        second: c, shape (m,); -1: the arm is compared with a number that is known, and v_c = 0.
+        accuracies: a, positive, shape (m,), in reward units.
+        noise_scales: sqrt(v), positive, shape (K,), in reward units.
+        tolerance: relative gap at which to stop.
+
+    Returns:
+        A design, its value in pulls at which the worst pair is known to within its accuracy, and a lower bound of it;
+        after MOST_STEPS perhaps with a larger gap.
+
+    Source: the multiplicative update of Silvey, Titterington & Torsney (1978), whose objective is concave and
+    homogeneous here. Cost: O(m + K) a step.
+    """
+    num_arms = len(noise_scales)
+    inverse = (accuracies.min() / accuracies) ** 2
+    paired = second >= 0
+    ends = np.where(paired, second, first)
+    shares, best, bound = np.full(len(first), 1.0 / len(first)), (np.inf, np.zeros(num_arms)), 0.0
+    for _ in range(MOST_STEPS):
+        load = shares * inverse
+        totals = np.bincount(first, load, minlength=num_arms)
+        totals += np.bincount(ends[paired], load[paired], minlength=num_arms)
+        roots = noise_scales * np.sqrt(totals)
+        weights = roots / roots.sum()
+        spread = np.divide(noise_scales**2, weights, out=np.zeros(num_arms), where=weights > 0)
+        values = inverse * (spread[first] + np.where(paired, spread[ends], 0.0))
+        bound = max(bound, float(roots.sum()) ** 2)
+        if values.max() < best[0]:
+            best = (float(values.max()), weights)
+        if best[0] <= (1.0 + tolerance) * bound:
+            break
+        shares = np.maximum(shares * values / values.max(), LEAST_SHARE)
+        shares /= shares.sum()
+    unit = float(accuracies.min()) ** 2
+    return Design(best[1], best[0] / unit, min(bound, best[0]) / unit, num_arms)

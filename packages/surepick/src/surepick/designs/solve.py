@@ -1,0 +1,287 @@
+"""The optimal design with a certificate: a restricted problem that grows by the farthest pairs and the best arms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.chunks.passes import Meter, Passes, executor_of
+from surepick.chunks.sources import RowBlocks
+from surepick.core.plans import Design, DesignOfRows
+from surepick.core.records import FloatArray, IntArray
+from surepick.core.values import positive_number
+from surepick.designs.column_generation import Iterated, bounded, factor_of, iterated, pooled_working_set, sweep
+from surepick.designs.long_lists import design_of_rows
+from surepick.designs.objective import Objective, ends_of
+from surepick.designs.pricing import BOUND_SAFETY, CLOSE, less_rounding
+from surepick.designs.problem import Problem, normalised, pose, restricted
+from surepick.designs.rounding import HEURISTIC_ARMS, HEURISTIC_SURE, THINNED, on_few_arms
+from surepick.designs.working_set import many_directions, spanning, started
+from surepick.errors import ContractError, InvalidInput, NotConverged
+from surepick.linalg.convex_hull_2d import outline
+from surepick.linalg.factorisations import spanning_rows
+from surepick.linalg.rows import one_blas_thread
+
+SOLVED_SHARE = 0.7
+OUTLINE_ABOVE = 64
+OUTLINE_SHARE = 0.5
+OUTLINE_CEILING = 0.8
+OUTLINE_TRIES = 4
+OUTLINE_MORE = 8
+OUTLINE_AT_ONCE = 32  # directions, whose arms and pairs are the first restricted problem
+LONGEST_ASKED = 1024
+CLEARLY = 0.05
+OUTLINE_DIRECTIONS = 3.2  # a circle then misses about a quarter of the tolerance, for arms and for pairs
+LEAST_OUTLINED = 1e-3
+
+
+def closed_form(problem: Problem) -> tuple[FloatArray, float] | None:
+    """Optimal weights and value where they can be written down; None elsewhere.
+
+    One active point, or active points that coincide: tau = 0, all weight on one arm. Rank 1: tau = (range of the
+    active points / largest |z|)^2, all weight on the largest arm. As many distinct arms as dimensions, and these are
+    compared: they are orthogonal in whitened coordinates, the pair (a, b) costs 1/lambda_a + 1/lambda_b, so uniform
+    weights on the active arms, tau = 2 |S|.
+    """
+    weights = np.zeros(len(problem.basis))
+    if _nothing_compared(problem):
+        weights[0 if problem.opposite else problem.active[0]] = 1.0
+        return weights, 0.0
+    if problem.rank == 1:
+        line = problem.points[problem.active, 0]
+        reach = float(np.abs(line).max() if problem.opposite else np.ptp(line))
+        weights[0] = 1.0
+        return weights, (reach / float(problem.basis[0, 0])) ** 2
+    if not problem.opposite and len(problem.points) == problem.rank:
+        weights[problem.active] = 1.0 / len(problem.active)
+        return weights, 2.0 * len(problem.active)
+    return None
+
+
+def _nothing_compared(problem: Problem) -> bool:
+    if problem.opposite:
+        return not problem.points.any()
+    if len(problem.active) == 1:
+        return True
+    one, other = problem.points[problem.active[:2]]
+    return bool((one == other).all()) and not np.ptp(problem.points[problem.active], axis=0).any()
+
+
+def certified(objective: Objective, weights: FloatArray, bound: float) -> Design:
+    """The record of weights (k,) on the distinct arms: spread over all arms, valued afresh.
+
+    Raises:
+        ContractError: the lower bound exceeds the value.
+    """
+    problem = objective.problem
+    full = normalised(problem.spread(weights))
+    value = objective.value(full[problem.first])
+    if bound > value * (1.0 + BOUND_SAFETY + 2.0 * CLOSE * problem.relative_rounding):
+        raise ContractError(
+            f"the lower bound {bound:.6g} exceeds the value {value:.6g} of a design (docs/design-solver.md, line 2): "
+            "one of them is wrong. Please report the features."
+        )
+    return Design(full, value, min(bound, value), problem.rank)
+
+
+@overload
+def solve_design(
+    features: RowBlocks,
+    active: None = None,
+    *,
+    tolerance: float = 0.01,
+    max_steps: int = 200,
+    executor: Any = None,
+    meter: Meter | None = None,
+) -> DesignOfRows: ...
+
+
+@overload
+def solve_design(
+    features: ArrayLike,
+    active: ArrayLike | None = None,
+    *,
+    tolerance: float = 0.01,
+    max_steps: int = 200,
+    rank_tolerance: float | None = None,
+) -> Design: ...
+
+
+def solve_design(
+    features: ArrayLike | RowBlocks,
+    active: ArrayLike | None = None,
+    *,
+    tolerance: float = 0.01,
+    max_steps: int = 200,
+    rank_tolerance: float | None = None,
+    executor: Any = None,
+    meter: Meter | None = None,
+) -> Design | DesignOfRows:
+    """The optimal design for telling the active arms apart, with a certificate.
+
+        tau = min over lambda in the simplex   max over a, b in S   ||x_a - x_b||^2 in A(lambda)^-1
+
+    where A(lambda) = sum_i lambda_i x_i x_i' runs over all K arms and S holds the active ones.
+
+    Args:
+        features: x, shape (K, d), finite; any scale of the columns, any rank, equal rows welcome. Or rows in blocks,
+            too many for memory, all of them active.
+        active: S as indices or as a mask of length K; None means all arms.
+        tolerance: largest certified relative gap, above 0; below 1e-4 rounding may prevent it.
+        max_steps: outer steps at most; 4 to 15 are usual.
+        rank_tolerance: singular values of the column-scaled features below this share of the largest are taken for
+            rounding noise; None means max(K, d) * machine epsilon. Features rounded to six decimals need about 1e-6.
+            A dropped direction counts as misspecification.
+        executor: with rows in blocks, who makes the passes: None (this process), "processes:N", "dask:tcp://HOST:PORT".
+            The design is the same to the last bit.
+        meter: with rows in blocks, notes the passes, and is told how far each is.
+
+    Returns:
+        Design: weights on few arms; their exact value; lower_bound <= tau <= value, value <= (1 + tolerance)
+        lower_bound. The value is 0 when the active arms coincide. Of rows in blocks a DesignOfRows: the few rows with
+        their weights, and the same numbers for all K.
+
+    Raises:
+        InvalidInput: non-finite features (the rows are named), an empty, repeated or unknown active arm, a tolerance
+            that is not positive, or an option that does nothing for rows in blocks, or but for these.
+        NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap. Of rows in
+            blocks it was not in 12 rounds, or so many of them may belong to the farthest pair that none can be ruled
+            out: unit vectors, say.
+
+    Source: Algorithm 1, line 5; the method is ours.       Differs from the paper: solved to a certified gap.
+    Cost: a few times O(K d^2) plus the pair search, and O(m^3) for the m arms in use (about 10 d); memory for about
+        four arrays like the features, and blocks. One BLAS thread is used, whatever is allowed: more would wait.
+    """
+    check_tolerance(tolerance)
+    if isinstance(features, RowBlocks):
+        if active is not None or rank_tolerance is not None:
+            raise InvalidInput("all rows in blocks are active, and their rank is found: no active, no rank_tolerance.")
+        with one_blas_thread():
+            passes = Passes(features, executor_of(executor), Meter() if meter is None else meter)
+            return design_of_rows(passes, tolerance=tolerance, max_steps=max_steps)
+    if executor is not None or meter is not None:
+        raise InvalidInput("executor and meter are for rows in blocks; features in memory take no passes.")
+    with one_blas_thread():
+        problem = pose(features, active, rank_tolerance=rank_tolerance)
+        return solved(problem, tolerance=tolerance, max_steps=max_steps)
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Refuse a tolerance that no certificate can meet (InvalidInput): one that is not positive and finite."""
+    positive_number("tolerance", tolerance, "a certified gap is positive and finite, .01 is usual.")
+
+
+def solved(
+    problem: Problem,
+    *,
+    tolerance: float,
+    max_steps: int,
+    unit: float | None = None,
+    accept: Callable[[FloatArray], bool] | None = None,
+) -> Design:
+    """A design of a problem whose value is certified to a relative tolerance.
+
+    Args:
+        unit: pulls that a value of 1 stands for; then weights on n arms whose value stands for at most n pulls are good
+            enough, too. None: the tolerance alone decides.
+        accept: says of such weights, shape (K,), whether they are; where not, the search for others goes on from them.
+
+    Raises:
+        NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap.
+    """
+    objective, exact = Objective(problem), closed_form(problem)
+    enough = 0.0 if unit is None else HEURISTIC_SURE * problem.rank / unit
+    if exact is not None:
+        return certified(objective, exact[0], less_rounding(exact[1] * (1.0 - BOUND_SAFETY), problem.relative_rounding))
+    if problem.rank == 2 and not problem.opposite and len(problem.basis) > OUTLINE_ABOVE:
+        outlined = _from_outline(objective, tolerance=tolerance, max_steps=max_steps)
+        if outlined is not None:
+            return outlined
+    goal = SOLVED_SHARE * tolerance
+    if many_directions(problem):  # fewer arms then cost a fixed share
+        goal = max(goal, (1.0 + tolerance) / (1.0 + THINNED) - 1.0)
+
+    def finished(found: Iterated, unit: float | None) -> Design:
+        found = replace(found, lower=less_rounding(found.lower, problem.relative_rounding))
+        weights = on_few_arms(objective, found, tolerance=tolerance, unit=unit, accept=accept)
+        return certified(objective, weights, found.lower)
+
+    def good(design: Design) -> bool:
+        arms = int(np.count_nonzero(design.weights))
+        if design.gap <= tolerance or unit is None or design.value * unit > arms:
+            return design.gap <= tolerance
+        few = not many_directions(problem) or arms <= math.ceil(HEURISTIC_ARMS[-1] * problem.rank)
+        return accept is None or (few and accept(design.weights))
+
+    found = iterated(objective, goal=goal, max_steps=max_steps, enough=enough)
+    design = finished(found, unit)
+    fine = good(design)
+    if unit is not None and not fine:
+        first = pooled_working_set(objective, start=found.best) if many_directions(problem) else None
+        lower, few = found.lower, design
+        found = iterated(objective, goal=goal, max_steps=max_steps, first=found.best if first is None else first)
+        found = replace(found, lower=max(lower, found.lower))
+        design = finished(found, None)
+        fine = design.gap <= tolerance
+        design = design if fine or design.value <= few.value else few
+    if not fine:
+        raise NotConverged(
+            f"design gap {design.gap:.2%} > tolerance {tolerance:.2%} after {found.steps} steps (d={problem.rank}, "
+            f"{len(problem.active)} distinct points compared). The sample count would rest on a value that is not "
+            "certified. Raise max_steps, or accept .best with a larger slack.",
+            best=design,
+            gap=design.gap,
+        )
+    return design
+
+
+def _outermost(points: FloatArray, rows: IntArray, count: int) -> IntArray:
+    """Those of the rows, longest first, that are outermost in some direction and in its opposite, shape (count, 2); of
+    the shorter ones a sample is asked."""
+    if len(rows) > LONGEST_ASKED:
+        rows = np.concatenate([rows[:LONGEST_ASKED], rows[LONGEST_ASKED :: 1 + len(rows) // LONGEST_ASKED]])
+    return rows[outline(points[rows], count)]
+
+
+def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> Design | None:
+    """The design for the outermost arms alone, if it is good enough for all, as one look at all of them tells.
+
+    In the plane few arms have weight and few pairs are far; both are near the hull. Until the bracket holds for all
+    arms, those that spoil it join. None when that does not end soon: points of one circle, say, to a small tolerance.
+    """
+    problem = objective.problem
+    count = math.ceil(OUTLINE_DIRECTIONS * max(tolerance, LEAST_OUTLINED) ** -0.5)
+    pairs = _outermost(problem.points, problem.active, count)
+    ends = pairs
+    if len(problem.active) < len(problem.basis):
+        ends = np.concatenate([pairs, _outermost(problem.basis, np.arange(len(problem.basis)), count)])
+    rows, some = np.unique(ends), slice(None, None, math.ceil(count / OUTLINE_AT_ONCE))
+    if len(rows) < 2:
+        return None
+    if spanning_rows(problem.basis[rows]).clearance < CLEARLY:
+        rows = np.union1d(rows, spanning(problem.basis))
+    bound, goal = 0.0, OUTLINE_SHARE * tolerance
+    for _ in range(OUTLINE_TRIES):
+        small = Objective(restricted(problem, rows))
+        arms = np.searchsorted(rows, np.unique(ends[some]))
+        first = started(small.problem, arms, np.searchsorted(rows, pairs[some]), goal=goal)
+        found = iterated(small, goal=goal, max_steps=max_steps, first=first)
+        bounding = found.bounding.renamed(rows)
+        factor = factor_of(problem, bounding)
+        priced = bounding.multipliers.any()
+        seen = bounded(objective, bounding, factor) if priced else sweep(objective, bounding, bound=0.0, goal=goal)
+        bound = max(bound, less_rounding(seen.lower, problem.relative_rounding))
+        weights = np.zeros(len(problem.basis))
+        weights[rows] = on_few_arms(small, found, tolerance=OUTLINE_CEILING * tolerance)
+        design = certified(objective, weights, bound)
+        if design.gap <= tolerance:
+            return design
+        expensive = np.argsort(-seen.gains, kind="stable")[:OUTLINE_MORE]
+        more = np.append(ends_of(objective.far(factor)).ravel(), expensive[seen.gains[expensive] > 1.0])
+        rows = np.union1d(rows, more)
+    return None

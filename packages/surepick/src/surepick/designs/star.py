@@ -1,0 +1,213 @@
+"""Optimal designs for given vectors, or for one arm against the others, in place of all differences of a set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.core.plans import Design
+from surepick.core.records import FloatArray, IntArray
+from surepick.designs.objective import Objective, ends_of, independent_star_design, information
+from surepick.designs.problem import PosedArms, Problem, checked_features, checked_rows, pose_star, pose_targets
+from surepick.designs.rounding import Few, thinned
+from surepick.designs.solve import certified, check_tolerance, solved
+from surepick.designs.working_set import many_directions
+from surepick.errors import InvalidInput, NotConverged
+from surepick.linalg.factorisations import cholesky
+from surepick.linalg.rows import one_blas_thread
+
+SPAN_TOLERANCE = 1e-8
+TINY = 1e-300
+HEURISTIC_LONGEST = 4  # times r: so many vectors are looked at first for fewer arms
+
+
+def solve_target_design(
+    features: ArrayLike | PosedArms,
+    targets: ArrayLike,
+    *,
+    tolerance: float = 0.01,
+    max_steps: int = 200,
+    rank_tolerance: float | None = None,
+    span_tolerance: float = SPAN_TOLERANCE,
+    unit: float | None = None,
+    accept: Callable[[FloatArray], bool] | None = None,
+) -> Design:
+    """The optimal design for measuring given linear functions of the parameter, with a certificate.
+
+        tau = min over lambda in the simplex   max over j   ||y_j||^2 in A(lambda)^-1,   A = sum_i lambda_i x_i x_i'
+
+    Args:
+        features: x, shape (K, d), finite; any scale of the columns, any rank, equal rows welcome. Or arms that were
+            posed before, with their own rank tolerance: many designs for the same arms then share that work.
+        targets: y, shape (m, d), finite, in the coordinates of the features; zero and repeated rows welcome.
+        tolerance, max_steps, rank_tolerance: as in `solve_design`.
+        span_tolerance: the share of a target's length (columns scaled to a largest feature in [1, 2)) that may lie
+            outside the span of the arms; that part is dropped. Small differences of large features carry a rounding
+            error of their own: `solve_star_design` does not.
+        unit, accept: as in `solve_star_design`.
+
+    Returns:
+        Design: weights on few arms; their exact value; lower_bound <= tau <= value, value <= (1 + tolerance)
+        lower_bound. The value is 0 when all targets are 0.
+
+    Raises:
+        InvalidInput: non-finite input, wrong shapes, no target, a tolerance that is not positive, or a target outside
+            the span of the arms (tau is infinite; the target is named).
+        NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap.
+
+    Source: ours (the same solver as `solve_design`, on the points +-y_j / 2).
+    Cost: as `solve_design` with 2 m active arms.
+    """
+    check_tolerance(tolerance)
+    arms = features if isinstance(features, PosedArms) else checked_features(features)
+    dim = arms.dim if isinstance(arms, PosedArms) else arms.shape[1]
+    vectors = checked_rows(targets, "targets", "target", "m", dim=dim)
+    _, exponent = np.frexp(np.abs(vectors).max(initial=0.0))
+    with one_blas_thread():
+        scaled = np.ldexp(vectors, -exponent)  # exact; the values of huge or tiny targets neither overflow nor vanish
+        posed = arms if isinstance(arms, PosedArms) else PosedArms.of(arms, rank_tolerance=rank_tolerance)
+        problem = pose_targets(posed, scaled, span_tolerance=span_tolerance)
+        return _solved_in_units(
+            problem, int(exponent), tolerance=tolerance, max_steps=max_steps, unit=unit, accept=accept
+        )
+
+
+def _solved_in_units(
+    problem: Problem,
+    exponent: int,
+    *,
+    tolerance: float,
+    max_steps: int,
+    unit: float | None = None,
+    accept: Callable[[FloatArray], bool] | None = None,
+) -> Design:
+    """The design of a problem whose vectors were divided by 2 ** exponent, valued in the units of the vectors.
+
+    Raises:
+        NotConverged: as `solved`, in these units too.
+    """
+    if unit is not None and not 0.0 < unit < np.inf:
+        raise InvalidInput(f"unit is {unit}; a value of 1 stands for a positive number of pulls.")
+    with np.errstate(over="ignore"):
+        own = None if unit is None else float(np.clip(np.ldexp(unit, 2 * exponent), TINY, 1.0 / TINY))
+    try:
+        return _scaled(solved(problem, tolerance=tolerance, max_steps=max_steps, unit=own, accept=accept), exponent)
+    except NotConverged as unfinished:
+        raise NotConverged(str(unfinished), best=_scaled(unfinished.best, exponent), gap=unfinished.gap) from None
+
+
+def _scaled(design: Design, exponent: int) -> Design:
+    """The design with its values times 4 ** exponent."""
+    with np.errstate(over="ignore"):  # beyond the largest number: infinite
+        value, bound = (float(np.ldexp(number, 2 * exponent)) for number in (design.value, design.lower_bound))
+    return replace(design, value=value, lower_bound=bound)
+
+
+def solve_star_design(
+    features: ArrayLike | PosedArms,
+    centre: int,
+    scales: ArrayLike,
+    *,
+    rivals: IntArray | None = None,
+    noise_scales: FloatArray | None = None,
+    tolerance: float = 0.01,
+    max_steps: int = 200,
+    rank_tolerance: float | None = None,
+    unit: float | None = None,
+    accept: Callable[[FloatArray], bool] | None = None,
+) -> Design:
+    """The optimal design for one arm against each other arm, each difference to its own accuracy, with a certificate.
+
+        tau = min over lambda in the simplex   max over j != c   ||x_c - x_j||^2 in A(lambda)^-1 / w_j^2
+        A(lambda) = sum_x lambda_x x x' / v_x^2
+
+    Args:
+        features: x, shape (K, d), finite; or arms that were posed before, where no noise scales are given.
+        centre: c, an arm.
+        scales: w, positive and finite, shape (K,), in reward units; the entry of c is not used.
+        rivals: indices of the arms j that c is compared with; None = all others.
+        noise_scales: v, the noise of each arm, positive and finite, shape (K,); None = 1 for all.
+        tolerance, max_steps, rank_tolerance: as in `solve_design`.
+        unit: pulls that a value of 1 stands for, positive. A batch has at least one pull of each arm with weight, so
+            that weights on n arms whose value stands for at most n pulls are good enough, whatever their gap; those
+            that are looked for stand for half of that. None: the tolerance alone decides.
+        accept: says of such weights, shape (K,), whether they are good enough; where not, the search goes on from them
+            to the tolerance. None: they are.
+
+    Returns:
+        Design: as `solve_target_design`; the value is in units of 1 / w^2. Linearly independent arms are solved as
+        arms without structure, to rounding: no design depends on the basis. A rival that no design can tell from c,
+        because its features equal those of c in all the kept directions, adds nothing to the value and to the bound:
+        its difference is 0, and what was dropped of it is misspecification. So the value is finite, and 0 where all
+        rivals are such, or where there is none.
+
+    Raises:
+        InvalidInput: as `solve_target_design`; an arm that does not exist, scales or a unit that are not positive.
+        NotConverged: as `solve_design`.
+
+    Source: ours.
+    Cost: as `solve_target_design`; one whitening for linearly independent arms.
+    """
+    check_tolerance(tolerance)
+    matrix = features if isinstance(features, PosedArms) else checked_features(features)
+    if isinstance(features, PosedArms) and noise_scales is not None:
+        raise InvalidInput("arms that were posed before are measured with one noise; give features with noise_scales.")
+    num_arms = matrix.num_arms if isinstance(matrix, PosedArms) else len(matrix)
+    if not 0 <= centre < num_arms:
+        raise InvalidInput(f"arm {centre} does not exist: there are {num_arms} arms, 0 .. {num_arms - 1}.")
+    widths = np.array(scales, dtype=np.float64)
+    if widths.shape != (num_arms,):
+        raise InvalidInput(f"scales have shape {widths.shape}; they must be ({num_arms},), one an arm.")
+    widths[centre] = 1.0
+    if not (np.isfinite(widths) & (widths > 0)).all():
+        raise InvalidInput("scales must be positive and finite: the accuracy that each difference needs.")
+    _, exponent = np.frexp(np.delete(widths, centre) if rivals is None else widths[rivals])
+    finest = int(exponent.min()) if exponent.size else 0
+    with one_blas_thread():
+        problem = pose_star(
+            matrix,
+            centre,
+            np.ldexp(widths, -finest),  # exact; see `solve_target_design`
+            rank_tolerance=rank_tolerance,
+            rivals=rivals,
+            noise_scales=noise_scales,
+        )
+        if problem.rank == num_arms:
+            return independent_star_design(centre, widths, rivals=rivals, noise_scales=noise_scales)
+        return _solved_in_units(problem, -finest, tolerance=tolerance, max_steps=max_steps, unit=unit, accept=accept)
+
+
+def on_fewer_arms(
+    features: ArrayLike | PosedArms, centre: int, scales: FloatArray, design: Design, *, unit: float
+) -> Design:
+    """A design for one arm against all others, on fewer arms where that takes fewer pulls, in many directions.
+
+    A batch has at least one pull of each arm with weight. Weights on n arms whose value stands for at most n pulls are
+    therefore better than weights on more arms, though their value is larger.
+
+    Args:
+        features, centre, scales: as in `solve_star_design`, of which `design` is a result.
+        unit: pulls that a value of 1 stands for.
+
+    Returns:
+        The design, or one on fewer arms with its exact value, and the same lower bound.
+
+    Source: ours. Cost: a few restricted problems of few arms.
+    """
+    with one_blas_thread():
+        matrix = features if isinstance(features, PosedArms) else checked_features(features)
+        problem = pose_star(matrix, centre, scales, rank_tolerance=None)
+        if not many_directions(problem):
+            return design
+        objective = Objective(problem)
+        weights = problem.merged(design.weights)
+        factor = cholesky(information(problem.basis, weights))
+        if factor is None:
+            return design
+        pairs = ends_of(objective.far(factor, most=HEURISTIC_LONGEST * problem.rank))
+        whole = Few(weights, pairs, np.full(len(pairs), 1.0 / len(pairs)))
+        few = thinned(objective, whole, lower=design.lower_bound, ceiling=0.0, unit=unit)
+        return design if few is None else certified(objective, few, design.lower_bound)

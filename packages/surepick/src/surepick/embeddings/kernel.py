@@ -1,0 +1,559 @@
+"""The arms as vectors whose inner products are a kernel: the paper's section on RKHS, on a finite arm set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.chunks.moments import Largest
+from surepick.chunks.passes import Passes
+from surepick.core.arms import feature_matrix
+from surepick.core.plans import Embedding
+from surepick.core.records import FloatArray, IntArray, record, set_fields
+from surepick.core.values import check_choice, positive_number, whole_number
+from surepick.embeddings.base import (
+    DECLARED,
+    IN_SPACE,
+    EmbeddingTraits,
+    check_norm,
+    checked_dim,
+    leading,
+    norm_in_words,
+    row_tails,
+    tail_sums,
+    unproved_norm,
+)
+from surepick.embeddings.kernel_functions import (
+    CallableKernel,
+    GaussianKernel,
+    Kernel,
+    KernelFunction,
+    MaternKernel,
+    PolynomialKernel,
+)
+from surepick.embeddings.linear import EQUAL_FEATURES
+from surepick.embeddings.tangent_kernel import NeuralTangentKernel
+from surepick.errors import InvalidInput
+from surepick.linalg.factorisations import (
+    cholesky,
+    pivoted_cholesky,
+    solve_lower,
+    symmetric_spectrum,
+    thin_svd,
+    triangular_factor,
+)
+from surepick.linalg.rows import equal_rows, places
+from surepick.text import quoted
+
+# --- A kernel on rows too many for memory: coordinates from few landmarks, and what they leave of every row.
+
+EPS = float(np.finfo(np.float64).eps)
+SAMPLE = 2048  # rows among which the first landmarks are looked for
+LEAST_RESIDUAL = 1e-8  # of the largest k(x, x): beyond it rounding takes over
+HEURISTIC_ADDED = 512  # rows that a pass adds to those among which landmarks are looked for
+PIECE = 4096  # rows whose kernel with all landmarks is in memory at once
+
+
+@record
+class KernelDirections:
+    """The function space of a kernel, as few landmarks see it.
+
+        G_mm = L L' of the landmarks,   u(x) = L^-1 (k(l_1, x), ..., k(l_m, x)),   |h(x) - <u(x), theta>| <= C left
+
+    for every h of norm at most C in the space, with ||theta|| <= C.
+
+    *Why it holds.* u(x) are the coordinates of the projection of k(x, .) on the span of the landmarks, in an
+    orthonormal basis of it, so <u(x), theta> = (Ph)(x) with ||theta|| = ||Ph|| <= C, and |h(x) - (Ph)(x)| <=
+    C sqrt(k(x, x) - ||u(x)||^2) by Cauchy-Schwarz. The first d landmarks alone have the first d coordinates. Rounding
+    moves u by at most e = 8 eps (m + D + 16) cond(L) sqrt(k(x, x)), once in h and, squared, in what is left: both are
+    added.
+
+    Args:
+        kernel: k.
+        landmarks: l, shape (d, D).
+        factor: L, shape (d, d).
+        left: as above, over all rows, rounded up.
+        information: sum_x u u' / K, shape (d, d).
+        longest: at least the largest sqrt(k(x, x)).
+
+    Source: ours; the bound is that of the Nystrom method with pivots (docs/large.md, line 5).
+    """
+
+    kernel: Kernel
+    landmarks: FloatArray
+    factor: FloatArray
+    left: float
+    information: FloatArray
+    longest: float
+
+    @property
+    def rank(self) -> int:
+        """d."""
+        return len(self.landmarks)
+
+    def of(self, rows: FloatArray) -> FloatArray:
+        """Rows, shape (n, D), in these directions, shape (n, d)."""
+        return _coordinates(self.kernel, self.landmarks, self.factor, rows)
+
+
+def _coordinates(kernel: Kernel, landmarks: FloatArray, factor: FloatArray, rows: FloatArray) -> FloatArray:
+    found = np.empty((len(rows), len(landmarks)))
+    for top in range(0, len(rows), PIECE):
+        piece = np.asarray(rows[top : top + PIECE], np.float64)
+        found[top : top + PIECE] = solve_lower(factor, kernel.gram(landmarks, piece)).T
+    return found
+
+
+@record
+class _Seen:
+    """What a pass says of landmarks.
+
+    Args:
+        largest: max over the rows of k(x, x) - ||u_d(x)||^2 for d = 0 .. m, shape (m + 1,).
+        worst: the rows of which the landmarks leave most.
+        information: sum of u u', shape (m, m).
+    """
+
+    largest: FloatArray
+    worst: Largest
+    information: FloatArray
+
+    def plus(self, other: _Seen) -> _Seen:
+        """Of both."""
+        return _Seen(
+            np.maximum(self.largest, other.largest),
+            self.worst.plus(other.worst),
+            self.information + other.information,
+        )
+
+
+def _seen(kernel: Kernel, landmarks: FloatArray, factor: FloatArray, rows: FloatArray, first: int) -> _Seen:
+    found, left = None, np.empty(len(rows))
+    for top in range(0, len(rows), PIECE):
+        piece = np.asarray(rows[top : top + PIECE], np.float64)
+        seen = _coordinates(kernel, landmarks, factor, piece)
+        residuals = np.empty((len(piece), len(landmarks) + 1))
+        residuals[:, 0] = kernel.diagonal(piece)
+        np.subtract(residuals[:, :1], np.cumsum(seen**2, axis=1), out=residuals[:, 1:])
+        left[top : top + PIECE] = residuals[:, -1]
+        part = _Seen(residuals.max(axis=0), Largest.of(left[:0], 0, HEURISTIC_ADDED), seen.T @ seen)
+        found = part if found is None else found.plus(part)
+    if found is None:
+        raise InvalidInput("a block has no rows.")
+    return _Seen(found.largest, Largest.of(left, first, HEURISTIC_ADDED), found.information)
+
+
+def kernel_directions(
+    passes: Passes, kernel: Kernel, *, norm_bound: float, epsilon: float, max_rank: int = 200
+) -> KernelDirections:
+    """Landmarks, and as many of them as are predicted to cost the fewest pulls.
+
+        d minimises 4 d / (epsilon - 2 C left_d (1 + sqrt(d)))^2,     left_d of all d from one pass
+
+    Landmarks are the pivots of a partial Cholesky factorisation of some rows: of a sample spread over the list, then of
+    that and the rows of which the first ones leave most.
+
+    Args:
+        passes: over the rows.
+        kernel: k, with a name, so that other processes and certificates know it.
+        norm_bound: C.
+        epsilon: the shortfall that matters, in reward units.
+        max_rank: most landmarks.
+
+    Raises:
+        InvalidInput: a setting has no meaning, or the kernel is 0 on the sample.
+
+    Cost: two passes of O(K m (m + D)) time each.
+    """
+    positive_number("norm_bound", norm_bound, "the norm that the reward function can have in the kernel's space.")
+    whole_number("max_rank", max_rank, least=1, meaning="the most landmarks.")
+    number = passes.rows.num_rows
+    pool = np.unique(np.linspace(0, number - 1, min(number, SAMPLE)).astype(np.int64))
+    landmarks, factor = _landmarks(kernel, passes.rows.take(pool), max_rank)
+    found = passes.map_reduce("landmarks", partial(_seen, kernel, landmarks, factor), _Seen.plus)
+    if number > len(pool):
+        pool = np.union1d(pool, found.worst.rows)
+        landmarks, factor = _landmarks(kernel, passes.rows.take(pool), max_rank)
+        found = passes.map_reduce("landmarks", partial(_seen, kernel, landmarks, factor), _Seen.plus)
+    top = float(found.largest[0])
+    spread = thin_svd(factor)[1]
+    rounding = 8.0 * EPS * (len(factor) + landmarks.shape[1] + 16) * float(spread[0] / spread[-1])
+    left = np.sqrt(np.maximum(found.largest, 0.0) + rounding * top) + rounding * math.sqrt(top)
+    dim = _cheapest(norm_bound * left, epsilon)
+    return KernelDirections(
+        kernel,
+        landmarks[:dim],
+        np.ascontiguousarray(factor[:dim, :dim]),
+        float(left[dim]),
+        found.information[:dim, :dim] / number,
+        math.sqrt(top) * (1.0 + 8.0 * EPS),
+    )
+
+
+def _landmarks(kernel: Kernel, rows: FloatArray, max_rank: int) -> tuple[FloatArray, FloatArray]:
+    """(landmarks in the order of pivots, L with L L' = their gram matrix)."""
+    diagonal, pivots = kernel.diagonal(rows), list[int]()
+
+    def column(pivot: int) -> FloatArray:
+        pivots.append(pivot)
+        return np.asarray(kernel.gram(rows, rows[pivot : pivot + 1])[:, 0])
+
+    if not diagonal.max() > 0.0:
+        raise InvalidInput("the kernel is zero on these rows; every candidate would look the same.")
+    pivoted_cholesky(diagonal, column, max_rank=max_rank, tolerance=LEAST_RESIDUAL * float(diagonal.max()))
+    chosen: IntArray = np.array(pivots, np.int64)
+    while True:
+        landmarks = rows[chosen]
+        factor = cholesky(kernel.gram(landmarks, landmarks))
+        if factor is not None:
+            return landmarks, factor
+        chosen = chosen[:-1]  # the last pivots are the nearest to what the others span
+
+
+def _cheapest(bias: FloatArray, epsilon: float) -> int:
+    """d from 1; the largest where bias leaves no room in any."""
+    dims = np.arange(1, len(bias))
+    room = epsilon - 2.0 * bias[1:] * (1.0 + np.sqrt(dims))
+    costs = np.divide(4.0 * dims, room**2, out=np.full(len(dims), np.inf), where=room > 0.0)
+    return int(dims[np.argmin(costs)]) if np.isfinite(costs).any() else int(dims[-1])
+
+
+# --- Kernels by name: text <-> kernel, and what else a user may give.
+
+Named = Mapping[str, tuple[type, tuple[Callable[[str], object], ...]]]  # name -> its class and how to read parameters
+
+_KERNELS: Named = {
+    "gaussian": (GaussianKernel, (float,)),
+    "matern": (MaternKernel, (float, float)),
+    "polynomial": (PolynomialKernel, (int, float, float)),
+    "ntk": (NeuralTangentKernel, (int, str, float)),
+}
+
+
+def read_named(text: str, known: Named, refusal: str) -> object:
+    """What a text "NAME:PARAMETER:..." names.
+
+    Raises:
+        InvalidInput: the refusal, if it is none of the known ones; or a parameter is outside its range.
+    """
+    name, *values = text.strip().split(":")
+    kind, readers = known.get(name, (None, ()))
+    if kind is not None and len(values) <= len(readers):
+        try:
+            return kind(*[read(value) for read, value in zip(readers, values, strict=False)])
+        except InvalidInput:
+            raise
+        except (TypeError, ValueError):
+            pass
+    raise InvalidInput(refusal)
+
+
+def parse_kernel(text: str) -> Kernel:
+    """The kernel that a text names: "gaussian:0.1", "matern:2.5:1", "polynomial:3:1:1", "ntk:3:H-tilde".
+
+    Trailing parameters may be left out where the kernel has defaults.
+
+    Raises:
+        InvalidInput: the text is none of these, or a parameter is outside its range.
+    """
+    return cast(
+        Kernel,
+        read_named(
+            text,
+            _KERNELS,
+            f"kernel {quoted(text)} is not understood. Write gaussian:GAMMA, matern:NU:LENGTH_SCALE, "
+            "polynomial:DEGREE:OFFSET:SCALE or ntk:DEPTH:FORM with FORM H-tilde or H.",
+        ),
+    )
+
+
+def make_kernel(kernel: Kernel | KernelFunction | str) -> Kernel:
+    """A kernel from a kernel, its text, a function of two arrays, or a scikit-learn kernel object.
+
+    Raises:
+        InvalidInput: it is none of these.
+    """
+    if isinstance(kernel, str):
+        return parse_kernel(kernel)
+    return kernel if isinstance(kernel, Kernel) else CallableKernel(kernel)
+
+
+BOUNDS = ("row-tail", "paper")
+NEGATIVE_SHARE = 64.0
+
+
+@record
+class KernelEmbedding:
+    """The d leading eigenvectors of the gram matrix of the arms, for rewards of bounded norm in the kernel's space.
+
+        G = sum_j s_j u_j u_j'      psi_d(x) = (sqrt(s_1) u_x1, ..., sqrt(s_d) u_xd)      ||h||_H <= C
+
+        "row-tail":  gamma-tilde(d) = C max_x sqrt(sum_{j>d} (s_j + e) u_xj^2)
+        "paper":     gamma-tilde(d) = C sqrt(e + sum_{j>d} s_j)
+
+    *Why it holds.* ||h||_H <= C implies h'G^+h <= C^2 for the values h of the function at the arms (the function of
+    least norm through them has exactly this norm), and nothing more is used. Then hh' <= C^2 G in the order of
+    positive semi-definite matrices. What was computed is the spectrum of a matrix that differs from G by rounding, of
+    spectral norm at most e; so hh' <= C^2 sum_j (s_j + e) u_j u_j', that is h = sum_j sqrt(s_j + e) w_j u_j with
+    ||w|| <= C. Take theta_j = sqrt((s_j + e)/s_j) w_j; what is left at x, sum_{j>d} sqrt(s_j + e) w_j u_xj, is bounded
+    by Cauchy-Schwarz. The paper's form follows from |u_xj| <= 1 (which plays C_phi). At d = K nothing is left: 0.
+
+    *More than `nystrom_above` distinct arms.* Partial Cholesky with greedy pivots, G = L L' + R with R >= 0: at most
+    `max_rank` columns of G are computed, never G. Since G = [L R^(1/2)] [L R^(1/2)]', h = L a + R^(1/2) b with
+    ||a||^2 + ||b||^2 <= C^2. With L = U diag(sqrt(s)) V', psi_j = (L V)_j = sqrt(s_j) u_j and theta_j = (V'a)_j,
+
+        h(x) - <psi_d(x), theta> = sum_{j>d} sqrt(s_j) u_xj (V'a)_j + (R^(1/2) b)_x
+
+        "row-tail":  gamma-tilde(d) = C max_x sqrt(R_xx + e + sum_{j>d} s_j u_xj^2)
+        "paper":     gamma-tilde(d) = C sqrt(e + sum_x R_xx + sum_{j>d} s_j)
+
+    by Cauchy-Schwarz over both terms, because the row x of R^(1/2) has squared norm R_xx. Rounding perturbs an entry
+    of L L' + R by at most c eps sqrt(G_xx G_zz), c = rank + D + 16: a matrix of norm at most c eps trace(G) = e. So
+    R + e I >= 0 and R_xx + e, which also covers the subtractions that gave R_xx, is never an underestimate. The paper's
+    form uses that the eigenvalues of L L' are at most those of G: trace(G) less the leading ones is at least its tail.
+
+    Equal rows of the features are one arm with a multiplicity: they get equal vectors, bit by bit, and cost nothing.
+    Directions with s_j <= e are left out of `max_dim`; what they hold counts as misspecification.
+
+    Args:
+        features: X, shape (K, D), finite; a read-only float array that nobody can write to, as a memory-mapped one, is
+            kept as it is, and a float64 copy of its distinct rows is made for the time of the construction.
+        kernel: a kernel, its text ("gaussian:0.1"), a function k(left, right) -> (n, m), or a scikit-learn kernel.
+        norm_bound: C > 0, a bound on ||h||_H in reward units per square root of kernel units.
+        bound: which misspecification bound, "row-tail" or "paper".
+        nystrom_above: most distinct arms for which the whole gram matrix is decomposed.
+        max_rank: most columns of the gram matrix beyond that.
+        rounding: share of trace(G) that is taken for rounding, e; None means e = eps (K s_1 + (D + 16) trace(G)), or
+            eps (rank + D + 16) trace(G) beyond `nystrom_above`: right for kernels whose values are accurate to D + 16
+            machine epsilons of sqrt(G_xx G_zz), as those here are. A kernel in single precision needs about 1e-6.
+        norm_source: "declared" (someone vouches for norm_bound), or "estimated" from measurements, which bounds
+            nothing: an answer that uses it is heuristic.
+
+    Raises:
+        InvalidInput: no feature column, features not finite, a parameter without meaning, a kernel that is zero
+            everywhere, not symmetric, or not positive semi-definite (an eigenvalue below -64 e; a smaller
+            excess raises e).
+
+    Source: section 4, with the gram matrix of the arms in place of the integral operator; Nystrom bound: ours.
+    Differs from the paper: eigenvectors of the gram matrix, which need no eigen-system of the kernel and no measure;
+        the default bound is the row tail, never above the paper's.
+    Cost: O(K^3 + K^2 D) time and five K x K arrays; beyond `nystrom_above` O(K rank (rank + D)) time, four K x rank
+        arrays. The gram matrix is formed once.
+    """
+
+    features: FloatArray
+    kernel: Kernel
+    norm_bound: float
+    bound: str
+    nystrom_above: int
+    max_rank: int
+    rounding: float | None
+    norm_source: str
+    num_arms: int
+    num_distinct: int
+    max_dim: int
+    _scores: FloatArray
+    _tails: FloatArray
+
+    def __init__(
+        self,
+        features: ArrayLike,
+        *,
+        kernel: Kernel | KernelFunction | str,
+        norm_bound: float,
+        bound: str = "row-tail",
+        nystrom_above: int = 5_000,
+        max_rank: int = 200,
+        rounding: float | None = None,
+        norm_source: str = DECLARED,
+    ) -> None:
+        matrix = feature_matrix(features)
+        check_norm(norm_bound, norm_source, of=IN_SPACE)
+        _check(matrix, bound, nystrom_above, max_rank, rounding)
+        kernel = make_kernel(kernel)
+        distinct = _distinct(matrix)
+        rows, copies = distinct.rows, distinct.copies
+        if len(rows) <= nystrom_above:
+            scores, tails = _decomposed(kernel, rows, copies, bound, rounding)
+        else:
+            scores, tails = _approximated(kernel, rows, copies, bound, rounding, max_rank)
+        scores = scores[distinct.position]
+        scores.flags.writeable = False
+        set_fields(
+            self,
+            features=matrix,
+            kernel=kernel,
+            norm_bound=float(norm_bound),
+            bound=bound,
+            nystrom_above=int(nystrom_above),
+            max_rank=int(max_rank),
+            rounding=rounding,
+            norm_source=norm_source,
+            num_arms=len(matrix),
+            num_distinct=len(rows),
+            max_dim=scores.shape[1],
+            _scores=scores,
+            _tails=tails,
+        )
+
+    def misspecification(self, dim: int) -> float:
+        return self.norm_bound * float(self._tails[checked_dim(dim, self.max_dim)])
+
+    def at(self, dim: int) -> Embedding:
+        return Embedding(leading(self._scores, checked_dim(dim, self.max_dim)), self.misspecification(dim))
+
+    @property
+    def approximate(self) -> bool:
+        """Only some columns of the gram matrix were computed; the bound accounts for the others."""
+        return self.num_distinct > self.nystrom_above
+
+    @property
+    def traits(self) -> EmbeddingTraits:
+        named = f"the kernel {self.kernel.spec}" if self.kernel.spec else "the kernel function given"
+        norm = (
+            f"The mean reward is a function of norm at most {norm_in_words(self.norm_bound, self.norm_source)} in the "
+            f"reproducing kernel Hilbert space of {named}."
+        )
+        unseen = f"The kernel function is positive semi-definite; only {self.max_dim} of its columns were computed."
+        options = ("norm_bound", "bound", "nystrom_above", "max_rank", "rounding", "norm_source")
+        spec = {"kernel": self.kernel.spec, **{name: getattr(self, name) for name in options}}
+        return EmbeddingTraits(
+            "kernel",
+            assumptions=(norm,) if self.kernel.spec or not self.approximate else (norm, unseen),
+            caveats=self._caveats(),
+            heuristic=unproved_norm(self.norm_source),
+            spec=spec if self.kernel.spec else None,
+        )
+
+    def _caveats(self) -> tuple[str, ...]:
+        if self.num_distinct <= self.max_dim:
+            return () if self.num_distinct == self.num_arms else (EQUAL_FEATURES,)
+        floor = self.misspecification(self.max_dim)
+        if self.approximate:
+            return (
+                f"{self.max_dim} directions approximate the kernel on {self.num_distinct} distinct arms; with all of "
+                f"them the embedding may still be wrong by {floor:.3g}. Raise max_rank if that is too much.",
+            )
+        return (
+            f"{self.num_distinct} distinct arms but only {self.max_dim} independent directions of the kernel: that the "
+            f"mean reward lies in them, up to {floor:.3g}, rests on the kernel and norm_bound alone, not on the table. "
+            "If they are doubtful, use a policy that ignores the features (certified-independent).",
+        )
+
+
+@record
+class _Distinct:
+    """The n distinct rows in lexicographic order, how often each stands in the matrix, and the number of each arm's."""
+
+    rows: FloatArray
+    copies: IntArray
+    position: IntArray
+
+
+def _distinct(matrix: FloatArray) -> _Distinct:
+    """The order of the rows is a function of the rows alone, so that the order of the arms decides no bit."""
+    classes = equal_rows(matrix)
+    rows = np.asarray(matrix[classes.first], dtype=np.float64)
+    order = np.lexsort(rows.T[::-1])
+    return _Distinct(rows[order], np.bincount(classes.group)[order], places(order)[classes.group])
+
+
+def _decomposed(
+    kernel: Kernel, rows: FloatArray, copies: IntArray, bound: str, rounding: float | None
+) -> tuple[FloatArray, FloatArray]:
+    """psi on the n distinct arms, shape (n, rank), and gamma-tilde(d)/C for d = 0 .. rank, from the whole gram matrix.
+
+    An arm with m copies enters with weight m, as it would in the gram of all arms.
+    """
+    roots = np.sqrt(copies)[:, None]
+    gram = kernel.gram(rows, rows)
+    trace = float(copies @ np.diagonal(gram))
+    _check_symmetric(gram, (rows.shape[1] + 16) * EPS if rounding is None else rounding)
+    gram *= roots
+    gram *= roots.T
+    spectrum = symmetric_spectrum(gram)
+    values = spectrum.values
+    default = EPS * (int(copies.sum()) * float(values[0]) + (rows.shape[1] + 16) * trace)
+    lost = default if rounding is None else rounding * trace
+    _check_positive(float(values[0]), float(values[-1]), lost, len(rows))
+    lost = max(lost, -float(values[-1]))
+    rank = int(np.sum(values > lost))
+    values = np.maximum(values, 0.0)
+    if bound == "paper":
+        tails = np.sqrt(np.append(tail_sums(values)[:-1] + lost, 0.0))[: rank + 1]
+    else:
+        energies = spectrum.vectors**2
+        energies *= values + lost
+        energies /= copies[:, None]
+        tails = row_tails(energies, np.zeros(1))[: rank + 1]
+    scores = spectrum.vectors[:, :rank] * np.sqrt(values[:rank])
+    scores /= roots
+    return scores, tails
+
+
+def _approximated(
+    kernel: Kernel, rows: FloatArray, copies: IntArray, bound: str, rounding: float | None, max_rank: int
+) -> tuple[FloatArray, FloatArray]:
+    """The same from the columns of at most `max_rank` pivots."""
+    roots = np.sqrt(copies)[:, None]
+    diagonal = kernel.diagonal(rows)
+    share = (max_rank + rows.shape[1] + 16) * EPS if rounding is None else rounding
+    lost = share * float(copies @ diagonal)
+    partial = pivoted_cholesky(
+        diagonal, lambda pivot: kernel.gram(rows, rows[pivot : pivot + 1])[:, 0], max_rank=max_rank, tolerance=lost
+    )
+    _check_positive(float(diagonal.max()), partial.lowest, lost, len(rows))
+    lost = max(lost, -partial.lowest)
+    weighted = partial.factor * roots
+    _, singular, right = thin_svd(triangular_factor(weighted))
+    del weighted
+    rank = int(np.sum(singular**2 > lost))
+    scores = partial.factor @ right.T  # L V, which is U diag(s): no U is formed
+    if bound == "paper":
+        left_over = float(copies @ partial.residual) + lost
+        tails = np.sqrt(tail_sums(singular**2) + left_over)[: rank + 1]
+    else:
+        tails = row_tails(scores**2, partial.residual + lost)[: rank + 1]
+    return scores[:, :rank], tails
+
+
+def _check_symmetric(gram: FloatArray, share: float) -> None:
+    """Refuse a gram matrix (n, n) that is 0, or that rounding, a share of its largest entry, leaves asymmetric."""
+    largest = float(np.abs(gram).max())
+    if largest == 0:
+        raise InvalidInput("the kernel is zero for all pairs of arms; every arm would look the same.")
+    skew = float(np.abs(gram - gram.T).max())
+    if skew > NEGATIVE_SHARE * share * largest:
+        raise InvalidInput(
+            f"the kernel is not symmetric: k(x, z) and k(z, x) differ by up to {skew:.3g} (largest entry "
+            f"{largest:.3g}); a kernel must not depend on the order of its arguments."
+        )
+
+
+def _check_positive(largest: float, smallest: float, lost: float, num_arms: int) -> None:
+    """Refuse a gram matrix with an eigenvalue, or a pivot, so far below 0 that rounding does not explain it."""
+    if largest <= 0 or smallest < -NEGATIVE_SHARE * lost:
+        raise InvalidInput(
+            f"the kernel is not positive semi-definite on these {num_arms} arms: {smallest:.3g} where at least 0 is "
+            f"needed (rounding explains {lost:.1g}, largest {largest:.3g}). No function space has it as kernel, "
+            "so norm_bound would mean nothing. Use another kernel; or raise `rounding` if its values are only so exact."
+        )
+
+
+def _check(matrix: FloatArray, bound: str, nystrom_above: int, max_rank: int, rounding: float | None) -> None:
+    """Refuse arms without a feature column, shape (K, 0), and parameters without meaning."""
+    if matrix.shape[1] == 0:
+        raise InvalidInput("the arms have no feature column; a kernel embedding needs at least one.")
+    check_choice("bound", bound, BOUNDS)
+    if nystrom_above < 0 or max_rank < 1:
+        raise InvalidInput(
+            f"nystrom_above is {nystrom_above} and max_rank {max_rank}; they must be at least 0 and 1: the most arms "
+            "whose gram matrix is decomposed, and the most columns of it that are computed beyond."
+        )
+    if rounding is not None and not 0 < rounding < 1:
+        raise InvalidInput(f"rounding is {quoted(rounding)}; it is a share, in (0, 1), or None for machine precision.")

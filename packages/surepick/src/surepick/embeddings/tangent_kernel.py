@@ -1,0 +1,277 @@
+"""The kernel of an infinitely wide ReLU network, by its arc-cosine recursion."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.core.arms import Arms
+from surepick.core.records import FloatArray
+from surepick.core.values import as_number, check_choice
+from surepick.embeddings.base import tail_sums
+from surepick.embeddings.kernel_functions import distances
+from surepick.errors import InvalidInput
+from surepick.linalg.factorisations import row_norms, symmetric_spectrum
+from surepick.text import quoted
+
+FORMS = ("H-tilde", "H")
+
+
+@dataclass(frozen=True, slots=True)
+class NeuralTangentKernel:
+    """The neural tangent kernel of a bias-free ReLU network of depth L, for arms of unit norm.
+
+        Sigma^(1) = H~^(1) = <x, z>
+        Sigma^(l+1) = 2 E max(u, 0) max(v, 0),   H~^(l+1) = 2 H~^(l) P(u >= 0, v >= 0) + Sigma^(l+1)
+        with (u, v) normal of covariance [[1, Sigma^(l)], [Sigma^(l), 1]]
+
+        form "H-tilde":  H~^(L)           form "H":  (H~^(L) + Sigma^(L)) / 2
+
+    With theta the angle whose cosine is Sigma^(l), both expectations are elementary:
+
+        Sigma^(l+1) = (sin theta + (pi - theta) cos theta) / pi,     2 P(u >= 0, v >= 0) = (pi - theta) / pi
+
+    The diagonal of Sigma stays 1. Near theta = 0 the angle is the square root of what Sigma lacks to 1, so a rounding
+    error e in a cosine would become sqrt(e) in the kernel; hence the recursion carries the lack q = 1 - cos theta:
+
+        theta = 2 atan2(||x - z||, ||x + z||) at first, then 2 arcsin sqrt(q/2)
+        q' = q - (sin theta - theta cos theta) / pi
+
+    Args:
+        depth: L >= 1, the number of weight layers; 1 is the linear kernel, 3 the paper's network.
+        form: "H-tilde" is the limit of the gradient gram over m for the paper's initialisation (last layer of variance
+            2/m), "H" the matrix that the paper prints, the limit for a last layer of variance 1/m.
+        norm_tolerance: how far ||x|| may be from 1; rows that pass are divided by their norm.
+
+    Raises:
+        InvalidInput: depth below 1, unknown form; on use: rows whose norm is not 1.
+
+    Source: the paper's appendix, definition of the NTK; Cho and Saul, Kernel Methods for Deep Learning (2009).
+    Differs from the paper: the default is H-tilde, which its initialisation gives.
+    Cost: O(n m (D + L)) time, O(n m) memory.
+    """
+
+    depth: int = 3
+    form: str = "H-tilde"
+    norm_tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if isinstance(self.depth, bool) or self.depth != int(self.depth) or self.depth < 1:
+            raise InvalidInput(f"depth is {quoted(self.depth)}; a network has an integer number of layers, at least 1.")
+        check_choice("form", self.form, FORMS)
+        if not 0 <= self.norm_tolerance < 1:
+            raise InvalidInput(f"norm_tolerance is {quoted(self.norm_tolerance)}; it must lie in [0, 1).")
+        object.__setattr__(self, "depth", int(self.depth))
+
+    def gram(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        x, z = self._directions(left), self._directions(right)
+        apart, along = distances(x, z), distances(x, -z)
+        angle = 2.0 * np.arctan2(apart, along)
+        lack = apart**2 / 2.0
+        sigma = (along**2 - apart**2) / 4.0
+        tangent = sigma.copy()
+        for _ in range(self.depth - 1):
+            tangent *= (np.pi - angle) / np.pi
+            lack -= _sine_less_chord(angle) / np.pi
+            np.maximum(lack, 0.0, out=lack)
+            sigma = 1.0 - lack
+            tangent += sigma
+            angle = 2.0 * np.arcsin(np.minimum(np.sqrt(lack / 2.0), 1.0))
+        return tangent if self.form == "H-tilde" else (tangent + sigma) / 2.0
+
+    def diagonal(self, features: FloatArray) -> FloatArray:
+        self._directions(features)
+        return np.full(len(features), float(self.depth) if self.form == "H-tilde" else (self.depth + 1) / 2.0)
+
+    @property
+    def spec(self) -> str:
+        return f"ntk:{self.depth}:{self.form}:{self.norm_tolerance!r}"
+
+    def _directions(self, features: FloatArray) -> FloatArray:
+        """The rows (n, D) divided by their norms, refused where these are not 1."""
+        norms = row_norms(features)
+        bad = np.flatnonzero(np.abs(norms - 1.0) > self.norm_tolerance)
+        if bad.size:
+            shown = ", ".join(f"{row} (norm {norms[row]:.6g})" for row in bad[:5])
+            raise InvalidInput(
+                f"{bad.size} of {len(norms)} rows do not have unit norm: {shown}{' ...' if bad.size > 5 else ''}. The "
+                "recursion holds on the unit sphere only. Divide each row by its norm; if the norm matters for the "
+                "reward, append it as surepick.embeddings.unit_rows_with_norm does."
+            )
+        unit: FloatArray = features / norms[:, None]
+        return unit
+
+
+def unit_rows_with_norm(features: FloatArray) -> FloatArray:
+    """Rows of norm 1 from which direction and norm of the original can be told.
+
+        (x / |x|, |x| / R) / sqrt(1 + |x|^2 / R^2),     R the largest |x|
+
+    Dividing by the norm alone would make rewards that depend on it unlearnable; so would appending it unscaled before
+    dividing.
+
+    Args:
+        features: shape (K, D), no row zero.
+
+    Returns:
+        Shape (K, D + 1).
+
+    Raises:
+        InvalidInput: a row is zero, and has no direction.
+
+    Source: ours.
+    """
+    norms = row_norms(features)
+    zero = np.flatnonzero(norms == 0.0)
+    if zero.size:
+        raise InvalidInput(
+            f"{zero.size} rows are zero, the first is row {zero[0]}: they have no direction. Shift the features, or "
+            "append a constant column (intercept=True of read_arms)."
+        )
+    shares = norms / norms.max()
+    lifted = np.concatenate([features / norms[:, None], shares[:, None]], axis=1)
+    unit: FloatArray = lifted / np.sqrt(1.0 + shares**2)[:, None]
+    return unit
+
+
+def _sine_less_chord(angle: FloatArray) -> FloatArray:
+    """sin t - t cos t for t in [0, pi], with its digits kept near 0 by the series t^3/3 - t^5/30 + t^7/840 - ..."""
+    square = angle**2
+    series = angle * square * (1 / 3 - square * (1 / 30 - square * (1 / 840 - square / 45360)))
+    return np.where(angle < 0.1, series, np.sin(angle) - angle * np.cos(angle))
+
+
+# --- How many directions hold nearly all of a neural tangent kernel.
+
+INPUTS = ("raw", "normalized")
+EPS = float(np.finfo(np.float64).eps)
+NEGATIVE_SHARE = 64.0
+ASYMMETRY = 1e-10
+
+
+def neural_gram(features: ArrayLike, *, depth: int = 3, form: str = "H", inputs: str = "raw") -> FloatArray:
+    """The neural tangent kernel's gram matrix of the arms, shape (K, K).
+
+    The paper also doubles each coordinate (x becomes (x, x) / sqrt(2)); that leaves this matrix as it is.
+
+    Args:
+        features: x, shape (K, D), finite.
+        depth: L, the number of weight layers.
+        form: "H", the matrix that the paper prints, or "H-tilde", the limit of its network's gradients; see
+            `NeuralTangentKernel`.
+        inputs: "raw": every row has norm 1, as the paper assumes, or is refused. "normalized": the rows of
+            `unit_rows_with_norm`, of norm 1, from which the norm of x can still be told.
+
+    Raises:
+        InvalidInput: as `NeuralTangentKernel` and `unit_rows_with_norm`; an unknown choice of inputs.
+
+    Source: appendix F, definition of the NTK.
+    Cost: O(K^2 (D + L)) time.
+    """
+    check_choice("inputs", inputs, INPUTS)
+    rows = np.asarray(Arms(features).features, dtype=np.float64)
+    if inputs == "normalized":
+        rows = unit_rows_with_norm(rows)
+    return NeuralTangentKernel(depth, form).gram(rows, rows)
+
+
+def spectrum_effective_dimension(spectrum: ArrayLike, tolerance: float, *, rounding: float | None = None) -> int:
+    """min {d >= 1 : sum_{i > d} (s_i + e) <= tolerance}: d_eff, and never too small where e bounds the rounding.
+
+    Args:
+        spectrum: eigenvalues, shape (K,), in any order, or a gram matrix, shape (K, K).
+        tolerance: in units of the gram matrix, 0 or more; from the sum of s_2, s_3, ... on the result is 1.
+        rounding: e, by how much an eigenvalue may be too small. None: 0 for eigenvalues, which are taken as they are;
+            eps (K s_1 + 16 trace) for a gram matrix. Negative eigenvalues count as 0; below -64 times
+            eps (K s_1 + 16 trace), or -64 e if that is lower, they are refused.
+
+    Returns:
+        d, 1 to K. A tolerance below what rounding can resolve gives K: set rounding to 0 to count the eigenvalues as
+        computed.
+
+    Raises:
+        InvalidInput: not eigenvalues or a gram matrix; not positive semi-definite; a tolerance without meaning.
+
+    Source: section 5, definition of the effective dimension, neural version.
+    Cost: O(K^3) time for a gram matrix.
+    """
+    return first_within(spectrum_tails(*checked_spectrum(spectrum, rounding)), tolerance)
+
+
+def checked_spectrum(spectrum: ArrayLike, rounding: float | None, *, columns: int = 0) -> tuple[FloatArray, float]:
+    """Eigenvalues, decreasing and not negative, shape (K,), and by how much each may be too small.
+
+    As `spectrum_effective_dimension`, which says what is refused; a sum over `columns` features may be rounded.
+    """
+    given = finite_numbers(spectrum)
+    if given.ndim == 1 and given.size > 0:
+        if not np.isfinite(given).all():
+            raise InvalidInput(f"eigenvalue {int(np.flatnonzero(~np.isfinite(given))[0])} is not finite.")
+        return clipped_spectrum(np.sort(given)[::-1], rounding, computed=False, columns=columns)
+    values = symmetric_spectrum(checked_gram(given).copy()).values
+    return clipped_spectrum(values, rounding, computed=True, columns=columns)
+
+
+def finite_numbers(values: ArrayLike) -> FloatArray:
+    """An array of numbers, of any shape; InvalidInput where it holds something else."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"the gram matrix or spectrum is not an array of numbers: {error}.") from error
+
+
+def checked_gram(gram: FloatArray) -> FloatArray:
+    """A gram matrix (K, K) as it is given; InvalidInput where it is not square, finite and symmetric."""
+    if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or gram.size == 0:
+        raise InvalidInput(
+            f"the array has shape {gram.shape}; give a gram matrix (K, K), or, for a dimension, K eigenvalues."
+        )
+    if not np.isfinite(gram).all():
+        raise InvalidInput("the gram matrix has entries that are not finite.")
+    asymmetry = float(np.abs(gram - gram.T).max())
+    if asymmetry > ASYMMETRY * float(np.abs(gram).max()):
+        raise InvalidInput(
+            f"the gram matrix is not symmetric: two entries differ by {asymmetry:g}. Is it a gram matrix?"
+        )
+    return gram
+
+
+def clipped_spectrum(
+    values: FloatArray, rounding: float | None, *, computed: bool, columns: int
+) -> tuple[FloatArray, float]:
+    """Decreasing eigenvalues (K,), negative ones as 0, and by how much each may be too small.
+
+    InvalidInput where rounding, of exact eigenvalues or computed ones, does not explain how far one is below 0.
+    """
+    usual = EPS * (len(values) * abs(float(values[0])) + (columns + 16) * float(np.abs(values).sum()))
+    if rounding is None:
+        allowance = usual if computed else 0.0
+    else:
+        allowance = as_number("rounding", rounding)
+        if not 0.0 <= allowance < math.inf:
+            raise InvalidInput(
+                f"rounding is {quoted(rounding)}; it must be finite and at least 0, in units of the gram matrix."
+            )
+    lowest = float(values[-1])
+    if lowest < -NEGATIVE_SHARE * max(usual, allowance):
+        raise InvalidInput(
+            f"the smallest eigenvalue is {lowest:g}, far below what rounding explains ({usual:.1g}): this is no gram "
+            "matrix of a kernel, and no dimension or norm belongs to it."
+        )
+    return np.maximum(values, 0.0), allowance
+
+
+def spectrum_tails(values: FloatArray, allowance: float) -> FloatArray:
+    """sum_{i > d} (s_i + e) for d = 0, ..., K."""
+    return tail_sums(values + allowance)
+
+
+def first_within(tails: FloatArray, tolerance: float) -> int:
+    """The least d >= 1 whose tail, of those (K + 1,) for d = 0 .. K, is within a tolerance; InvalidInput below 0."""
+    limit = as_number("tolerance", tolerance)
+    if not limit >= 0.0:
+        raise InvalidInput(f"tolerance is {quoted(tolerance)}; it must be 0 or more, in units of the gram matrix.")
+    return 1 + int(np.argmax(tails[1:] <= limit))

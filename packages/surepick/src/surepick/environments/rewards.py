@@ -1,0 +1,282 @@
+"""How rewards are drawn: one record per law, each giving sufficient statistics exactly and at once.
+
+The sum and the sum of squares of n rewards of an arm are drawn from their joint law, never reward by reward, so that
+a call costs the same for one pull and for a million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from surepick.core.observations import Observations, Quantity
+from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.errors import InvalidInput
+from surepick.noise import Noise, known_scale, scales
+
+
+class RewardLaw(Protocol):
+    """What decides the rewards of a simulated pull."""
+
+    @property
+    def means(self) -> FloatArray:
+        """The mean reward of each arm, shape (K,), in the user's sign and unit."""
+        ...
+
+    def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
+        """Pull arm k `counts[k]` times."""
+        ...
+
+
+@runtime_checkable
+class MeasuresMore(Protocol):
+    """A law that draws other quantities with each reward: `draw` gives their totals too."""
+
+    @property
+    def quantity_means(self) -> FloatArray | None:
+        """The mean of each quantity of each arm, shape (K, r); None where there are none."""
+        ...
+
+
+@runtime_checkable
+class StreamedRewards(Protocol):
+    """A law whose rewards are functions of an arm and a stream of random numbers that arms can share."""
+
+    def observe(self, arms: IntArray, streams: Sequence[str], *, seed: int) -> FloatArray:
+        """One reward for each arm and stream, shape (n,); equal keys give arms the same random numbers.
+
+        Args:
+            arms: index of each pull's arm, shape (n,).
+            streams: the key of each pull's stream.
+            seed: all streams change with it.
+        """
+        ...
+
+
+@record
+class NormalRewards:
+    """Rewards N(means, scales^2).
+
+        sum = n mu + sigma sqrt(n) Z,    squares = sum^2 / n + sigma^2 W,    Z ~ N(0, 1), W ~ chi2(n - 1), independent
+
+    Args:
+        means: mu, shape (K,).
+        scales: sigma, shape (K,), the standard deviation of each arm's rewards.
+
+    Source: Cochran's theorem. Cost: O(K) whatever the counts.
+    """
+
+    means: FloatArray
+    scales: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, means=np.float64, scales=np.float64)
+
+    def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
+        """Pull arm k `counts[k]` times: sums and squares, jointly exact in law, with squares >= sum^2 / n."""
+        pulled = np.flatnonzero(counts)
+        n, sigma = counts[pulled].astype(np.float64), self.scales[pulled]
+        sums = n * self.means[pulled] + sigma * np.sqrt(n) * rng.standard_normal(len(pulled))
+        chi_squared = 2.0 * rng.standard_gamma((n - 1.0) / 2.0)  # 0 for n = 1
+        return _scattered(counts, pulled, sums, sums**2 / n + sigma**2 * chi_squared, sigma**2 * chi_squared)
+
+
+@record
+class TwoPointRewards:
+    """Every reward is `low` or `high`, with the given means: the law of largest variance in [low, high].
+
+    Args:
+        means: shape (K,), in [low, high].
+        low, high: the two rewards.
+
+    Cost: O(K) whatever the counts.
+    """
+
+    means: FloatArray
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        freeze(self, means=np.float64)
+
+    def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
+        """Pull arm k `counts[k]` times: the number of `high` rewards is binomial."""
+        pulled = np.flatnonzero(counts)
+        n = counts[pulled]
+        chance = np.clip((self.means[pulled] - self.low) / (self.high - self.low), 0.0, 1.0)
+        highs = rng.binomial(n, chance)
+        sums = self.low * (n - highs) + self.high * highs
+        within = (self.high - self.low) ** 2 * ((n - highs) * (highs / n))
+        return _scattered(counts, pulled, sums, self.low**2 * (n - highs) + self.high**2 * highs, within)
+
+
+@record
+class RecordedRewards:
+    """A pull of an arm draws one of its recorded rewards, each equally likely, with replacement.
+
+    Args:
+        rewards: every recorded reward, shape (rows,).
+        arm_of_row: the arm that each belongs to, shape (rows,); every arm 0 .. K-1 has at least one.
+        beside: other quantities of each row, shape (rows, r), NaN where one was not measured; None: there are none.
+
+    Cost: O(rows) whatever the counts.
+    """
+
+    rewards: FloatArray
+    arm_of_row: IntArray
+    beside: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        order = np.argsort(self.arm_of_row, kind="stable")
+        if self.beside is not None:
+            object.__setattr__(self, "beside", np.asarray(self.beside, dtype=np.float64)[order])
+        object.__setattr__(self, "rewards", np.asarray(self.rewards, dtype=np.float64)[order])
+        object.__setattr__(self, "arm_of_row", np.asarray(self.arm_of_row, dtype=np.int64)[order])
+        freeze(self, rewards=np.float64, arm_of_row=np.int64, beside=np.float64)
+
+    @property
+    def quantity_means(self) -> FloatArray | None:
+        """The mean of each quantity over the rows of each arm that have it, shape (K, r); NaN where none has."""
+        if self.beside is None:
+            return None
+        every = self._beside(np.ones(len(self.rewards), np.int64)) or ()
+        return np.stack([np.where(one.counts > 0, one.means, np.nan) for one in every], axis=1)
+
+    def _beside(self, times: IntArray) -> tuple[Quantity, ...] | None:
+        """Totals of the quantities where each row came so often, shape (rows,)."""
+        if self.beside is None:
+            return None
+        found = []
+        for column in self.beside.T:
+            there, known = (times * ~np.isnan(column)).astype(np.float64), np.nan_to_num(column)
+            away = known - np.nan_to_num(column[self._first])[self.arm_of_row]
+            columns = (np.ones_like(known), known, known**2, away, away**2)
+            totals = (np.bincount(self.arm_of_row, there * one) for one in columns)
+            counts, sums, squares, shifted, apart = (np.asarray(one, np.float64) for one in totals)
+            within = np.maximum(apart - shifted**2 / np.maximum(counts, 1.0), 0.0)
+            found.append(Quantity(counts.astype(np.int64), sums, squares, within))
+        return tuple(found)
+
+    @property
+    def repeats(self) -> IntArray:
+        """Recorded rewards of each arm, shape (K,)."""
+        counts: IntArray = np.bincount(self.arm_of_row).astype(np.int64)
+        return counts
+
+    @property
+    def _first(self) -> IntArray:
+        """Place of the first recorded reward of each arm, shape (K,)."""
+        return np.cumsum(self.repeats) - self.repeats
+
+    @property
+    def half_ranges(self) -> FloatArray:
+        """Half the spread of the recorded rewards of each arm, shape (K,): a sub-Gaussian scale that holds here."""
+        most, least = (extreme.reduceat(self.rewards, self._first) for extreme in (np.maximum, np.minimum))
+        half: FloatArray = (most - least) / 2.0
+        return half
+
+    @property
+    def means(self) -> FloatArray:
+        means: FloatArray = np.bincount(self.arm_of_row, weights=self.rewards) / self.repeats
+        return means
+
+    @property
+    def variances(self) -> FloatArray:
+        """Variance of one drawn reward of each arm, shape (K,); 0 for an arm with one recorded reward."""
+        away = self.rewards - self.means[self.arm_of_row]
+        variances: FloatArray = np.bincount(self.arm_of_row, weights=away**2) / self.repeats
+        return variances
+
+    def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
+        """Pull arm k `counts[k]` times: how often each of its rewards comes is multinomial.
+
+        Arms pulled less often than they have rewards are drawn pull by pull; for the others the multinomial counts
+        are drawn reward by reward, each binomial given the earlier ones, for all arms at once.
+        """
+        repeats, first, left = self.repeats, self._first, counts.copy()
+        rarely = np.where(left < repeats, left, 0)
+        arm_of_pull = np.repeat(np.arange(len(counts)), rarely)
+        drawn_rows = first[arm_of_pull] + rng.integers(repeats[arm_of_pull])
+        times = np.bincount(drawn_rows, minlength=len(self.rewards))
+        left -= rarely
+        arms, step = np.flatnonzero(left), 0
+        while arms.size:
+            drawn = rng.binomial(left[arms], 1.0 / (repeats[arms] - step))
+            times[first[arms] + step] = drawn
+            left[arms] -= drawn
+            step += 1
+            arms = arms[left[arms] > 0]
+        sums: FloatArray = np.bincount(self.arm_of_row, weights=times * self.rewards).astype(np.float64)
+        squares: FloatArray = np.bincount(self.arm_of_row, weights=times * self.rewards**2).astype(np.float64)
+        away = self.rewards - self.rewards[first][self.arm_of_row]  # an offset of all rewards costs no digit
+        shifted, apart = (np.bincount(self.arm_of_row, weights=times * one) for one in (away, away**2))
+        within = np.maximum(apart - shifted**2 / np.maximum(counts, 1), 0.0)
+        return Observations(counts, sums, squares, quantities=self._beside(times), within=within)
+
+
+@record
+class RewardsBeside:
+    """Rewards of one law, and quantities of others, drawn independently.
+
+    Args:
+        rewards: the law of the rewards.
+        quantities: the laws of the quantities, r of them.
+    """
+
+    rewards: RewardLaw
+    quantities: tuple[RewardLaw, ...]
+
+    @property
+    def means(self) -> FloatArray:
+        return self.rewards.means
+
+    @property
+    def quantity_means(self) -> FloatArray | None:
+        """The mean of each quantity of each arm, shape (K, r)."""
+        return np.stack([one.means for one in self.quantities], axis=1)
+
+    def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
+        """Pull arm k `counts[k]` times."""
+        seen = self.rewards.draw(counts, rng)
+        drawn = [one.draw(counts, rng) for one in self.quantities]
+        unknown = np.zeros(len(counts))
+        beside = tuple(
+            Quantity(one.counts, one.sums, unknown if one.squares is None else one.squares, one.within) for one in drawn
+        )
+        return replace(seen, quantities=beside)
+
+
+def law_of(means: FloatArray, noise: Noise) -> RewardLaw:
+    """The law that an assumed noise is simulated by: normal for sub-Gaussian, two-point for bounded rewards.
+
+    Raises:
+        InvalidInput: a mean lies outside the noise's range, or the noise has scales for another number of arms, or
+            nobody knows them.
+    """
+    if not known_scale(noise):
+        raise InvalidInput(
+            "normal noise of unknown scale does not say how much to scatter the rewards that are simulated. Give the "
+            "environment a known scale, SubGaussian(SIGMA), and the policy noise='normal'."
+        )
+    if noise.support is None:
+        return NormalRewards(means, scales(noise, len(means)))
+    low, high = noise.support
+    outside = np.flatnonzero((means < low) | (means > high))
+    if outside.size:
+        raise InvalidInput(
+            f"{outside.size} of {len(means)} mean rewards lie outside [{low:g}, {high:g}], the range of the noise "
+            f"{noise.spec!r} (the first is {means[outside[0]]:g}, arm {outside[0]}). No such rewards exist: correct "
+            "the means or declare another noise."
+        )
+    return TwoPointRewards(means, low, high)
+
+
+def _scattered(
+    counts: IntArray, pulled: IntArray, sums: FloatArray, squares: FloatArray, within: FloatArray
+) -> Observations:
+    columns = np.zeros((3, len(counts)))
+    columns[:, pulled] = sums, squares, within
+    return Observations(counts, columns[0], columns[1], within=columns[2])

@@ -1,0 +1,374 @@
+"""One batch as an embedding sees it: the weights of its linear estimates, and what bias can move them by."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surepick.core.plans import Embedding
+from surepick.core.records import BoolArray, FloatArray, IntArray, record
+from surepick.estimators.noise_mgf import ROUNDED_UP
+from surepick.linalg.factorisations import Whitened, row_norms, solve_each, weighted_range, whitened
+from surepick.linalg.rows import product_of_rows, row_blocks
+
+# --- Weights of rewards that misspecification can move less than those of least squares.
+
+STEPS = 4
+LEAST_FLOW = 1e-3
+LEAST_SPREAD = 1e-12
+LARGEST_CONDITION = 1e-12
+
+
+def bias_robust_weights(
+    flows: FloatArray,
+    targets: FloatArray,
+    points: FloatArray,
+    counts: IntArray,
+    noise_scales: FloatArray,
+    slack: FloatArray,
+    *,
+    misspecification: float,
+) -> FloatArray:
+    """Flows f = n u with the same estimate for every linear function of the vectors, and less bias plus noise.
+
+        minimise gamma sum_x |f_x - target_x| + room/(2 D) sum_x f_x^2 s_x^2 / n(x)
+        subject to sum_x f_x z_x as for the given flows
+
+    by a few weighted least squares, |a| replaced by a^2/(2 |a_0|) + |a_0|/2 at the last a_0. D = sum f^2 s^2/n of the
+    last flows: then a lower value means a larger room^2 / D, the evidence that a bet on the room can gain.
+
+    Args:
+        flows: of least squares, shape (m, p), for m pairs and p arms pulled.
+        targets: 1 at the rival, -1 at the candidate, where they were pulled, shape (m, p).
+        points: the pulled arms' vectors in coordinates of their span, shape (p, r).
+        counts: n, positive, shape (p,).
+        noise_scales: s, shape (p,), in reward units.
+        slack: what the bias leaves of the margins, positive, shape (m,), in reward units.
+        misspecification: gamma, positive.
+
+    Returns:
+        Flows, shape (m, p), those given in rows where the steps break down; any choice is valid, since the bias is
+        bounded from the flows as they are.
+
+    Source: ours; iteratively reweighted least squares (Daubechies et al. 2010). Cost: O(m p r^2) a step.
+    """
+    unit = float(noise_scales.max())
+    variances = (noise_scales / unit) ** 2 / counts
+    asked = np.flatnonzero(flows.any(axis=1))
+    goals, rest_of = targets[asked], flows[asked]
+    current = rest_of
+    for _ in range(STEPS):
+        spread = np.maximum((current**2) @ variances, LEAST_SPREAD)
+        price = (slack[asked] / unit / spread)[:, None] * variances
+        resistance = misspecification / unit / np.maximum(np.abs(current - goals), LEAST_FLOW)
+        ease = 1.0 / (resistance + price)
+        rest = goals * resistance * ease
+        matrices = np.matmul(points.T[None, :, :] * ease[:, None, :], points)
+        ridge = LARGEST_CONDITION * np.trace(matrices, axis1=1, axis2=2) + np.finfo(np.float64).tiny
+        matrices += ridge[:, None, None] * np.eye(points.shape[1])
+        current = rest + ease * (solve_each(matrices, (rest_of - rest) @ points) @ points.T)
+    steadied = flows.copy()
+    sound = np.isfinite(current).all(axis=1)
+    steadied[asked[sound]] = current[sound]
+    return steadied
+
+
+BLOCK_ENTRIES = 4_000_000  # weights, or what is formed from them, at a time
+LEAST_ROWS, CACHED_ENTRIES = 256, 65_536  # rows of weights at a time, so many that they stay in the cache
+EPS = float(np.finfo(np.float64).eps)  # twice what rounding may be of a number
+
+
+def rows_at_once(width: int) -> int:
+    """Rows of weights of so many arms to form at a time: they stay in the cache, or at least in little memory."""
+    return min(max(1, BLOCK_ENTRIES // width), max(LEAST_ROWS, CACHED_ENTRIES // width))
+
+
+@record
+class ContrastWeights:
+    """What the estimates of all pairs (rival, candidate) from one batch have in common.
+
+    Args:
+        embedded: psi_d, shape (K, d), and gamma.
+        pulled: the p arms with counts.
+        counts: n, their pulls, shape (p,).
+        centre: c, the candidate.
+        noise_scales: s of the pulled arms, shape (p,).
+        norm_bound: C.
+        coordinates: Y, shape (K, r).
+        own: W, shape (r, p), with u = (Y_j - Y_c) W for each pair.
+        lengths: of the pulled arms' vectors, shape (p,).
+    """
+
+    embedded: Embedding
+    pulled: IntArray
+    counts: IntArray
+    centre: int
+    noise_scales: FloatArray
+    norm_bound: float
+    coordinates: FloatArray
+    own: FloatArray
+    lengths: FloatArray
+
+    @staticmethod
+    def of(
+        embedded: Embedding,
+        counts: IntArray,
+        *,
+        centre: int,
+        noise_scales: FloatArray,
+        norm_bound: float,
+        white: Whitened | None = None,
+    ) -> ContrastWeights:
+        """The contrasts of a batch with some counts.
+
+        Args:
+            counts: shape (K,), not all 0.
+            noise_scales: s, positive, shape (K,).
+            white: `whitened(embedded.features)`; None: formed here.
+
+        Cost: O(K d^2); O(K d) with `white`, but for one product.
+        """
+        pulled = np.flatnonzero(counts)
+        variances = (noise_scales[pulled] / noise_scales[pulled].max()) ** 2  # a common factor cancels in u
+        basis = (whitened(embedded.features) if white is None else white).basis
+        span = weighted_range(basis[pulled], counts[pulled] / variances)
+        coordinates = product_of_rows(basis, span.to_unit)
+        return ContrastWeights(
+            embedded,
+            pulled,
+            counts[pulled],
+            centre,
+            noise_scales[pulled],
+            norm_bound,
+            coordinates,
+            coordinates[pulled].T / variances,
+            row_norms(embedded.features[pulled]),
+        )
+
+    def least_squares(self, rows: IntArray) -> FloatArray:
+        """u of least squares, for each rival of `rows`, shape (m, p)."""
+        weights: FloatArray = (self.coordinates[rows] - self.coordinates[self.centre]) @ self.own
+        return weights
+
+    def plug_in_bias(
+        self, rows: IntArray, weights: FloatArray, scores: FloatArray | None, offset: float = 0.0
+    ) -> FloatArray | float:
+        """By how much the flows would overstate each rival's lead if the means were as guessed; at least 0."""
+        if scores is None:
+            return 0.0
+        flows = weights * self.counts
+        lead = scores[rows] - scores[self.centre]
+        return np.asarray(np.maximum(flows @ (scores[self.pulled] - offset) - lead, 0.0))
+
+    def bias_robust(self, rows: IntArray, weights: FloatArray, slack: FloatArray) -> FloatArray:
+        """Weights of the same linear estimates with less bias; those given where there is nothing to choose."""
+        if len(self.pulled) <= self.coordinates.shape[1]:
+            return weights
+        targets = (rows[:, None] == self.pulled[None, :]).astype(np.float64) - (self.pulled == self.centre)
+        flows = bias_robust_weights(
+            weights * self.counts,
+            targets,
+            self.coordinates[self.pulled],
+            self.counts,
+            self.noise_scales,
+            slack,
+            misspecification=self.embedded.misspecification,
+        )
+        steadied: FloatArray = flows / self.counts
+        return steadied
+
+    def bias(self, rows: IntArray, weights: FloatArray) -> FloatArray:
+        """beta of each row: what misspecification and inexact weights can move the estimate by, rounded up."""
+        features, gamma, centre = self.embedded.features, self.embedded.misspecification, self.centre
+        flow, own = weights * self.counts, features[rows]
+        missed = own - features[centre] - flow @ features[self.pulled]
+        lengths = row_norms(own) + row_norms(features[centre : centre + 1])
+        rounding = lengths + np.abs(flow) @ self.lengths
+        rounding *= 4.0 * (len(self.pulled) + self.embedded.dim) * np.finfo(np.float64).eps
+        beta = self.norm_bound * (row_norms(missed) + rounding)
+        if gamma > 0.0:
+            beta += gamma * self.l1_deviation(rows, flow)
+        beta *= ROUNDED_UP
+        return np.asarray(beta)
+
+    def l1_deviation(self, rows: IntArray, flow: FloatArray) -> FloatArray:
+        """sum_x |n(x) u_x - 1{x = j} + 1{x = c}| of each row; `flow`, n u, is overwritten."""
+        place = np.minimum(np.searchsorted(self.pulled, rows), len(self.pulled) - 1)
+        there = np.flatnonzero(self.pulled[place] == rows)
+        flow[there, place[there]] -= 1.0
+        total = np.ones(len(rows))
+        total[there] = 0.0
+        at_centre = np.flatnonzero(self.pulled == self.centre)
+        if len(at_centre):
+            flow[:, at_centre[0]] += 1.0
+        else:
+            total += 1.0
+        deviation: FloatArray = total + np.sum(np.abs(flow), axis=1)
+        return deviation
+
+
+@record
+class Sums:
+    """What weights u that are nowhere written out come to, for each of m rivals.
+
+    Args:
+        bias: beta, shape (m,), rounded up.
+        drawn: sum_x u_x S(x) for some sums S, shape (m,).
+        rounding: what rounding may be of `drawn`, shape (m,).
+        squares: at least sum_x n(x) u_x^2 s_x^2, shape (m,).
+        none: whether u is 0, shape (m,).
+    """
+
+    bias: FloatArray
+    drawn: FloatArray
+    rounding: FloatArray
+    squares: FloatArray
+    none: BoolArray
+
+
+@record
+class ImplicitWeights:
+    """The weights u = q W of least squares, q = Y_j - Y_c, for many rivals j and many arms: nowhere written out.
+
+    What is asked of them are products of q with what one batch needs once, for r directions in place of p arms:
+
+        sum_x u_x S(x) = q (W S)
+        sum_x n(x) u_x^2 s_x^2 = q (W diag(n s^2) W') q'
+        sum_x n(x) u_x z_x = q (W diag(n) Z)
+
+    u is the product in real numbers of q and W as they are stored, so that rounding is a matter of these sums only.
+    With g = eps (p + r + 8) each is off by at most
+
+        g |q| (|W| |S|),    2 g (|q| rho)^2,  rho_k^2 = sum_x n s^2 W_kx^2,    g (|q| (|W| n l) + ||z_j|| + ||z_c||)
+
+    (entries of absolute value; l = lengths of the pulled vectors; the third in norm). The arms' own flows n u = q (W n)
+    are formed for sum_x |n u_x - 1{x = j} + 1{x = c}| alone, a block of rivals at a time; they are off by
+    g |q| (|W| n) together.
+
+    Args:
+        contrast: of the batch.
+        drawn, drawn_size: W S and |W| |S|, shape (r,).
+        gram, gram_size: W diag(n s^2) W', shape (r, r), and rho, shape (r,).
+        reached, reached_size: W diag(n) Z, shape (r, d), and |W| n l, shape (r,).
+        flows, flows_size: W diag(n), shape (r, p), and |W| n, shape (r,).
+
+    Source: ours, docs/certified-elimination.md, line 2a; Higham (2002), section 3.1.
+    """
+
+    contrast: ContrastWeights
+    drawn: FloatArray
+    drawn_size: FloatArray
+    gram: FloatArray
+    gram_size: FloatArray
+    reached: FloatArray
+    reached_size: FloatArray
+    flows: FloatArray
+    flows_size: FloatArray
+
+    @staticmethod
+    def of(contrast: ContrastWeights, sums: FloatArray, scales: FloatArray) -> ImplicitWeights:
+        """The weights of a batch. Cost: O(p r (r + d)).
+
+        Args:
+            sums: S of the pulled arms, shape (p,).
+            scales: sigma of the pulled arms, shape (p,).
+        """
+        own, counts = contrast.own, contrast.counts
+        steep, flows, noise = np.abs(own), own * counts, own * (np.sqrt(counts) * scales)
+        return ImplicitWeights(
+            contrast,
+            own @ sums,
+            steep @ np.abs(sums),
+            noise @ noise.T,
+            row_norms(noise),
+            flows @ contrast.embedded.features[contrast.pulled],
+            steep @ (counts * contrast.lengths),
+            flows,
+            steep @ counts,
+        )
+
+    @property
+    def _rounding(self) -> float:
+        """g."""
+        return EPS * (sum(self.flows.shape) + 8)
+
+    def sums(self, rows: IntArray) -> Sums:
+        """What the weights of some rivals come to. Cost: O(m r (r + d)); O(m p r) with misspecification."""
+        known, features = self.contrast, self.contrast.embedded.features
+        towards = known.coordinates[rows] - known.coordinates[known.centre]
+        size = np.abs(towards)
+        terms = self._rounding
+        own = features[rows]
+        missed = own - features[known.centre] - towards @ self.reached
+        lengths = row_norms(own) + row_norms(features[known.centre : known.centre + 1])
+        bias = known.norm_bound * (row_norms(missed) + terms * (lengths + size @ self.reached_size))
+        if known.embedded.misspecification > 0.0:
+            bias += known.embedded.misspecification * self._l1_deviation(rows, towards, size)
+        squares = np.maximum(np.einsum("ij,ij->i", towards @ self.gram, towards), 0.0)
+        squares += 2.0 * terms * (size @ self.gram_size) ** 2
+        return Sums(
+            bias * ROUNDED_UP,
+            towards @ self.drawn,
+            terms * (size @ self.drawn_size),
+            squares,
+            ~towards.any(axis=1),
+        )
+
+    def _l1_deviation(self, rows: IntArray, towards: FloatArray, size: FloatArray) -> FloatArray:
+        """At least sum_x |n(x) u_x - 1{x = j} + 1{x = c}| of each row."""
+        total = np.empty(len(rows))
+        for some in row_blocks(len(rows), rows_at_once(self.flows.shape[1])):
+            total[some] = self.contrast.l1_deviation(rows[some], towards[some] @ self.flows)
+        total += self._rounding * (size @ self.flows_size)
+        return total
+
+
+# --- How far an estimate may stray: the log terms and widths of the certificates.
+
+
+def noise_multiplier(sigma: float, log_term: float) -> float:
+    """sigma sqrt(2 L): one-sided deviation of a sub-Gaussian sum of unit scale, exceeded with probability exp(-L).
+
+    Source: Algorithm 1, line 10 (there sigma = 1).
+    """
+    return sigma * float(np.sqrt(2.0 * log_term))
+
+
+def anytime_radius(counts: IntArray, sigma: FloatArray, *, delta: float, num_arms: int) -> FloatArray:
+    """c(n) = sigma sqrt(2 log(4 K n^2 / delta) / n) for each arm, valid at every n and for every arm at once.
+
+    P(some arm, some n: |mean - h| > c(n)) <= sum_{arms} sum_n 2 exp(-log(4 K n^2 / delta)) = delta pi^2 / 12 < delta.
+
+    Args:
+        counts: n, shape (K,); 0 gives infinity.
+        sigma: sub-Gaussian scale of each arm, shape (K,), in reward units.
+        delta: error probability, all arms and all n together.
+        num_arms: K of the whole study.
+
+    Source: action elimination as in Even-Dar et al. (2006) and Jamieson & Nowak (2014).
+    """
+    safe = np.maximum(counts, 1)
+    radius = sigma * np.sqrt(2.0 * np.log(4.0 * num_arms * safe.astype(np.float64) ** 2 / delta) / safe)
+    return np.where(counts > 0, radius, np.inf)
+
+
+def mixture_radius(counts: IntArray, sigma: FloatArray, *, delta: float, num_arms: int, accuracy: float) -> FloatArray:
+    """c(n) = sigma sqrt((n + r) log((n + r) / (r a^2))) / n with a = delta / K: Robbins' normal mixture, for each arm.
+
+    For a sum S of n sub-Gaussian deviations of unit scale, exp(lS - n l^2 / 2), averaged over l ~ N(0, 1/r), is a
+    nonnegative supermartingale that starts at 1; by Ville's inequality P(some n: |S| > n c(n) / sigma) <= a. So all
+    arms and all n together fail with probability at most delta. No n pays for the others as in a union over n: c(n)
+    grows like sqrt(log n / n) with a factor one half in front of log n, where `anytime_radius` has two.
+
+    Args:
+        counts, sigma, delta, num_arms: as in `anytime_radius`.
+        accuracy: the width, in reward units, at which it is to be tightest (r is fixed by it in advance): there it is
+            within a few per cent of the best of all r.
+
+    Source: Robbins (1970); Howard, Ramdas, McAuliffe & Sekhon (2021), eq. (14) and the choice of r in section 3.5.
+    """
+    log_term = 2.0 * np.log(num_arms / delta)  # log(1 / a^2)
+    tightest = np.maximum(sigma**2 * log_term / accuracy**2, 1.0)  # n at which c(n) is about the accuracy
+    r = tightest / (log_term + np.log1p(log_term))
+    safe = np.maximum(counts, 1).astype(np.float64)
+    radius = sigma * np.sqrt((safe + r) * (np.log1p(safe / r) + log_term)) / safe
+    return np.where(counts > 0, radius, np.inf)

@@ -1,0 +1,378 @@
+"""Evidence from one batch that a candidate is not beaten: the factor of an e-process for each rival."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surepick.core.observations import Observations
+from surepick.core.plans import Embedding, IndependentArms
+from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.estimators.contrast_weights import BLOCK_ENTRIES, ContrastWeights, ImplicitWeights, Sums, rows_at_once
+from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf, NormalMgf
+from surepick.linalg.factorisations import Whitened
+from surepick.linalg.rows import FEW_THREADS, MOST_THREADS, ROWS, each_row_block
+
+HEURISTIC_CAUTION = 0.7
+SMALL_ENTRIES = 262_144  # weights that are formed at once
+LEAST_SLACK = 0.1  # of a margin
+GENEROUS = 2.0  # times the evidence that is still needed: what a bet may expect to gain
+CERTAIN = 1e6  # evidence of differences that are known without noise
+
+
+@record
+class Evidence:
+    """What one batch says against each rival.
+
+    Args:
+        gains: log e-values, shape (K,); 0 for c and where nothing is learnt, CERTAIN where no noise is left to doubt.
+        bets: t, shape (K,), in 1 / reward units: with m in place of epsilon the gain is gain + t (m - epsilon).
+        drawn: t xhat, shape (K,): xhat estimates h_j - h_c.
+    """
+
+    gains: FloatArray
+    bets: FloatArray
+    drawn: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, gains=np.float64, bets=np.float64, drawn=np.float64)
+
+    def only(self, rivals: IntArray) -> Evidence:
+        """The evidence against some rivals; nothing against the others."""
+        return Evidence(*(only(column, rivals) for column in (self.gains, self.bets, self.drawn)))
+
+    def plus(self, other: Evidence) -> Evidence:
+        """Both together, where each rival is in one of them only."""
+        return Evidence(self.gains + other.gains, self.bets + other.bets, self.drawn + other.drawn)
+
+    @staticmethod
+    def nothing(num_arms: int) -> Evidence:
+        """No evidence."""
+        return Evidence(np.zeros(num_arms), np.zeros(num_arms), np.zeros(num_arms))
+
+
+def only(column: FloatArray, rivals: IntArray) -> FloatArray:
+    """The entries of some rivals, and 0 for the others."""
+    kept = np.zeros_like(column)
+    kept[rivals] = column[rivals]
+    return kept
+
+
+def batch_evidence(
+    embedded: Embedding | IndependentArms,
+    seen: Observations,
+    *,
+    centre: int,
+    epsilon: float,
+    margins: FloatArray,
+    noise_mgf: NoiseMgf | NormalMgf,
+    noise_scales: FloatArray,
+    norm_bound: float | None,
+    bias_robust: bool = False,
+    needs: FloatArray | None = None,
+    scores: FloatArray | None = None,
+    offset: float = 0.0,
+    white: Whitened | None = None,
+    caution: float = HEURISTIC_CAUTION,
+) -> Evidence:
+    """The logarithm of each rival's e-value from one batch, against "rival j is better than c by more than epsilon".
+
+        y = z_j - z_c,   u_x = y' A^+ z_x / s_x^2,   A = sum_x n(x) z_x z_x' / s_x^2
+        xhat = sum_x u_x sum(x),   D = sum_x n(x) u_x^2 s_x^2
+        beta = gamma sum_x |n(x) u_x - 1{x = j} + 1{x = c}| + C ||y - sum_x n(x) u_x z_x||
+        t = kappa max(margin_j - beta, 0) / D     (or with sigma in place of s in D, if that promises more)
+        gain = t (epsilon - beta - xhat) - sum_x allowance of n(x) pulls for bets t |u_x|
+
+    If h_j - h_c > epsilon, the mean of epsilon - beta - xhat is negative, whatever weights u were computed: beta holds
+    what they miss. So E exp(gain) <= 1, given everything before the batch (docs/certified-elimination.md, lines 2-4).
+    All of u, D, beta, t are functions of the past and of the counts.
+
+    Args:
+        embedded: psi_d, shape (K, d), and gamma; or arms without structure.
+        seen: the batch, with squares where rewards have a range; which pulls came must not depend on their rewards.
+        centre: c, the candidate.
+        epsilon: the shortfall that is tolerated, in reward units.
+        margins: guesses of epsilon + h_c - h_j from before the batch, shape (K,): they decide the bets; where they are
+            not positive nothing is bet.
+        allowance: what may be assumed of the noise.
+        noise_scales: s, positive, shape (K,), from before the batch; any choice is valid.
+        norm_bound: C with ||theta_d|| <= C; not used for arms without structure.
+        bias_robust: weights that trade noise for less bias (`bias_robust_weights`) instead of least squares.
+        needs: what the evidence still lacks, from before the batch, shape (K,); bets are then no higher than they need
+            be to expect about twice that. None: as high as promises most.
+        scores: guesses of the means from before the batch, shape (K,): where the weights would turn them into a larger
+            lead of the rival than they say, the bet is on what is left. None: no guess of the bias itself.
+        offset: taken from every reward, a number from before the batch; norm bound and misspecification then refer to
+            the means less this number.
+        white: `whitened(embedded.features)`, for whoever has it; None: formed here.
+        caution: kappa, the share of the bet that promises most.
+
+    Returns:
+        The gains, and the bets and estimates behind them.
+
+    Source: ours. Cost: O(K p d) for p arms pulled, in blocks of bounded memory; of many rivals and arms, with noise
+    whose scale is declared, O(K p d) with misspecification and O(K d^2) without (`ImplicitWeights`).
+    """
+    if isinstance(embedded, IndependentArms):
+        return _gains_of_means(seen, centre, epsilon, margins, noise_mgf, noise_scales, needs, caution)
+    if norm_bound is None:
+        raise ValueError("an embedding without a norm bound has no bound on what its weights miss.")
+    gains, bets, drawn = (np.zeros(len(seen.counts)) for _ in range(3))
+    if not seen.counts.any():
+        return Evidence(gains, bets, drawn)
+    contrast = ContrastWeights.of(
+        embedded, seen.counts, centre=centre, noise_scales=noise_scales, norm_bound=norm_bound, white=white
+    )
+    pulled, counts = contrast.pulled, contrast.counts
+    wanted = np.flatnonzero((margins > 0.0) & (np.arange(len(gains)) != centre))
+    step = _rows_at_once(len(wanted), max(len(pulled), embedded.dim), embedded.dim if bias_robust else 1)
+    sums = seen.sums[pulled] - offset * counts
+    plain, implicit = not bias_robust and scores is None and len(pulled) > len(contrast.own), None
+    many = len(gains) * len(pulled) > BLOCK_ENTRIES
+    if plain and many and isinstance(noise_mgf, NoiseMgf) and noise_mgf.quadratic:
+        implicit, step = ImplicitWeights.of(contrast, sums, noise_mgf.scales[pulled]), ROWS
+
+    def judge(block: slice) -> None:
+        rows = wanted[block]
+        limits = None if needs is None else needs[rows]
+        one = (
+            at_length(rows, limits)
+            if implicit is None
+            else _placed(implicit.sums(rows), margins[rows], limits, caution)
+        )
+        gains[rows] = one.bets * (epsilon - one.bias - one.drawn) - one.penalty
+        bets[rows], drawn[rows] = one.bets, one.bets * one.drawn
+        known = one.none & (one.bias < epsilon)
+        gains[rows[known]], bets[rows[known]] = CERTAIN, CERTAIN / (epsilon - one.bias[known])
+
+    def at_length(rows: IntArray, limits: FloatArray | None) -> _Placed:
+        weights = contrast.least_squares(rows)
+        beta = contrast.bias(rows, weights)
+        if bias_robust and embedded.misspecification > 0.0:
+            slack = np.maximum(margins[rows] - beta, LEAST_SLACK * margins[rows])
+            weights = contrast.bias_robust(rows, weights, slack)
+            beta = contrast.bias(rows, weights)
+        slack = margins[rows] - beta - contrast.plug_in_bias(rows, weights, scores, offset)
+        placed = _bets(weights, counts, pulled, slack, noise_mgf, noise_scales, limits, caution)
+        penalty = np.sum(noise_mgf.total(placed[:, None] * np.abs(weights), pulled, seen), axis=1)
+        return _Placed(beta, placed, weights @ sums, penalty, np.asarray(~weights.any(axis=1)))
+
+    each_row_block(judge, len(wanted), step, most=FEW_THREADS if bias_robust else MOST_THREADS)
+    return Evidence(np.minimum(gains, CERTAIN), bets, drawn)
+
+
+@record
+class _Placed:
+    """Bets on some rivals, each of shape (m,).
+
+    Args:
+        bias: beta.
+        bets: t.
+        drawn: xhat.
+        penalty: what is taken off.
+        none: whether the weights are 0.
+    """
+
+    bias: FloatArray
+    bets: FloatArray
+    drawn: FloatArray
+    penalty: FloatArray
+    none: BoolArray
+
+
+def _placed(sums: Sums, margins: FloatArray, needs: FloatArray | None, caution: float) -> _Placed:
+    """The bets on some rivals from what their weights come to, where all noise costs t^2 sigma^2 / 2 a pull."""
+    slack = np.maximum(margins - sums.bias, 0.0)
+    bets = np.divide(caution * slack, sums.squares, out=np.zeros(len(slack)), where=sums.squares > 0)
+    bets, _ = enough(bets, slack, 0.5 * bets**2 * sums.squares, needs)
+    penalty = bets * sums.rounding + ROUNDED_UP * 0.5 * bets**2 * sums.squares
+    return _Placed(sums.bias, bets, sums.drawn, penalty, sums.none)
+
+
+def _rows_at_once(num_rows: int, num_columns: int, depth: int) -> int:
+    """Rows of weights to form at a time; `depth` numbers are formed for each weight."""
+    if num_rows * num_columns <= SMALL_ENTRIES and depth == 1:
+        return max(num_rows, 1)
+    return max(1, BLOCK_ENTRIES // num_columns // depth) if depth > 1 else rows_at_once(num_columns)
+
+
+def bias_ahead(
+    embedded: Embedding,
+    counts: IntArray,
+    *,
+    centre: int,
+    rivals: IntArray,
+    noise_scales: FloatArray,
+    norm_bound: float,
+    slack: FloatArray | None = None,
+    scores: FloatArray | None = None,
+) -> FloatArray:
+    """What bias is expected to take of each margin in a batch with these counts, before it is measured.
+
+    beta of `batch_evidence`, and the bias itself as far as guesses of the means show it; shape (len(rivals),).
+
+    Args:
+        counts: n, shape (K,), not all 0; multiples of them have the same beta of least squares.
+        slack: guesses of what bias leaves of the margins, for the beta of bias-robust weights; None: least squares.
+        scores: guesses of the means, shape (K,); None: beta alone.
+
+    Cost: O(K d^2 + len(rivals) p d) for p arms with counts.
+    """
+    contrast = ContrastWeights.of(embedded, counts, centre=centre, noise_scales=noise_scales, norm_bound=norm_bound)
+    weights = contrast.least_squares(rivals)
+    if slack is not None and embedded.misspecification > 0.0:
+        weights = contrast.bias_robust(rivals, weights, slack)
+    return np.asarray(contrast.bias(rivals, weights) + contrast.plug_in_bias(rivals, weights, scores))
+
+
+def _bets(
+    weights: FloatArray,
+    counts: IntArray,
+    arms: IntArray,
+    slack: FloatArray,
+    noise_mgf: NoiseMgf | NormalMgf,
+    noise_scales: FloatArray,
+    needs: FloatArray | None,
+    caution: float,
+) -> FloatArray:
+    """t of each row: kappa slack / D with the guessed scales, at a middling bet, or with sigma, whichever promises the
+    larger gain if the guesses are right.
+
+    Args:
+        weights: u, shape (m, p).
+        counts: n, shape (p,).
+        arms: the p arms.
+        slack: margin - beta, shape (m,); no bet where it is not positive.
+    """
+    positive, steep = np.maximum(slack, 0.0), np.abs(weights)
+    best, promise = np.zeros(len(weights)), np.zeros(len(weights))
+    for scale in _tried(noise_mgf, noise_scales):
+        spread = weights**2 @ (counts * scale[arms] ** 2)
+        bets = np.divide(caution * positive, spread, out=np.zeros(len(weights)), where=spread > 0)
+        bets = _bearable(bets, steep, noise_mgf, arms, counts, ranged=scale is noise_scales)
+        cost = np.sum(noise_mgf.expected(bets[:, None] * steep, arms, counts), axis=1)
+        bets, gain = enough(bets, positive, cost, needs)
+        best, promise = np.where(gain > promise, bets, best), np.maximum(gain, promise)
+    return best
+
+
+def _tried(noise_mgf: NoiseMgf | NormalMgf, noise_scales: FloatArray) -> tuple[FloatArray, ...]:
+    """The scales that bets are tried with, each of shape (K,)."""
+    if isinstance(noise_mgf, NormalMgf):
+        return (np.sqrt(noise_mgf.variances),)
+    return (noise_mgf.scales, noise_scales) if np.isfinite(noise_mgf.spread) else (noise_mgf.scales,)
+
+
+def _bearable(
+    bets: FloatArray,
+    weights: FloatArray,
+    noise_mgf: NoiseMgf | NormalMgf,
+    arms: IntArray,
+    counts: IntArray,
+    *,
+    ranged: bool,
+) -> FloatArray:
+    """The bets, smaller where what is known of the noise makes a pull's large weight expensive, shape (m,).
+
+    Args:
+        bets: t, shape (m,).
+        weights: |u| of a pull of each arm, shape (m, p).
+        arms, counts: the p arms and their pulls, shape (p,) or (m, p).
+        ranged: the bets rest on guesses of variances within a range.
+    """
+    if isinstance(noise_mgf, NormalMgf):
+        return np.asarray(bets * noise_mgf.tempered(bets[:, None] * weights, arms, counts.astype(np.float64)))
+    return noise_mgf.middling(bets, weights.max(axis=1, initial=0.0)) if ranged else bets
+
+
+def enough(
+    bets: FloatArray, slack: FloatArray, costs: FloatArray, needs: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """(bets, gains expected of them), the bets shrunk where they promise more than GENEROUS times what is needed.
+
+    A share s of a bet gains s t room - s^2 cost at least (the cost is convex in the bet and 0 at 0): the smallest s
+    with the wanted gain. A bet on a guess that is too high by a factor of three loses; half of that bet does not.
+    """
+    gains = bets * slack - costs
+    if needs is None:
+        return bets, gains
+    wanted = GENEROUS * np.maximum(needs, 0.0) + 1.0
+    under = np.sqrt(np.maximum((bets * slack) ** 2 - 4.0 * costs * wanted, 0.0))
+    share = np.divide(bets * slack - under, 2.0 * costs, out=np.ones_like(bets), where=costs > 0)
+    share = np.where(gains > wanted, np.minimum(share, 1.0), 1.0)
+    return bets * share, share * bets * slack - share**2 * costs
+
+
+def _gains_of_means(
+    seen: Observations,
+    centre: int,
+    epsilon: float,
+    margins: FloatArray,
+    noise_mgf: NoiseMgf | NormalMgf,
+    noise_scales: FloatArray,
+    needs: FloatArray | None,
+    caution: float,
+) -> Evidence:
+    """The same for arms without structure: u_j = 1/n(j), u_c = -1/n(c), no bias. Cost: O(K)."""
+    counts, means = seen.counts, seen.means
+    gains, bets, drawn = (np.zeros(len(counts)) for _ in range(3))
+    rivals = np.flatnonzero(counts)
+    rivals = rivals[rivals != centre]
+    if counts[centre] == 0 or len(rivals) == 0:
+        return Evidence(gains, bets, drawn)
+    shares = 1.0 / counts[rivals], np.full(len(rivals), 1.0 / counts[centre])
+    arms = rivals, np.full(len(rivals), centre)
+    both = np.stack(arms, -1)
+    slack = np.maximum(margins[rivals], 0.0)
+    placed, promise = np.zeros(len(rivals)), np.zeros(len(rivals))
+    for scale in _tried(noise_mgf, noise_scales):
+        tried = caution * slack / (scale[rivals] ** 2 * shares[0] + scale[centre] ** 2 * shares[1])
+        tried = _bearable(tried, np.stack(shares, -1), noise_mgf, both, counts[both], ranged=scale is noise_scales)
+        cost = sum(noise_mgf.expected(tried * share, who, counts[who]) for share, who in zip(shares, arms, strict=True))
+        tried, gain = enough(tried, slack, np.asarray(cost), None if needs is None else needs[rivals])
+        placed, promise = np.where(gain > promise, tried, placed), np.maximum(gain, promise)
+    ahead = means[rivals] - means[centre]
+    penalty = sum(noise_mgf.total(placed * share, who, seen) for share, who in zip(shares, arms, strict=True))
+    gains[rivals], bets[rivals], drawn[rivals] = placed * (epsilon - ahead) - penalty, placed, placed * ahead
+    return Evidence(np.minimum(gains, CERTAIN), bets, drawn)
+
+
+def number_evidence(
+    seen: Observations,
+    bound: float,
+    margins: FloatArray,
+    noise_mgf: NoiseMgf | NormalMgf,
+    noise_scales: FloatArray,
+    needs: FloatArray | None = None,
+    caution: float = HEURISTIC_CAUTION,
+) -> FloatArray:
+    """The logarithm of each arm's e-value from one batch, against "its mean is above the bound"; arms share nothing.
+
+        gain = t (bound - mean) - allowance of n pulls for bets t / n,    t = kappa margin n / s^2
+
+    Args:
+        seen: the batch, with squares where rewards have a range.
+        bound: in reward units.
+        margins: guesses of bound - h_j from before the batch, shape (K,); nothing is bet where they are not positive.
+        noise_mgf, noise_scales, needs, caution: as in `batch_evidence`.
+
+    Returns:
+        shape (K,); 0 for arms without a pull.
+
+    Source: docs/questions.md, line 2.
+    """
+    gains = np.zeros(len(seen.counts))
+    arms = np.flatnonzero((seen.counts > 0) & (margins > 0.0))
+    if len(arms) == 0:
+        return gains
+    counts, share, slack = seen.counts[arms], 1.0 / seen.counts[arms], margins[arms]
+    placed, promise = np.zeros(len(arms)), np.zeros(len(arms))
+    for scale in _tried(noise_mgf, noise_scales):
+        tried = caution * slack * counts / scale[arms] ** 2
+        alone = arms[:, None]
+        tried = _bearable(tried, share[:, None], noise_mgf, alone, counts[:, None], ranged=scale is noise_scales)
+        cost = noise_mgf.expected(tried * share, arms, counts)
+        tried, gain = enough(tried, slack, cost, None if needs is None else needs[arms])
+        placed, promise = np.where(gain > promise, tried, placed), np.maximum(gain, promise)
+    penalty = noise_mgf.total(placed * share, arms, seen)
+    gains[arms] = placed * (bound - seen.means[arms]) - penalty
+    return np.minimum(gains, CERTAIN)

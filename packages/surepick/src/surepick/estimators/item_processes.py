@@ -1,0 +1,240 @@
+"""Betting on a finite set of test items without replacement: one e-process an arm, whoever it is compared with.
+
+The items stand in one random order. At each place i an arm j is compared with a weighted mean of others,
+
+    y_i = sum over c of q_i(c) r_{c,i} - r_{j,i}          in [-1, 1];  q_i >= 0 sums to 1 over c != j
+
+and bets lambda_i on it. If j is the best arm, and better than c by more than e, the mean of y over the items that are
+left is at most mu_i(c, e) = (most_j - sum q_i least - e q_i(c) N) / (items left), so that
+
+    E_{j,c}(e) = prod (1 + lambda_i (y_i - mu_i(c, e)))          <= M_j, one martingale for each arm
+
+reaches 1/delta for the best arm j and any such c with probability at most delta. (With x = (1 + y) / 2 these are bets
+of 2 lambda on x against m = (1 + mu) / 2.) docs/items.md has the proof; lines are those of that page.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+
+MOST_AT_STAKE = 0.9  # line 3: a bet loses at most so much of what there is
+ROUNDING = 1e-9  # items: what sums of scores may be off by
+HALVINGS = 24
+
+
+@record
+class ItemBets:
+    """What the arms will be compared with, and what is guessed of it: fixed before the items (line 1).
+
+    Args:
+        weights: of the arms as comparators, shape (K,), not negative, of sum 1; an arm is compared with the others.
+        means: guessed mean of y for each arm, shape (K,).
+        variances: guessed variance of y, shape (K,), positive.
+        candidate: the arm for which the shortfall `epsilon` counts when a bet is chosen; -1: none.
+        epsilon: the shortfall, in reward units.
+    """
+
+    weights: FloatArray
+    means: FloatArray
+    variances: FloatArray
+    candidate: int = -1
+    epsilon: float = 0.0
+
+    def __post_init__(self) -> None:
+        freeze(self, weights=np.float64, means=np.float64, variances=np.float64)
+
+    @property
+    def others(self) -> FloatArray:
+        """1 - q(j), shape (K,): the weight of all arms but j; 0 where nobody is left to compare with."""
+        others = 1.0 - self.weights
+        return np.where(others < 1e-6, 0.0, others)
+
+
+@record
+class _Played:
+    """The bets on some items, and how they ended.
+
+    Args:
+        stakes: lambda of each arm and item, shape (K, n).
+        gains: lambda (y - mu(c, 0)), which is the same for every c, shape (K, n).
+        left: items that were left before each, this one included, shape (n,).
+        weights: of the comparators, shape (K,).
+        others: as in `ItemBets`.
+    """
+
+    stakes: FloatArray
+    gains: FloatArray
+    left: FloatArray
+    weights: FloatArray
+    others: FloatArray
+
+    def bonus(self, candidate: int) -> FloatArray:
+        """What lambda is multiplied with for each unit of e that the arm is better than the candidate, shape (K, n)."""
+        share = np.divide(self.weights[candidate], self.others, out=np.zeros_like(self.others), where=self.others > 0)
+        share[candidate] = 0.0
+        bonus: FloatArray = share[:, None] / self.left
+        return bonus
+
+
+@record
+class ItemProcesses:
+    """All that the answers say, from the first item of the order to the last one drawn.
+
+    Args:
+        num_items: N.
+        drawn: items whose answers were judged.
+        least: sum of the scores of each arm over the items drawn, those without an answer counted with their least
+            value, shape (K,).
+        most: the same with their largest value, shape (K,).
+        played: the bets, batch by batch.
+        log_values: log of E_{j,c}(0), the same for every c, shape (K,).
+        highest: the largest of these so far, shape (K,).
+    """
+
+    num_items: int
+    drawn: int
+    least: FloatArray
+    most: FloatArray
+    played: tuple[_Played, ...]
+    log_values: FloatArray
+    highest: FloatArray
+
+    @staticmethod
+    def start(num_arms: int, num_items: int) -> ItemProcesses:
+        """Before the first item."""
+        nothing = np.zeros(num_arms)
+        return ItemProcesses(num_items, 0, nothing, nothing, (), nothing, nothing)
+
+    @property
+    def left(self) -> int:
+        """Items that were not drawn."""
+        return self.num_items - self.drawn
+
+    def surplus(self, candidate: int) -> FloatArray:
+        """h_j - h_c is at most this for certain, shape (K,), in reward units (line 5)."""
+        surplus: FloatArray = (self.most - self.least[candidate] + self.left) / self.num_items
+        surplus[candidate] = 0.0
+        return surplus
+
+    def beaten(self, delta: float) -> BoolArray:
+        """Which arms are not the best, shape (K,) (line 6)."""
+        highest_least = np.max(self.least)
+        certainly = self.most + self.left < highest_least - ROUNDING * max(1, self.drawn)
+        beaten: BoolArray = certainly | (self.highest >= math.log(1.0 / delta))
+        return beaten
+
+    def log_against(self, candidate: int, shortfalls: FloatArray) -> FloatArray:
+        """The largest log of E_{j,c}(e_j) so far, shape (K,).
+
+        Args:
+            candidate: c.
+            shortfalls: e_j, shape (K,), not negative.
+
+        Cost: O(K n).
+        """
+        if not self.played:
+            return np.zeros_like(self.least)
+        logs = [
+            one.gains + one.stakes * one.bonus(candidate) * (shortfalls[:, None] * self.num_items)
+            for one in self.played
+        ]
+        paths = np.cumsum(np.log1p(np.hstack(logs)), axis=1)
+        reached: FloatArray = np.maximum(paths.max(axis=1), 0.0)
+        return reached
+
+    def rejected(self, candidate: int, epsilon: float, delta: float) -> BoolArray:
+        """Which arms are not better than the candidate by more than epsilon, if they are the best, shape (K,)."""
+        logs = self.log_against(candidate, np.full(len(self.least), epsilon))
+        rejected: BoolArray = (logs >= math.log(1.0 / delta)) | (self.surplus(candidate) <= epsilon)
+        return rejected
+
+    def upper_bounds(self, candidate: int, delta: float, *, epsilon: float) -> FloatArray:
+        """U_{j,c}: by how much each arm is better than the candidate at most, if it is the best, shape (K,), in [0, 1].
+
+        Found by halving, from above, so that what is returned was rejected (line 6).
+
+        Args:
+            candidate: c.
+            delta: the error probability.
+            epsilon: a shortfall that is tried first: what is rejected there has a bound of at most epsilon.
+
+        Cost: 24 times that of `log_against`.
+        """
+        threshold = math.log(1.0 / delta)
+        high = np.clip(self.surplus(candidate), 0.0, 1.0)
+        low, middle = np.zeros_like(high), np.minimum(high, epsilon)
+        for _ in range(HALVINGS):
+            out = self.log_against(candidate, middle) >= threshold
+            high, low = np.where(out, middle, high), np.where(out, low, middle)
+            middle = (low + high) / 2.0
+        return high
+
+
+def after_items(before: ItemProcesses, bets: ItemBets, asked: BoolArray, answers: FloatArray) -> ItemProcesses:
+    """The processes after the next items of the order; the stake of an item depends on those before it alone.
+
+    Args:
+        before: the processes.
+        bets: fixed before the answers.
+        asked: who was to answer, shape (K,): only they bet. One who did not answer all the same keeps his bet, and his
+            score counts with the value that is worst for it (line 4).
+        answers: scores in [0, 1], shape (K, n), NaN where there is none.
+
+    Cost: O(K n).
+    """
+    num_items, count = before.num_items, answers.shape[1]
+    known = np.isfinite(answers)
+    low, high = np.where(known, answers, 0.0), np.where(known, answers, 1.0)
+    others = bets.others
+    scale = np.divide(1.0, others, out=np.zeros_like(others), where=others > 0)
+
+    def rivals(of: FloatArray) -> FloatArray:
+        """sum over c != j of q(c) of[c], with the weights of sum 1."""
+        own = bets.weights[:, None] * of
+        compared: FloatArray = (own.sum(axis=0) - own) * scale[:, None]
+        return compared
+
+    earlier = (
+        np.cumsum(low, axis=1) - low + before.least[:, None],
+        np.cumsum(high, axis=1) - high + before.most[:, None],
+    )
+    left = (num_items - before.drawn - np.arange(count)).astype(np.float64)
+    null = (earlier[1] - rivals(earlier[0])) / left  # mu(c, 0), line 4
+    hoped = bets.means[:, None] - null
+    if bets.candidate >= 0:
+        share = bets.weights[bets.candidate] * scale
+        share[bets.candidate] = 0.0
+        hoped = hoped + share[:, None] * bets.epsilon * num_items / left
+    most = np.divide(MOST_AT_STAKE, 1.0 + null, out=np.zeros_like(null), where=null > -1.0 + ROUNDING)
+    stakes = np.clip(hoped / (bets.variances[:, None] + hoped**2), 0.0, most)  # line 3
+    stakes[~asked | (others == 0.0)] = 0.0
+    gains = stakes * (rivals(low) - high - null)
+    path = before.log_values[:, None] + np.cumsum(np.log1p(gains), axis=1)
+    return ItemProcesses(
+        num_items=num_items,
+        drawn=before.drawn + count,
+        least=before.least + low.sum(axis=1),
+        most=before.most + high.sum(axis=1),
+        played=(*before.played, _Played(stakes, gains, left, bets.weights, others)),
+        log_values=path[:, -1],
+        highest=np.maximum(before.highest, path.max(axis=1)),
+    )
+
+
+def with_late_answers(before: ItemProcesses, arms: IntArray, scores: FloatArray) -> ItemProcesses:
+    """The processes once arms answered items that were drawn without them.
+
+    Args:
+        before: the processes.
+        arms: index of each answer's arm, shape (m,).
+        scores: in [0, 1], shape (m,).
+    """
+    least, most = before.least.copy(), before.most.copy()
+    np.add.at(least, arms, scores)
+    np.add.at(most, arms, scores - 1.0)
+    return replace(before, least=least, most=most)

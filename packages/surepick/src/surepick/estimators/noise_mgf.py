@@ -1,0 +1,512 @@
+"""What a batch may assume of the noise: bounds on its moment-generating function from its range and variance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from surepick.core.observations import Observations
+from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.noise import Bernoulli, Noise, scales
+
+LARGEST_BET = 0.8  # of 1 / R; the empirical allowance grows without bound towards 1
+SQUARES_SLACK = 2e-6  # twice the share by which told squares may fall short of what their sums imply
+MIDDLING_BET = 0.5
+HEURISTIC_PSEUDO = 3.0  # observations of the largest variance, added to those of an arm
+ROUNDED_UP = 1.0 + 1e-9
+
+
+@record
+class NoiseMgf:
+    """What a batch may assume of the noise of each arm, fixed before the batch's first reward.
+
+    For a reward r with mean h and a bet t fixed before it, each of
+
+        E exp(t (r - h) - t^2 sigma^2 / 2) <= 1                            sigma-sub-Gaussian
+        E exp(t (r - h) - psi(|t| R) (r - m)^2 / R^2) <= 1,  |t| R < 1     r and m in a range of length R
+
+    holds, psi(x) = -log(1 - x) - x. The second is small where the rewards hardly vary around m.
+
+    Args:
+        scales: sigma of each arm, shape (K,), in reward units.
+        spread: R, high - low, rounded up; infinite for rewards without a range.
+        centres: m, the mean of each arm's earlier rewards and so inside the range, shape (K,).
+        known: whether the arm has earlier rewards, shape (K,); the second bound is used for no other arm.
+        variances: a guess of the variance of each arm, shape (K,): it decides which of the two is used, and where to
+            measure; the bounds hold whatever it is.
+
+    Source: Hoeffding's lemma; Fan, Grama & Liu (2015), exp(x s - psi(x) s^2) <= 1 + x s for s >= -1, with
+        s = +-(r - m)/R (docs/certified-elimination.md, lines 3a and 3b).
+    """
+
+    scales: FloatArray
+    spread: float
+    centres: FloatArray
+    known: BoolArray
+    variances: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, scales=np.float64, centres=np.float64, known=np.bool_, variances=np.float64)
+
+    @property
+    def own(self) -> NoiseMgf:
+        """What holds of the pulls of one arm that is fixed beforehand: the same."""
+        return self
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether each pull costs t^2 sigma^2 / 2, whatever the rewards."""
+        return not np.isfinite(self.spread)
+
+    @property
+    def steepest(self) -> float:
+        """The weight of a pull above which the range of the rewards permits no cheap bet; infinite without one."""
+        return MIDDLING_BET / self.spread if np.isfinite(self.spread) else np.inf
+
+    def usable(self, batch: Observations) -> Observations:
+        """The pulls of a batch that bets may be on: all of them."""
+        return batch
+
+    def typical_scales(self, epsilon: float) -> FloatArray:
+        """How much a reward of each arm varies, as a guess of means should take it, shape (K,)."""
+        return self.noise_scales(epsilon)
+
+    def noise_scales(self, margin: float | FloatArray) -> FloatArray:
+        """The scale s of each arm as a bet on a difference `margin`, one or one an arm, sees it, at most sigma; (K,).
+
+            margin^2 / (2 s^2) = max(margin^2 / (2 sigma^2), t margin - psi(t R) v / R^2),   t = min(margin/v, .5/R)
+
+        The left-hand side is what the best bet on normal noise of scale s gains a pull.
+        """
+        if not np.isfinite(self.spread):
+            return self.scales
+        bet = np.minimum(margin / self.variances, MIDDLING_BET / self.spread)
+        rate = bet * margin - _psi(bet * self.spread) * self.variances / self.spread**2
+        return np.asarray(margin / np.sqrt(2.0 * np.maximum(rate, margin**2 / (2.0 * self.scales**2))))
+
+    def middling(self, bets: FloatArray, steepest: FloatArray) -> FloatArray:
+        """The bets, none so large that a pull of weight `steepest` is bet on by more than half of what the range
+        permits; as they are without a range."""
+        if not np.isfinite(self.spread):
+            return bets
+        limit = MIDDLING_BET / self.spread
+        return np.minimum(bets, np.divide(limit, steepest, out=np.full_like(bets, np.inf), where=steepest > 0))
+
+    def expected(self, bets: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
+        """The allowance of counts pulls of each of the p arms if its variance is as guessed, shape (..., p)."""
+        if not np.isfinite(self.spread):
+            return np.asarray(counts * self._by_sigma(bets, arms))
+        plain, empirical, usable = self._per_pull(bets, arms)
+        each = np.where(usable, empirical * self.variances[arms], plain)
+        return np.asarray(counts * each)
+
+    def total(self, bets: FloatArray, arms: IntArray, seen: Observations) -> FloatArray:
+        """The allowance of all pulls of the given arms, each bet on by |t|.
+
+        Args:
+            bets: |t| of a pull of each arm, shape (..., p), fixed before the rewards.
+            arms: the p arms.
+            seen: the batch.
+
+        Returns:
+            shape (..., p), rounded up.
+        """
+        if not np.isfinite(self.spread):
+            return np.asarray(ROUNDED_UP * seen.counts[arms] * self._by_sigma(bets, arms))
+        plain, empirical, usable = self._per_pull(bets, arms)
+        told = _of_arms(seen, arms)
+        scatter = scatter_around(told, self.centres[arms], self.spread)
+        return np.asarray(ROUNDED_UP * np.where(usable, empirical * scatter, told.counts * plain))
+
+    def _by_sigma(self, bets: FloatArray, arms: IntArray) -> FloatArray:
+        each: FloatArray = 0.5 * bets**2 * self.scales[arms] ** 2
+        return each
+
+    def _per_pull(self, bets: FloatArray, arms: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Allowance by sigma, allowance for each unit of scatter, and where the second is to be used."""
+        plain = self._by_sigma(bets, arms)
+        share = bets * self.spread
+        empirical = _psi(np.minimum(share, LARGEST_BET)) / self.spread**2
+        usable = self.known[arms] & (share <= LARGEST_BET) & (empirical * self.variances[arms] < plain)
+        return plain, empirical, usable
+
+
+def _of_arms(seen: Observations, arms: IntArray) -> Observations:
+    """What was told of the p arms; `seen` may be of more arms than the bets are made for."""
+    squares, within = (None if one is None else one[arms] for one in (seen.squares, seen.within))
+    return Observations(seen.counts[arms], seen.sums[arms], squares, within=within)
+
+
+def scatter_around(seen: Observations, centres: FloatArray, spread: float) -> FloatArray:
+    """sum of (r - m)^2 of each arm, shape (K,), rounded up; at most n R^2."""
+    if seen.within is None:
+        return scatter_of(seen.counts, seen.sums, np.asarray(seen.squares), centres, spread)
+    away = seen.deviations + 2.0 * seen.rounding + seen.counts * (seen.means - centres) ** 2
+    return np.asarray(np.clip(ROUNDED_UP * away, 0.0, seen.counts * spread**2))
+
+
+def scatter_of(
+    counts: IntArray, sums: FloatArray, squares: FloatArray, centres: FloatArray, spread: float
+) -> FloatArray:
+    """sum of (r - m)^2, rounded up by what the border lets pass as rounding of told squares; at most n R^2.
+
+    All arguments but R have the same shape, and so has the result.
+    """
+    exact = squares - 2.0 * centres * sums + counts * centres**2
+    return np.asarray(np.clip(exact + SQUARES_SLACK * squares, 0.0, counts * spread**2))
+
+
+def _psi(share: FloatArray) -> FloatArray:
+    return np.asarray(-np.log1p(-share) - share)
+
+
+def with_squares(noise: Noise, seen: Observations) -> Observations:
+    """The batch with its sums of squares; where they were not reported, the most that the range allows.
+
+        sum r^2 <= |low + high| |sum r| - n low high
+
+    for rewards in [low, high] and for their negatives (a study that minimises tells those); with equality for rewards
+    that are low or high in a range that starts or ends at 0. Unbounded rewards without squares are left alone.
+    """
+    if noise.support is None:
+        return seen
+    low, high = noise.support
+    if seen.squares is not None and not isinstance(noise, Bernoulli):
+        return seen
+    most = abs(low + high) * np.abs(seen.sums) - seen.counts * low * high
+    means = np.clip(np.abs(seen.means) * (-1.0 if low + high < 0.0 else 1.0), low, high)
+    return Observations(seen.counts, seen.sums, most, within=seen.counts * (means - low) * (high - means))
+
+
+def noise_mgf_after(noise: Noise, past: Observations) -> NoiseMgf:
+    """What the next batch may assume, from the declared noise and everything told before it.
+
+        m = mean of the arm so far,   variance = (sum (r - m)^2 + q R^2/4) / (n + q),   q = HEURISTIC_PSEUDO
+
+    Rewards may be told as declared or negated: only the length of the range is used, and earlier rewards.
+
+    Args:
+        noise: what is declared.
+        past: everything told before the batch.
+
+    Source: ours; the pseudo-observations keep an arm that was lucky twice from being believed noiseless.
+    """
+    num_arms = len(past.counts)
+    sigma = scales(noise, num_arms)
+    known = past.counts > 0
+    if noise.support is None:
+        return NoiseMgf(sigma, np.inf, past.means, known, sigma**2)
+    spread = (noise.support[1] - noise.support[0]) * ROUNDED_UP
+    scatter = scatter_around(with_squares(noise, past), past.means, spread)
+    variances = (scatter + HEURISTIC_PSEUDO * sigma**2) / (past.counts + HEURISTIC_PSEUDO)
+    return NoiseMgf(sigma, spread, past.means, known, variances)
+
+
+# --- Normal noise whose scale nobody knows: variances bounded at all times, and bets that the batch's repeats pay for.
+
+LARGEST = 1e100
+STEEPEST = 50.0  # a larger w^2 V is paid for by the bound alone
+SHAPE, RATE = 0.5, 0.01  # of the Gamma distribution that mixes; fixed before any reward
+BISECTIONS = 70
+MOST_KEPT = 20_000  # degrees of freedom whose bound is kept
+LEAST_LOG = -700.0
+HEURISTIC_LEAST_PRIOR, HEURISTIC_MOST_PRIOR = 1.0, 200.0  # repeats that what arms have in common counts for
+
+
+@record
+class NormalMgf:
+    """What a batch may assume of normal noise of unknown, unequal scales, fixed before the batch's first reward.
+
+    For n rewards of an arm with mean h, one weight w on each, fixed before them, as long as the variance is at most V,
+    each of
+
+        E exp(w sum (r - h) - n w^2 V / 2)                           <= 1
+        E exp(w sum (r - h) - (e^a - 1)/(2 V) sum (r - rbar)^2)      <= 1,    a = w^2 V n / (n - 1),  n >= 2
+        E exp(w sum (r - h) - (e^a - 1)/(2 V) sum (r - m)^2)         <= 1,    a = w^2 V
+
+    holds, rbar the mean of the n rewards and m any number fixed before them. For small a the second costs w^2 / 2 times
+    the n rewards' own variance: what it would cost if the variance were known. V matters only through a.
+
+    Args:
+        bounds: V of an arm that is fixed beforehand, shape (K,), in squared reward units; infinite where there is none.
+        joint_bounds: V that hold for all arms at once, shape (K,).
+        variances: a guess of the variances, shape (K,): it decides which of the three is used, and where to measure.
+        centres: m, the mean of each arm's earlier rewards, shape (K,).
+        counts: how many these are, shape (K,).
+
+    Source: docs/certified-elimination.md, line 20; ours.
+    """
+
+    bounds: FloatArray
+    joint_bounds: FloatArray
+    variances: FloatArray
+    centres: FloatArray
+    counts: IntArray
+
+    def __post_init__(self) -> None:
+        freeze(self, bounds=np.float64, joint_bounds=np.float64, variances=np.float64, centres=np.float64)
+        freeze(self, counts=np.int64)
+
+    @property
+    def own(self) -> NormalMgf:
+        """What holds of the pulls of one arm that is fixed beforehand."""
+        return replace(self, joint_bounds=self.bounds)
+
+    @property
+    def bounded(self) -> BoolArray:
+        """Which arms have bounds, so that bets may be on their pulls, shape (K,)."""
+        return np.asarray(np.isfinite(self.joint_bounds) & np.isfinite(self.bounds))
+
+    def tempered(self, bets: FloatArray, arms: IntArray, counts: FloatArray) -> FloatArray:
+        """The share of some bets on pulls of p arms that gains most, where they would be best if variances were known.
+
+            t e^(t^2 a) = 1,    a the mean of w^2 V, each arm with the weight n w^2 v of its share in the cost
+
+        Args:
+            bets: w of a pull of each arm, shape (..., p).
+            arms: the p arms.
+            counts: n, shape (p,).
+
+        Returns:
+            t in (0, 1], shape (...).
+        """
+        from scipy.special import lambertw  # noqa: PLC0415 - loaded on first use
+
+        bounds = np.where(np.isfinite(self.joint_bounds[arms]), self.joint_bounds[arms], 100.0 * self.variances[arms])
+        costs = counts * bets**2 * self.variances[arms]
+        whole = np.sum(costs, axis=-1)
+        steep = np.divide(
+            np.sum(costs * np.minimum(bets**2 * bounds, LARGEST), axis=-1),
+            whole,
+            out=np.zeros_like(whole),
+            where=whole > 0.0,
+        )
+        steep = np.maximum(steep, 1e-12)
+        return np.asarray(np.sqrt(np.real(lambertw(2.0 * steep)) / (2.0 * steep)))
+
+    def typical_scales(self, _epsilon: float) -> FloatArray:
+        """How much a reward of each arm varies, as a guess of means should take it, shape (K,)."""
+        return np.sqrt(self.variances)
+
+    def noise_scales(self, margin: float | FloatArray) -> FloatArray:
+        """The scale s of each arm as a bet on a difference `margin`, one or one an arm, sees it, shape (K,).
+
+            s^2 = v e^y,    2 y e^(2 y) = 2 margin^2 V / v^2
+
+        so that w = margin / s^2 is the bet whose gain w margin - v (e^(w^2 V) - 1) / (2 V) is largest.
+        """
+        from scipy.special import lambertw  # noqa: PLC0415 - loaded on first use
+
+        bounds = np.where(np.isfinite(self.joint_bounds), self.joint_bounds, 100.0 * self.variances)
+        ratios: FloatArray = np.sqrt(2.0 * bounds) * margin / self.variances
+        steep = 0.5 * np.real(lambertw(np.minimum(ratios, LARGEST) ** 2))  # type: ignore[call-overload]
+        return np.asarray(np.sqrt(self.variances) * np.exp(0.5 * steep))
+
+    def usable(self, batch: Observations) -> Observations:
+        """The batch without the pulls that no bet may be on: those of arms of whose variance there is no bound yet."""
+        known = self.bounded
+        if np.all(known | (batch.counts == 0)):
+            return batch
+        squares = None if batch.squares is None else np.where(known, batch.squares, 0.0)
+        within = None if batch.within is None else np.where(known, batch.within, 0.0)
+        return Observations(np.where(known, batch.counts, 0), np.where(known, batch.sums, 0.0), squares, within=within)
+
+    def expected(self, bets: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
+        """The cost of counts pulls of each of the p arms if its variance is as guessed, shape (..., p)."""
+        return np.asarray(np.min(self._expected(np.abs(bets), arms, counts), axis=0))
+
+    def total(self, bets: FloatArray, arms: IntArray, seen: Observations) -> FloatArray:
+        """The cost of all pulls of the given arms, each bet on by |w|.
+
+        Args:
+            bets: |w| of a pull of each arm, shape (..., p), fixed before the rewards.
+            arms: the p arms.
+            seen: the batch; no pull of an arm without a bound has a weight.
+
+        Returns:
+            shape (..., p), rounded up.
+        """
+        counts, rounding = seen.counts[arms], seen.rounding[arms]
+        means, centres = seen.means[arms], self.centres[arms]
+        around = seen.deviations[arms] + rounding
+        away = around + counts * (means - centres) ** 2 + rounding
+        options = self._expected(bets, arms, counts)
+        chosen = np.argmin(options, axis=0)
+        bounds = np.where(counts > 0, self.joint_bounds[arms], 1.0)
+        plain = 0.5 * counts * bets**2 * bounds
+        inside = 0.5 * _rate(bets, bounds, counts / np.maximum(counts - 1, 1)) * around
+        outside = 0.5 * _rate(bets, bounds, np.ones_like(bounds)) * away
+        return np.asarray(ROUNDED_UP * np.choose(chosen, [plain, inside, outside]))
+
+    def _expected(self, bets: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
+        """What each of the three is expected to cost, shape (3, ..., p)."""
+        bounds, variances = self.joint_bounds[arms], self.variances[arms]
+        bounds = np.where(np.isfinite(bounds), bounds, 100.0 * variances)
+        plain = 0.5 * counts * bets**2 * bounds
+        factor = counts / np.maximum(counts - 1, 1)
+        inside = 0.5 * _rate(bets, bounds, factor) * (counts - 1) * variances
+        outside = (
+            0.5
+            * _rate(bets, bounds, np.ones_like(bounds))
+            * (counts * (1.0 + 1.0 / np.maximum(self.counts[arms], 1)) * variances)
+        )
+        steep = bets**2 * bounds
+        inside = np.where((counts > 1) & (steep * factor < STEEPEST), inside, np.inf)
+        outside = np.where((self.counts[arms] > 0) & (steep < STEEPEST), outside, np.inf)
+        return np.stack(np.broadcast_arrays(plain, inside, outside))
+
+
+def _rate(bets: FloatArray, bounds: FloatArray, factor: FloatArray) -> FloatArray:
+    """(e^a - 1) / V for a = w^2 V factor."""
+    steep = np.minimum(bets**2 * bounds * factor, STEEPEST)
+    return np.asarray(np.expm1(steep) / bounds)
+
+
+def normal_mgf_after(past: Observations, failure: float) -> NormalMgf:
+    """What the next batch may assume, from everything told before it.
+
+    Args:
+        past: with sums of squares.
+        failure: the probability that some bound that counts is too small: half of it for the arm that is fixed
+            beforehand, half for all arms at once.
+
+    Source: docs/certified-elimination.md, lines 19 and 22.
+    """
+    return NormalMgf(
+        variance_bounds(past, 0.5 * failure),
+        variance_bounds(past, joint_failure(failure, len(past.counts))),
+        likely_variances(past),
+        past.means,
+        past.counts,
+    )
+
+
+def normal_mgf_of_all(past: Observations, failure: float) -> NormalMgf:
+    """The same where no arm is fixed beforehand: the probability is that the bound of some arm is ever too small.
+
+    Source: docs/certified-elimination.md, line 19; docs/questions.md, line 15.
+    """
+    bounds = variance_bounds(past, failure / len(past.counts))
+    return NormalMgf(bounds, bounds, likely_variances(past), past.means, past.counts)
+
+
+def joint_failure(failure: float, num_arms: int) -> float:
+    """The probability that the bound of one arm is too small, where they are to hold for all at once: alpha / (2 K)."""
+    return 0.5 * failure / num_arms
+
+
+def squared_deviations(seen: Observations) -> FloatArray:
+    """SS = sum (r - mean)^2 of each arm, rounded up, shape (K,), in squared reward units; 0 of fewer than two pulls.
+
+    Raises:
+        ContractError: the sums of squares were not told.
+    """
+    return np.asarray(np.where(seen.counts > 1, seen.deviations + seen.rounding, 0.0))
+
+
+def variance_bounds(seen: Observations, failure: float) -> FloatArray:
+    """Upper bounds V on the variances of normal rewards, each valid at all times at once; shape (K,).
+
+        V = SS / g,    g the smaller root of  g/2 - (k + nu/2) log(b + g/2) = log(1/failure) + c,    nu = pulls - 1
+
+    c = -log Gamma(k + nu/2) + log Gamma(k) - k log b. If rewards of an arm are independent and normal with variance
+    s^2, then with probability at least 1 - failure V >= s^2 after each pull, whatever decides how often it is pulled.
+
+    Args:
+        seen: everything told of the arms, with sums of squares.
+        failure: for one arm, in (0, 1).
+
+    Returns:
+        Squared reward units; infinite where repeats are too few for a bound, or equal to within rounding.
+
+    Source: docs/certified-elimination.md, line 19: Ville's inequality for the mixture of
+        t^(nu/2) exp((1 - t) S / (2 s^2)) over t ~ Gamma(k, b), S the squared Helmert residuals (Robbins 1970).
+    """
+    within = squared_deviations(seen)
+    freedom, places = np.unique(np.maximum(seen.counts - 1, 0), return_inverse=True)
+    least = least_chi_squares(freedom, failure)[places]
+    told = (least > 0.0) & (within > 2.0 * seen.rounding)
+    return np.asarray(np.divide(within, least, out=np.full(len(within), np.inf), where=told))
+
+
+def least_chi_squares(freedom: IntArray, failure: float) -> FloatArray:
+    """g: how small chi-square sums ever are, all degrees of freedom together, but for that probability; 0: no bound.
+
+    Cost: what was found for a failure is kept, since a study asks for the same degrees of freedom again and again.
+    """
+    known = _found_so_far(failure)
+    asked = freedom.tolist()
+    missing = sorted({one for one in asked if one not in known})
+    if missing:
+        if len(known) > MOST_KEPT:
+            known.clear()
+            missing = sorted(set(asked))
+        found = _least_chi_squares(np.array(missing, np.int64), failure)
+        known.update(zip(missing, found.tolist(), strict=True))
+    return np.array([known[one] for one in asked])
+
+
+@lru_cache(maxsize=64)
+def _found_so_far(_failure: float) -> dict[int, float]:
+    """Degrees of freedom -> g, to be filled; a memo."""
+    return {}
+
+
+def _least_chi_squares(freedom: IntArray, failure: float) -> FloatArray:
+    """g by bisection, shape (p,)."""
+    from scipy.special import gammaln  # noqa: PLC0415 - loaded on first use
+
+    half, log_failure = 0.5 * freedom, math.log(failure)
+    start = gammaln(SHAPE + half) - gammaln(SHAPE) + SHAPE * math.log(RATE) + log_failure
+
+    def excess(log_g: FloatArray) -> FloatArray:
+        """log of the mixture x failure: above 0 left of the smaller root."""
+        g = 0.5 * np.exp(log_g)
+        return np.asarray(g - (SHAPE + half) * np.log(RATE + g) + start)
+
+    low, high = np.full(len(half), LEAST_LOG), np.log(2.0 * np.maximum(half + SHAPE - RATE, RATE))  # the minimum
+    known = (freedom > 0) & (excess(low) > 0.0)
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        left = excess(middle) > 0.0
+        low, high = np.where(left, middle, low), np.where(left, high, middle)
+    return np.asarray(np.where(known, np.exp(low), 0.0))
+
+
+def likely_variances(seen: Observations) -> FloatArray:
+    """A guess of each arm's variance, shape (K,), in squared reward units: the repeats, drawn towards the common scale.
+
+        (d0 s0^2 + SS) / (d0 + nu),    d0 from how far log(SS / nu) varies beyond what chance makes it vary
+
+    For steering only.
+
+    Source: Smyth (2004), moderated variances (limma): moments of the logarithm of chi-square variables.
+    """
+    from scipy.special import digamma, zeta  # noqa: PLC0415 - loaded on first use
+
+    within, freedom = squared_deviations(seen), np.maximum(seen.counts - 1, 0)
+    known = (freedom > 0) & (within > 0.0)
+    if not known.any():
+        return np.ones(len(within))
+    half = 0.5 * freedom[known]
+    logs = np.log(within[known] / freedom[known]) - digamma(half) + np.log(half)
+    spread = float(np.mean((logs - logs.mean()) ** 2) - np.mean(zeta(2.0, half))) if len(logs) > 1 else np.inf
+    prior = _freedom_of(spread)
+    common = math.exp(min(float(logs.mean()) + float(digamma(0.5 * prior)) - math.log(0.5 * prior), 690.0))
+    return np.asarray((prior * common + within) / (prior + freedom))
+
+
+def _freedom_of(spread: float) -> float:
+    """Degrees of freedom d with trigamma(d / 2) = zeta(2, d / 2) = spread, within limits."""
+    from scipy.special import zeta  # noqa: PLC0415 - loaded on first use
+
+    low, high = HEURISTIC_LEAST_PRIOR, HEURISTIC_MOST_PRIOR
+    if spread <= float(zeta(2.0, 0.5 * high)):
+        return high
+    for _ in range(40):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if float(zeta(2.0, 0.5 * middle)) > spread else (low, middle)
+    return low

@@ -1,0 +1,201 @@
+"""The main job in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.chunks.sources import RowBlocks
+from surepick.core.arms import LOG, Arms
+from surepick.core.frames import is_frame
+from surepick.core.values import listed, real_numbers
+from surepick.errors import InvalidInput
+from surepick.noise import Noise
+from surepick.policies.base import Policy, name_of
+from surepick.policies.options import fitting_policy
+from surepick.policies.registry import USUAL_DELTA, make_policy, settled_policy, uses_features
+from surepick.studies.closed_loop import Measure, OnUnusual, Result, check_measure
+from surepick.studies.short_list import short_list_policy
+from surepick.studies.study import Study
+from surepick.tables import Names, read_arms
+from surepick.tables.selection import not_used, wanted_features
+from surepick.text import quoted
+
+AS_ARMS = "Rows of features go to sp.Arms(X, ids=[...]); where each row itself is a candidate, give tuples"
+
+
+def find_best(
+    arms: Arms | RowBlocks | Sequence[object] | Mapping[object, ArrayLike] | object,
+    measure: Measure,
+    *,
+    id: Names | None = None,  # noqa: A002 (as in read_arms)
+    features: Names | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    noise: Noise | str | None = None,
+    policy: Policy[Any] | str | None = None,
+    minimize: bool = False,
+    max_pulls: float | None = None,
+    max_cost: float | None = None,
+    progress: bool | None = None,
+    unusual: OnUnusual = "warn",
+    **options: Any,
+) -> Result:
+    """Find an arm whose mean is within epsilon of the best, by measuring what tells most.
+
+    Args:
+        arms: what is chosen among: `Arms`; or a data frame, read as `read_arms` does; or a mapping of ids to rows of
+            features; or a sequence of candidates without features: texts, numbers, tuples, dicts, functions, whatever
+            has a text of its own. Or rows in blocks, too many for memory, as `read_arms` gives them with blocks=True:
+            then a short list that has the best is found first (docs/large.md).
+        measure: gets a list of candidates as they were given in `arms` (of a data frame: its index, or the cells of
+            the id), one for each pull, and returns as many rewards in the same order. With `items=` (a finite set
+            of test items, their ids) it gets the items too, as a second list. With `constraints=` it returns a row for
+            each id: the reward, then each constrained quantity, NaN where it was not measured. It is no coroutine. A
+            reward of NaN failed: it is asked again, three times in all; then we go on without the candidate and say so.
+        id, features: the columns of a data frame, as in `read_arms`; a policy without features looks at none of them.
+        epsilon: how much worse than the best the answer may be, in reward units, > 0. It is needed, but where `policy`
+            is a policy, which has its own.
+        delta: probability that the answer is worse than that, in (0, 1); None: 0.05, or the policy's own.
+        noise: what is assumed of a reward, a record or its text ("bernoulli", "subgaussian:0.5"). It is needed, but
+            where `policy` is a policy.
+        policy: a policy for these candidates, perhaps of another package; or one of `policy_names()`; None: the
+            one that the options speak of (`certified-linear` where there is a norm_bound, `certified-kernel` where
+            there is a kernel too, `certified-items` where there are items, else `certified-independent`).
+        minimize: small rewards are good.
+        max_pulls: no batch is begun that would bring the measurements above it; None: 20 times what measuring all
+            equally often takes (docs/forecasts.md); math.inf: no limit.
+        max_cost: the same in money, for arms that have costs, batches included; None: no limit.
+        progress: show a bar on standard error; None: if that is a terminal.
+        unusual: what becomes of results that stand out, as in `Study.run`: "warn", "accept" or "refuse".
+        options: settings of the policy, as in `make_policy`.
+
+    Returns:
+        The answer with its certificate. `best_arm` is the candidate as it was given; the certificate has its text.
+
+    Raises:
+        InvalidInput: the candidates, a setting or a reward is refused; where `measure` was made for one id, its own
+            exception is the cause. `error.study` has the results before.
+        MeasurementFailed: a candidate gave NaN three times, and the policy cannot go on without it.
+    """
+    check_measure(measure)
+    if not is_frame(arms) and (id is not None or features is not None):
+        raise InvalidInput("id and features are columns of a data frame, and the candidates are none: leave them out.")
+    chosen = fitting_policy(options) if policy is None else policy
+    if isinstance(arms, RowBlocks):
+        if not isinstance(chosen, str):
+            raise InvalidInput("candidates in blocks take a policy by its name; give policy='certified-...'.")
+        if epsilon is None or noise is None:
+            raise InvalidInput("find_best needs epsilon and noise: how much worse than the best, and what a reward is.")
+        if max_cost is not None:
+            raise InvalidInput("candidates in blocks have no costs: leave out max_cost, or give max_pulls.")
+        asked: dict[str, Any] = {
+            "epsilon": epsilon,
+            "delta": USUAL_DELTA if delta is None else delta,
+            "noise": noise,
+            **options,
+        }
+        budget: dict[str, Any] = {"max_pulls": max_pulls, "progress": progress, "unusual": unusual}
+        return _best_of_many(chosen, arms, measure, minimize=minimize, **budget, **asked)
+    looks = uses_features(chosen)
+    known = _of_frame(arms, id, features, used=looks) if is_frame(arms) else _arms_of(arms)
+    made = settled_policy(chosen, known, epsilon=epsilon, delta=delta, noise=noise, **options)
+    used = known.features_said if looks else ""
+    if used:
+        LOG.info("%s uses %s.", chosen if isinstance(chosen, str) else name_of(made), used)
+    study = Study(known, made, minimize=minimize)
+    answer = study.run(measure, max_pulls=max_pulls, max_cost=max_cost, progress=progress, unusual=unusual)
+    return replace(answer, features=used)
+
+
+def _of_frame(frame: object, id: Names | None, features: Names | None, *, used: bool) -> Arms:  # noqa: A002 (as in find_best)
+    """The candidates of a data frame, of which the policy looks at the features or not."""
+    found = read_arms(frame, id, wanted_features(features, used=used))
+    if not used and (words := not_used(features, said=f"features={quoted(features)} is")):
+        LOG.warning("%s", words)
+    return found
+
+
+def _arms_of(given: Any) -> Arms:
+    """The candidates, from whatever a caller has.
+
+    Raises:
+        InvalidInput: they are none, or it is not clear what is a candidate.
+    """
+    if isinstance(given, Arms):
+        return given
+    if isinstance(given, Mapping):
+        return _of_mapping(given)
+    shape = getattr(given, "shape", ())
+    if isinstance(shape, tuple) and len(shape) > 1:
+        raise InvalidInput(f"the candidates are an array of shape {shape}. {AS_ARMS}.")
+    if isinstance(given, str | bytes | bytearray):
+        raise InvalidInput(
+            f"the candidates are the text {quoted(given)}; give a list of them, [{quoted(given)}] for one."
+        )
+    _refuse_labelled(given)
+    candidates = listed("candidates", given)
+    if any(isinstance(one, list | np.ndarray) for one in candidates):
+        raise InvalidInput(f"a candidate is a {type(candidates[0]).__name__}, {quoted(candidates[0])}. {AS_ARMS}.")
+    return Arms(ids=candidates)
+
+
+def _of_mapping(given: Mapping[object, Any]) -> Arms:
+    """The candidates of a mapping of ids to rows of features.
+
+    Raises:
+        InvalidInput: its values are no rows of equally many numbers.
+    """
+    rows, cause = [], None
+    try:
+        rows = [real_numbers("features", row) for row in given.values()]
+    except InvalidInput as error:
+        cause = error
+    if cause is not None or not rows or any(row.shape != rows[0].shape or row.ndim != 1 for row in rows):
+        raise InvalidInput(
+            f"the candidates are a mapping, {quoted(given)}, whose values are not rows of equally many features. For "
+            "its keys give list(x), for its values list(x.values()), and for columns of a table a data frame."
+        ) from cause
+    return Arms(np.stack(rows), ids=list(given))
+
+
+def _refuse_labelled(given: Any) -> None:
+    """Refuse a column of numbers whose labels are texts: which of the two are the candidates?
+
+    Raises:
+        InvalidInput: it is such a column.
+    """
+    if not (hasattr(type(given), "iloc") and hasattr(type(given), "index")) or len(given) == 0:
+        return
+    labels, values = given.index.tolist(), given.tolist()
+    if all(isinstance(one, str) for one in labels) and not any(isinstance(one, str) for one in values):
+        raise InvalidInput(
+            f"the candidates are a column of {quoted(values[0])}, ... labelled {quoted(labels[0])}, ...: give "
+            "list(x.index) or list(x), whichever are the candidates."
+        )
+
+
+def _best_of_many(
+    name: str,
+    rows: RowBlocks,
+    measure: Measure,
+    *,
+    minimize: bool,
+    max_pulls: float | None,
+    progress: bool | None,
+    unusual: OnUnusual,
+    **options: Any,
+) -> Result:
+    """A short list that has the best of all, by few measurements; then the best of it."""
+    study = Study(make_policy(name, rows, **options), minimize=minimize)
+    first = study.run(measure, max_pulls=max_pulls, progress=progress, unusual=unusual)
+    if not study.state.finished:
+        return first
+    left = None if max_pulls is None else max(max_pulls - first.pulls, 0)
+    following = Study(short_list_policy(study), minimize=minimize)
+    answer = following.run(measure, max_pulls=left, progress=progress, unusual=unusual)
+    return replace(answer, pulls=first.pulls + answer.pulls)

@@ -1,0 +1,17 @@
+"""What a study will cost before it starts."""
+
+from surepick.forecasts.forecast import advice, compare, forecast, noise_to_draw
+from surepick.forecasts.result import Forecast, ForecastOfRows, ForecastRound, ForecastRow
+from surepick.forecasts.simulated_studies import forecast_of_rows
+
+__all__ = [
+    "Forecast",
+    "ForecastOfRows",
+    "ForecastRound",
+    "ForecastRow",
+    "advice",
+    "compare",
+    "forecast",
+    "forecast_of_rows",
+    "noise_to_draw",
+]

@@ -1,0 +1,301 @@
+"""Warnings about a policy, before anything is measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surepick.core.plans import Embedding
+from surepick.core.records import FloatArray, record
+from surepick.embeddings import ArmEmbedding
+from surepick.embeddings.tangent_kernel import neural_gram, spectrum_effective_dimension
+from surepick.environments.environment import Environment
+from surepick.environments.rewards import RecordedRewards
+from surepick.forecasts.result import ForecastRound
+from surepick.forecasts.simulated_studies import EQUAL_STUDIES, SimulatedStudy
+from surepick.linalg.factorisations import thin_svd
+from surepick.policies.base import Policy, caveats_of
+from surepick.policies.model_checks import largest_gap_under_norm, norm_bound_uninformative
+
+KERNEL_SHARE = 1e-3  # of the neural tangent kernel's trace: what may be left out
+MOST_IN_KERNEL = 3000  # arms; the kernel's spectrum takes K^3
+BATCHES_OVER = "budget-exhausted"  # the verdict where they do not suffice
+BIAS_SHARE = 0.3  # of a round's accuracy; beyond, the round takes more than twice the pulls
+
+
+def price_of_blocks(name: str, total: int, without: int, *, guess: bool) -> str:
+    """What blocks cost where they have no effects, as a sentence.
+
+    Args:
+        name: what a block is called.
+        total, without: measurements with and without blocks.
+        guess: they are under a guess.
+    """
+    case = "Under the guess" if guess else "In the worst case"
+    more = 100.0 * (total / max(without, 1) - 1.0)
+    share = "as many" if abs(more) < 0.5 else f"{abs(more):.0f} % {'more' if more > 0.0 else 'fewer'}"
+    return (
+        f"{case} blocks take {total:,} measurements where no {name} has an effect of its own, and {without:,} without "
+        f"blocks in simulated studies with the same seeds: {share}."
+    )
+
+
+def guess_in_embedding(policy: Policy[Any], means: FloatArray) -> tuple[float | None, float]:
+    """(least norm whose reward is nearest to the means, root mean square of the residual).
+
+    The largest error of any reward in the embedding is at least that root mean square.
+    """
+    embedding = policy.traits.embedding
+    if embedding is None:
+        return None, 0.0
+    whole = embedding.at(embedding.max_dim)
+    if not isinstance(whole, Embedding):
+        return None, 0.0
+    left, singular, _ = thin_svd(whole.features)
+    kept = singular > max(whole.features.shape) * np.finfo(np.float64).eps * singular[0]
+    coordinates = left[:, kept].T @ means
+    misfit = means - left[:, kept] @ coordinates
+    return float(np.sqrt(np.sum((coordinates / singular[kept]) ** 2))), float(np.sqrt(np.mean(misfit**2)))
+
+
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """What a forecast finds against a policy."""
+
+    policy: Policy[Any]
+    runs: tuple[SimulatedStudy, ...]
+    rounds: tuple[ForecastRound, ...]
+    guess: FloatArray | None
+    guess_norm: float | None
+    misfit: float
+
+    @property
+    def embedding(self) -> ArmEmbedding | None:
+        traits = self.policy.traits
+        return traits.embedding if traits.stops != "never" and traits.uses_features else None
+
+    @property
+    def norm_matters(self) -> bool:
+        """Some round leaves directions out, so that its widths rest on the norm bound."""
+        return any(row.misspecification > 0.0 for row in self.rounds)
+
+    def fatal(self) -> list[str]:
+        """Why the certificate would be worthless, or would not come."""
+        found = [*self._endless(), *self._batches_over(often=True), *self._not_certified()]
+        if self.embedding is None:
+            return [*found, *self._wrong()]
+        plain = [*self._collapsed(self.embedding), *(self._no_gap(self.embedding) if self.norm_matters else [])]
+        found = [*self._endless(), *plain] if plain and self.guess is None else [*found, *plain]
+        return [*found, *self._guess_contradicts(self.embedding), *self._wrong()]
+
+    def mild(self, total: int, uniform: int) -> list[str]:
+        """What makes it expensive, or rests on more than the table."""
+        found = [*caveats_of(self.policy), *self._network_dimension(), *self._batches_over(often=False)]
+        if self.embedding is not None:
+            found += [*self._no_compression(self.embedding), *self._bias_eats()]
+            found += [] if self.norm_matters else self._no_gap(self.embedding)
+        if not self.policy.traits.narrows and self.guess is None:
+            found.append(
+                "This policy adapts to the data, so no worst case is proved. 'At worst' is the most expensive of "
+                f"{EQUAL_STUDIES} simulated studies in which all candidates are equal."
+            )
+        if total > uniform > 0:
+            case = "In the worst case" if self.guess is None else "Under the guess"
+            found.append(f"{case} it takes more measurements than uniform sampling.")
+        return found
+
+    def _network_dimension(self) -> list[str]:
+        """How much a wide network could compress these arms, for policies that use one."""
+        features, depth = self.policy.traits.features, self.policy.traits.network_depth
+        if features is None or depth == 0:
+            return []
+        if len(features) > MOST_IN_KERNEL or not features.any(axis=1).all():
+            return []
+        gram = neural_gram(features, depth=depth, inputs="normalized")
+        dim = spectrum_effective_dimension(gram, KERNEL_SHARE * float(np.trace(gram)))
+        return [
+            f"Neural effective dimension: {dim} of {len(features)}. So many directions hold all but a thousandth of "
+            "the arms' tangent kernel (a very wide network, inputs normalised); the fewer, the more a network can save."
+        ]
+
+    def _endless(self) -> list[str]:
+        if self.policy.traits.stops == "never":
+            return ["It never stops by itself and never certifies: the forecast only shows what its first rounds take."]
+        found = []
+        hopeless = [run for run in self.runs if run.hopeless]
+        if hopeless:
+            times = "" if len(self.runs) == 1 else f" in {len(hopeless)} of {len(self.runs)} simulated studies"
+            found.append(f"It may never stop, and was ended{times}: {hopeless[0].hopeless}")
+        cut = [run.cut for run in self.runs if run.cut]
+        if cut:
+            found.append(
+                f"The forecast was cut short {cut[0]} ({len(cut)} of {len(self.runs)} runs): it will cost more."
+            )
+        return found
+
+    def _batches_over(self, *, often: bool) -> list[str]:
+        """How often the batches that are allowed do not suffice: more than half of the time under a guess, or not."""
+        over = sum(run.verdict == BATCHES_OVER for run in self.runs)
+        if over == 0 or often != (self.guess is not None and 2 * over > len(self.runs)):
+            return []
+        where = (
+            "If all candidates are equal" if self.guess is None else f"In {over} of {len(self.runs)} simulated studies"
+        )
+        return [f"{where}, the batches that are allowed end before anything is certified; more batches would help."]
+
+    def _not_certified(self) -> list[str]:
+        ended = [run for run in self.runs if not run.cut and not run.hopeless and run.verdict != BATCHES_OVER]
+        doubtful = [run for run in ended if run.verdict != "certified"]
+        if self.policy.traits.stops == "never" or not doubtful:
+            return []
+        times = "" if len(self.runs) == 1 else f" in {len(doubtful)} of {len(self.runs)} simulated studies"
+        alarms = [alarm for _, row in doubtful[0].rounds for alarm in row.alarms]
+        reason = f"{alarms[-1]}." if alarms else doubtful[0].reason
+        return [f"The verdict would be '{doubtful[0].verdict}'{times}: {reason}"]
+
+    def _collapsed(self, embedding: ArmEmbedding) -> list[str]:
+        if not self.rounds or embedding.num_distinct <= 2:
+            return []
+        first = self.rounds[0]
+        compressed = first.dim < embedding.max_dim
+        if not compressed or (first.dim > 1 and (first.value is None or first.value >= 1.0)):
+            return []
+        return [
+            f"Round 1 would tell {embedding.num_distinct} different candidates apart in {first.dim} of "
+            f"{embedding.max_dim} directions (design value {first.value:.3g}). That is suspiciously little: if "
+            "the norm bound is too small, the answer is worthless."
+        ]
+
+    def _no_gap(self, embedding: ArmEmbedding) -> list[str]:
+        """The norm bound alone says that nearly any arm will do."""
+        if embedding.num_distinct < 2 or not norm_bound_uninformative(embedding, self.policy.problem.epsilon):
+            return []
+        largest = f"no two candidates differ by more than {largest_gap_under_norm(embedding):.3g}"
+        return [
+            f"Norm bound {embedding.norm_bound:g} means that {largest}: too little to rest an answer on, so as little "
+            "as possible is left out. If you expect larger differences, it is too small."
+        ]
+
+    def _guess_contradicts(self, embedding: ArmEmbedding) -> list[str]:
+        if self.guess is None or self.guess_norm is None:
+            return []
+        allowed = embedding.misspecification(embedding.max_dim) + 0.1 * self.policy.problem.epsilon
+        if self.misfit > allowed:
+            return [
+                f"No reward of the declared kind comes closer to the guessed means than {self.misfit:.3g} (root mean "
+                "square): if the guess is right, the embedding is not."
+            ]
+        bound = embedding.norm_bound
+        if not self.norm_matters or bound is None or self.guess_norm <= bound * (1.0 + 1e-6):
+            return []
+        return [
+            f"The guessed means need norm {self.guess_norm:.3g}, more than the norm bound {bound:g}: one of the two is "
+            "wrong (noise in a guess adds to its norm)."
+        ]
+
+    def _wrong(self) -> list[str]:
+        if self.guess is None or self.policy.traits.stops == "never" or self.policy.problem.question is not None:
+            return []
+        best, epsilon = self.guess.max(), self.policy.problem.epsilon + 1e-9 * np.max(np.abs(self.guess))
+        wrong = sum(bool(best - self.guess[run.recommended] > epsilon) for run in self.runs)
+        if wrong <= max(0.25, 3.0 * self.policy.problem.delta) * len(self.runs):
+            return []
+        return [f"The answer was wrong in {wrong} of {len(self.runs)} simulated studies under the guess."]
+
+    def _no_compression(self, embedding: ArmEmbedding) -> list[str]:
+        if not self.rounds or embedding.num_distinct <= 2:
+            return []
+        if min(row.dim for row in self.rounds) < embedding.num_distinct:
+            return []
+        return [
+            f"The embedding compresses nothing: it needs {self.rounds[0].dim} dimensions for {embedding.num_distinct} "
+            "different candidates, so the features save nothing beyond ruling out the bad ones early."
+        ]
+
+    def _bias_eats(self) -> list[str]:
+        if not self.rounds:
+            return []
+        last = self.rounds[-1]
+        share = last.bias / (self.policy.problem.epsilon if last.accuracy is None else last.accuracy)
+        if share <= BIAS_SHARE or any(run.hopeless for run in self.runs):
+            return []
+        factor = 1.0 / (1.0 - min(share, 0.999)) ** 2
+        if last.accuracy is not None:
+            what = f"In the last round misspecification uses {share:.0%} of the accuracy, so that round costs "
+            what += f"{factor:.1f} times as much"
+        elif share < 1.0:
+            what = f"Misspecification uses {share:.0%} of epsilon, so it costs {factor:.1f} times as much to decide "
+            what += "candidates that are as good as the best"
+        else:
+            what = f"Misspecification is {share:.1f} times epsilon, so candidates that are as good as the best cannot "
+            what += "be decided"
+        return [f"{what}; a larger dimension or a smaller valid norm bound would help."]
+
+
+# --- A rough price of a tolerance, by a formula: what is said before anybody has chosen one.
+
+LADDER = (1.0, 2.0, 5.0)
+
+
+@record
+class Spread:
+    """How far recorded measurements lie apart.
+
+    Args:
+        repeats: standard deviation of the repeats of a candidate, typically; None where nothing was measured twice.
+        low, high: the smallest and the largest average of a candidate.
+    """
+
+    repeats: float | None
+    low: float
+    high: float
+
+
+def spread_of(environment: Environment) -> Spread:
+    """That of recorded measurements; of other environments the scale of their noise stands for the repeats."""
+    law, means = environment.law, environment.means
+    low, high = float(means.min()), float(means.max())
+    if not isinstance(law, RecordedRewards):
+        return Spread(float(np.median(environment.noise.sigma)), low, high)
+    again = law.repeats > 1
+    if not again.any():
+        return Spread(None, low, high)
+    variances = law.variances[again] * law.repeats[again] / (law.repeats[again] - 1)
+    return Spread(float(np.sqrt(np.median(variances))), low, high)
+
+
+def tolerances_near(size: float) -> tuple[float, ...]:
+    """Three round numbers about a size: that below it, the nearest one (by ratio), and that above; () of no size."""
+    if not (math.isfinite(size) and 1e-300 < size < 1e300):
+        return ()
+    power = math.floor(math.log10(size))
+    steps = [step * 10.0**each for each in range(power - 1, power + 2) for step in LADDER]
+    nearest = min(range(1, len(steps) - 1), key=lambda place: abs(math.log(steps[place] / size)))
+    return tuple(float(f"{step:.1g}") for step in steps[nearest - 1 : nearest + 2])
+
+
+def rough_pulls(means: FloatArray, sigma: float, epsilon: float, delta: float, *, least: float = 1.0) -> int:
+    """Measurements that an epsilon-best answer may take, within a factor of two or so.
+
+        sum_i max(least, 4 sigma^2 log((K - 1) / delta) / (gap_i + epsilon)^2)
+
+    Args:
+        means: shape (K,), large ones good; all equal where nothing is known of them.
+        sigma: the scale of a measurement.
+        epsilon, delta: the promise.
+        least: measurements of each candidate that are needed anyway.
+
+    Returns:
+        To two digits.
+
+    Source: ours. Each candidate is told from the best, up to epsilon; compared with runs in tests/forecasts.
+    """
+    if len(means) < 2:
+        return 0
+    gaps = means.max() - means
+    gaps[np.argmax(means)] = np.sort(gaps)[1]  # the best one is measured as often as its closest rival
+    each = 4.0 * sigma**2 * math.log((len(means) - 1) / delta) / (gaps + epsilon) ** 2
+    return int(float(f"{min(float(np.sum(np.maximum(each, least))), 1e18):.2g}"))

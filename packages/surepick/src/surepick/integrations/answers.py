@@ -1,0 +1,177 @@
+"""Answers of models to test items as the programs write them: read with the place of each, and checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from surepick.core.files import read_regular
+from surepick.core.records import each_once, record
+from surepick.errors import InvalidInput
+from surepick.text import did_you_mean, quoted
+
+DIGITS = 16  # of a SHA-256 in the id of an item: enough to see that a set was changed
+
+
+@record
+class Answers:
+    """What came, one row an answer.
+
+    Args:
+        candidates: ids of candidates, n of them.
+        items: ids of test items, n of them.
+        scores: n numbers from 0 to 1.
+        empty: samples without a score, which are left out.
+    """
+
+    candidates: tuple[str, ...]
+    items: tuple[str, ...]
+    scores: tuple[float, ...]
+    empty: int = 0
+
+    @staticmethod
+    def of(rows: Iterable[tuple[str, str, float | None]]) -> Answers:
+        """The answers of (candidate, item, score); a score of None is none."""
+        all_rows = list(rows)
+        kept = [(candidate, item, score) for candidate, item, score in all_rows if score is not None]
+        candidates, items, scores = zip(*kept, strict=True) if kept else ((), (), ())
+        return Answers(candidates, items, scores, len(all_rows) - len(kept))
+
+
+@record
+class Expected:
+    """What a study knows, and what the user says of the files.
+
+    Args:
+        candidates: ids of the study's candidates.
+        items: ids of its test items.
+        candidate: the one whose answers these are; None: as the files say.
+        metric: the name of the score; None: the only one.
+        filter: the name of the way in which answers were extracted; None: the only one.
+    """
+
+    candidates: tuple[str, ...]
+    items: tuple[str, ...]
+    candidate: str | None = None
+    metric: str | None = None
+    filter: str | None = None
+
+    def known_candidate(self, name: str, where: str, advice: str) -> str:
+        """The candidate of this name.
+
+        Raises:
+            InvalidInput: the study has none.
+        """
+        if name in self.candidates:
+            return name
+        meant = did_you_mean(name, self.candidates)
+        raise InvalidInput(f"{where}: {quoted(name)} is no candidate of this study.{meant} {advice}")
+
+
+def sha(value: Any) -> str:
+    """The first digits of the SHA-256 of a value as JSON."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
+
+
+def read_json(text: str, where: str) -> Any:
+    """What a JSON text says; NaN is read, and refused where a score is one.
+
+    Raises:
+        InvalidInput: it is not JSON.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=each_once)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{where} is not JSON ({error}); give the file as it was written, whole.") from error
+
+
+def file_text(path: Path) -> str:
+    """A file in UTF-8.
+
+    Raises:
+        InvalidInput: it cannot be read, or has other bytes.
+    """
+    try:
+        return read_regular(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"{path} is not a text in UTF-8 (byte {error.start:,}); give the file as written."
+        ) from error
+
+
+def score_of(value: object, metric: str, where: str) -> float:
+    """A score of an answer.
+
+    Raises:
+        InvalidInput: it is no number from 0 to 1.
+    """
+    number = float(value) if isinstance(value, bool | int | float) and abs(value) < 2**53 else math.nan
+    if not 0.0 <= number <= 1.0:
+        raise InvalidInput(
+            f"{where}: {metric} is {quoted(value)}; the score of an answer must be a number from 0 to 1 (divide by the "
+            "full score). Nothing of this call was stored."
+        )
+    return number
+
+
+def field_of(data: object, name: str, kinds: type | tuple[type, ...], where: str, program: str) -> Any:
+    """A field of a JSON object.
+
+    Raises:
+        InvalidInput: there is none of that kind.
+    """
+    value = data.get(name) if isinstance(data, Mapping) else None
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        given = "there is none" if not isinstance(data, Mapping) or name not in data else f"it is {quoted(value)}"
+        raise InvalidInput(f"{where} has no field {name!r} as {program} writes it: {given}.")
+    return value
+
+
+def only_name(given: str | None, names: Sequence[str], flag: str, what: str, where: str) -> str:
+    """The name that was given, or the only one that there is.
+
+    Raises:
+        InvalidInput: there is none of that name, or several and none was given.
+    """
+    there = ", ".join(quoted(name) for name in names) or "none"
+    if given is None and len(names) == 1:
+        return names[0]
+    if given is None:
+        raise InvalidInput(f"{where} has {len(names)} {what}: {there}. Say which one counts with {flag} NAME.")
+    if given not in names:
+        raise InvalidInput(f"{where} has no {what[:-1]} {quoted(given)}; there is {there}.")
+    return given
+
+
+# --- Folders with a file for each candidate, for programs to read.
+
+
+def sanitized(name: str) -> str:
+    """A name in which a file can be stored."""
+    return re.sub(r"[\"<>:/|\\?*\[\]\s]+", "__", name)
+
+
+def files_of(candidates: Sequence[str], folder: Path) -> dict[str, Path]:
+    """The file of each candidate."""
+    return {name: folder / f"{sanitized(name)}.json" for name in candidates}
+
+
+def check_folder(candidates: Sequence[str], folder: Path) -> None:
+    """Refuse a folder in which a file for each candidate cannot be written.
+
+    Raises:
+        InvalidInput: it holds files or is none, or two candidates have one name as files.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidInput(f"{folder} is there already, and is not an empty folder; give another name.")
+    if len({sanitized(name).lower() for name in candidates}) < len(candidates):
+        raise InvalidInput(
+            "two candidates would have one file, since their names differ in / or : or capitals only; rename one, or "
+            "ask and tell tables."
+        )

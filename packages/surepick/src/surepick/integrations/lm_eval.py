@@ -1,0 +1,203 @@
+"""lm-evaluation-harness: files for its option --samples out, its samples_TASK_DATE.jsonl in.
+
+The id of an item is "TASK:DOC_ID:DOC_HASH", with the first 16 digits of the harness's SHA-256 of the document. So a
+document that is another one now is refused, and not counted as an answer to the old one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from surepick.core.files import check_regular, is_folder, write_whole
+from surepick.errors import InvalidInput
+from surepick.integrations.answers import (
+    DIGITS,
+    Answers,
+    Expected,
+    check_folder,
+    field_of,
+    file_text,
+    files_of,
+    only_name,
+    read_json,
+    sanitized,
+    score_of,
+)
+from surepick.studies.batch import Batch
+from surepick.text import quoted
+
+PROGRAM = "lm-evaluation-harness"
+FILE = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?\.jsonl")
+ITEM = re.compile(rf"(.+):(\d+):([0-9a-f]{{{DIGITS}}})", re.DOTALL)
+Row = tuple[str, str, str, dict[str, Any]]  # "FILE, line 3", the folder's name, the item, the sample
+
+
+def sample_files(path: Path) -> list[Path]:
+    """The files of samples at a path: the file itself, or all below a folder.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    if not is_folder(path):
+        return [path]
+    found = sorted(one for one in path.rglob("samples_*.jsonl") if FILE.fullmatch(one.name))
+    if not found:
+        raise InvalidInput(
+            f"{path} has no file samples_TASK_DATE.jsonl in it or below; {PROGRAM} writes them with --log_samples."
+        )
+    return found
+
+
+def items_of(path: Path) -> list[str]:
+    """The ids of the documents in files of samples, each once, by task and number.
+
+    Any complete run of the harness has them; `--model dummy` makes one without a model.
+
+    Raises:
+        InvalidInput: a file is none of the harness, or one number has two documents.
+    """
+    found: dict[tuple[str, int], str] = {}
+    for where, _, item, _ in _rows(path):
+        task, number, _ = parts_of(item)
+        if found.setdefault((task, number), item) != item:
+            raise InvalidInput(
+                f"{where}: document {number} of {quoted(task)} is another one than in an earlier line: their doc_hash "
+                "differs. The files are of two versions of the task; give those of one."
+            )
+    return [found[key] for key in sorted(found)]
+
+
+def read_answers(path: Path, expected: Expected) -> Answers:
+    """The scores in files of samples.
+
+    The candidate is `expected.candidate`, or the one by which the harness named the folder of the file.
+
+    Raises:
+        InvalidInput: a file is none of the harness or damaged; a document, a candidate, a metric or a filter is none of
+            the study's; a score is none. Each with the file and the line.
+    """
+    known = {(task, number): item for item in expected.items for task, number, _ in [parts_of(item)]}
+    ids = set(expected.items)
+    rows = list(_rows(path))
+    filters = list(dict.fromkeys(str(sample.get("filter", "none")) for _, _, _, sample in rows))
+    chosen = only_name(expected.filter, filters, "--filter", "filters", str(path))
+    answers = []
+    for where, folder, item, sample in rows:
+        if str(sample.get("filter", "none")) != chosen:
+            continue
+        if item not in ids:
+            _refuse_document(where, item, known)
+        metrics = field_of(sample, "metrics", list, where, PROGRAM)
+        metric = only_name(expected.metric, [str(name) for name in metrics], "--metric", "metrics", where)
+        answers.append((_candidate(expected, folder, where), item, score_of(sample.get(metric), metric, where)))
+    return Answers.of(answers)
+
+
+def write_samples(batch: Batch, folder: Path) -> list[Path]:
+    """Write a file for --samples for each candidate of a batch; `tasks_of` says which tasks to run.
+
+    Numbers are ascending: the harness names samples in their order in the data set by the numbers in the order of the
+    file. A task of which nothing is asked is absent; the harness would run it whole if it were named by --tasks.
+
+    Args:
+        batch: what is asked.
+        folder: is made; `check_plan` has seen that it holds no file.
+
+    Returns: the files.
+
+    Raises:
+        InvalidInput: the items are not those of the harness.
+    """
+    wanted: dict[str, dict[str, list[int]]] = {}
+    for name, item in zip(batch.pulls(), batch.item_ids, strict=True):
+        task, number, _ = parts_of(item)
+        wanted.setdefault(name, {}).setdefault(task, []).append(number)
+    files = files_of(list(wanted), folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, tasks in wanted.items():
+        plan = {task: sorted(numbers) for task, numbers in sorted(tasks.items())}
+        write_whole(files[name], f"{json.dumps(plan)}\n".encode())
+    return list(files.values())
+
+
+def check_plan(items: Sequence[str], candidates: Sequence[str], folder: Path) -> None:
+    """Refuse what `write_samples` could not write.
+
+    Raises:
+        InvalidInput: as `check_folder`, or the items are not those of the harness.
+    """
+    check_folder(candidates, folder)
+    for item in items:
+        parts_of(item)
+
+
+def tasks_of(batch: Batch) -> list[str]:
+    """The tasks of which a batch asks documents."""
+    return sorted({parts_of(item)[0] for item in batch.item_ids})
+
+
+def parts_of(item: str) -> tuple[str, int, str]:
+    """(task, number of the document, digits of its hash) of an item.
+
+    Raises:
+        InvalidInput: it is none of the harness.
+    """
+    found = ITEM.fullmatch(item)
+    if found is None:
+        raise InvalidInput(
+            f"the item {quoted(item)} is none of {PROGRAM} (TASK:DOC_ID:DOC_HASH); create the study with --items and "
+            "its samples_*.jsonl, or ask and tell tables."
+        )
+    return found[1], int(found[2]), found[3]
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    """Each sample of the files."""
+    for file in sample_files(path):
+        check_regular(file)
+        name = FILE.fullmatch(file.name)
+        if name is None:
+            raise InvalidInput(
+                f"{file} is not named samples_TASK_DATE.jsonl, so we cannot know its task; give the file under the "
+                f"name that {PROGRAM} gave it."
+            )
+        for line, text in enumerate(file_text(file).split("\n"), start=1):
+            if text.strip():
+                where = f"{file}, line {line}"
+                sample = read_json(text, where)
+                number = field_of(sample, "doc_id", int, where, PROGRAM)
+                digest = field_of(sample, "doc_hash", str, where, PROGRAM)
+                item = f"{name[1]}:{number}:{digest[:DIGITS]}"
+                if ITEM.fullmatch(item) is None:
+                    raise InvalidInput(f"{where}: doc_id {number} or doc_hash {quoted(digest)} is none of {PROGRAM}.")
+                yield where, file.resolve().parent.name, item, sample
+
+
+def _refuse_document(where: str, item: str, known: dict[tuple[str, int], str]) -> None:
+    """Say why a document is no item of the study."""
+    task, number, digest = parts_of(item)
+    if (task, number) not in known:
+        raise InvalidInput(
+            f"{where}: document {number} of {quoted(task)} is no item of this study. Nothing of this call was stored."
+        )
+    raise InvalidInput(
+        f"{where}: document {number} of {quoted(task)} has the doc_hash {digest}, and in this study "
+        f"{parts_of(known[task, number])[2]}. The set was changed, or --samples was not ascending. Answers to other "
+        "documents would void the certificate: run the version of the task with which the study was created. Nothing "
+        "of this call was stored."
+    )
+
+
+def _candidate(expected: Expected, folder: str, where: str) -> str:
+    """Whose answers these are."""
+    advice = (
+        f"Its candidates are {', '.join(map(quoted, expected.candidates[:5]))}, ...; say which with --candidate ID."
+    )
+    if expected.candidate is not None:
+        return expected.known_candidate(expected.candidate, where, advice)
+    named = [name for name in expected.candidates if sanitized(name) == sanitized(folder)]
+    return named[0] if len(named) == 1 else expected.known_candidate(folder, where, advice)

@@ -1,0 +1,166 @@
+"""promptfoo: files of tests out, the results of `promptfoo eval -o FILE.json` in.
+
+The id of an item is the JSON of the variables of its test, with sorted names. So it says what to ask, and a test that
+was changed is another item, which is refused. Assertions belong into `defaultTest`, since a file of tests has none.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from surepick.core.files import write_whole
+from surepick.errors import InvalidInput
+from surepick.integrations.answers import (
+    Answers,
+    Expected,
+    check_folder,
+    field_of,
+    file_text,
+    files_of,
+    only_name,
+    read_json,
+    score_of,
+)
+from surepick.studies.batch import Batch
+from surepick.text import quoted
+
+PROGRAM = "promptfoo"
+ERROR = 2  # promptfoo's number of a test that failed by an error, and not by an assertion
+Row = tuple[str, dict[str, Any], str]  # "FILE, result 3", the result, the item
+
+
+def is_results(data: object) -> bool:
+    """Whether JSON data is what promptfoo wrote."""
+    inner = data.get("results") if isinstance(data, dict) else None
+    return isinstance(inner, dict) and isinstance(inner.get("results"), list)
+
+
+def items_of(path: Path) -> list[str]:
+    """The ids of the tests in a file of results, each once.
+
+    Raises:
+        InvalidInput: promptfoo did not write it.
+    """
+    return list(dict.fromkeys(item for _, _, item in _rows(path)))
+
+
+def read_answers(path: Path, expected: Expected) -> Answers:
+    """The scores in a file of results: `score`, or the named score `expected.metric`.
+
+    Results that failed by an error have no score, although promptfoo writes 0; they are left out.
+
+    Raises:
+        InvalidInput: promptfoo did not write the file, or an earlier one than of 2025; a test or a provider is none of
+            the study's; a provider answered several prompts; a score is none. Each with the number of the result.
+    """
+    known, answers = set(expected.items), []
+    prompts: dict[str, int] = {}
+    for where, result, item in _rows(path):
+        if item not in known:
+            raise InvalidInput(
+                f"{where}: a test with the variables {quoted(item)} is no item of this study. Either the tests were "
+                "changed, which would void the certificate, or the study is of others. Nothing of this call was stored."
+            )
+        name = _candidate(expected, result, where)
+        prompt = field_of(result, "promptIdx", int, where, PROGRAM)
+        if prompts.setdefault(name, prompt) != prompt:
+            raise InvalidInput(
+                f"{where}: {quoted(name)} answered several prompts, and an item is answered once; evaluate one prompt, "
+                "or make each pair of provider and prompt a provider with a label."
+            )
+        failed = field_of(result, "failureReason", int, where, PROGRAM) == ERROR
+        answers.append((name, item, None if failed else _score(result, expected.metric, where)))
+    return Answers.of(answers)
+
+
+def write_tests(batch: Batch, folder: Path) -> list[Path]:
+    """Write a file for `promptfoo eval -t` for each candidate of a batch.
+
+    Args:
+        batch: what is asked.
+        folder: is made; `check_plan` has seen that it holds no file.
+
+    Returns: the files.
+
+    Raises:
+        InvalidInput: the items are not tests of promptfoo.
+    """
+    wanted: dict[str, list[dict[str, Any]]] = {}
+    for name, item in zip(batch.pulls(), batch.item_ids, strict=True):
+        wanted.setdefault(name, []).append({"vars": variables_of(item)})
+    files = files_of(list(wanted), folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, tests in wanted.items():
+        write_whole(files[name], f"{json.dumps(tests, ensure_ascii=False, indent=1)}\n".encode())
+    return list(files.values())
+
+
+def check_plan(items: tuple[str, ...], candidates: tuple[str, ...], folder: Path) -> None:
+    """Refuse what `write_tests` could not write.
+
+    Raises:
+        InvalidInput: as `check_folder`, or the items are not tests of promptfoo.
+    """
+    check_folder(candidates, folder)
+    for item in items:
+        variables_of(item)
+
+
+def variables_of(item: str) -> dict[str, Any]:
+    """The variables of a test.
+
+    Raises:
+        InvalidInput: the item is no test of promptfoo.
+    """
+    try:
+        found = json.loads(item)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidInput(
+            f"the item {quoted(item)} is no test of {PROGRAM} (its variables as JSON); create the study with --items "
+            "and a file of its results, or ask and tell tables."
+        )
+    return found
+
+
+def _rows(path: Path) -> list[Row]:
+    """Each result of a file."""
+    data = read_json(file_text(path), str(path))
+    if not is_results(data):
+        raise InvalidInput(
+            f"{path} has no list results.results, as {PROGRAM} writes it by promptfoo eval -o FILE.json (a file of "
+            "version 3)."
+        )
+    rows = []
+    for number, result in enumerate(data["results"]["results"], start=1):
+        where = f"{path}, result {number}"
+        test = field_of(result, "testCase", dict, where, PROGRAM)
+        variables = field_of(test, "vars", dict, f"{where}, testCase", PROGRAM)
+        rows.append((where, result, json.dumps(variables, sort_keys=True, ensure_ascii=False)))
+    if not rows:
+        raise InvalidInput(f"{path} has no results.")
+    return rows
+
+
+def _candidate(expected: Expected, result: dict[str, Any], where: str) -> str:
+    """Whose result this is: by the provider's label or id."""
+    advice = (
+        f"Its candidates are {', '.join(map(quoted, expected.candidates[:5]))}, ...; say which with --candidate ID."
+    )
+    if expected.candidate is not None:
+        return expected.known_candidate(expected.candidate, where, advice)
+    provider = field_of(result, "provider", dict, where, PROGRAM)
+    names = [str(provider[name]) for name in ("label", "id") if provider.get(name)]
+    known = [name for name in names if name in expected.candidates]
+    return known[0] if known else expected.known_candidate(names[0] if names else "", where, advice)
+
+
+def _score(result: dict[str, Any], metric: str | None, where: str) -> float:
+    """The score that counts."""
+    if metric is None:
+        return score_of(result.get("score"), "score", where)
+    named = field_of(result, "namedScores", dict, where, PROGRAM)
+    return score_of(named[only_name(metric, list(named), "--metric", "metrics", where)], metric, where)

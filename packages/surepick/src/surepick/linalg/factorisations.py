@@ -1,0 +1,485 @@
+"""Every factorisation of the library; nothing else calls numpy.linalg or scipy.linalg.
+
+No pseudo-inverse is ever formed: a direction outside the range of a matrix must cost infinity, not zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+
+from surepick.core.records import FloatArray, IntArray, record
+from surepick.linalg.rows import MANY, product_of_rows
+
+HARMLESS_CONDITION = 1e4
+LARGEST_SHIFT = 500
+NARROW = 4
+ROW_BLOCK = 65_536
+TRIANGLE_ROWS = 2048
+LAPACK_BLOCK = 64
+
+Numbers = TypeVar("Numbers", NDArray[np.float64], NDArray[np.float32])
+
+
+def thin_svd(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """U, s, V' with matrix = U diag(s) V', singular values in decreasing order."""
+    u, s, vt = scipy.linalg.svd(matrix, full_matrices=False, check_finite=False)
+    return u, s, vt
+
+
+def regression_svd(rows: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """s, V, U'y with rows = U diag(s) V', for rows of shape (n, d) and y = values of shape (n,).
+
+    Not by the Gram matrix, in which a long row drowns the others.
+
+    Returns:
+        Shapes (d,), decreasing, (d, d) and (d,); s is 0 for what the rows do not span.
+    """
+    dim = rows.shape[1]
+    triangle = np.zeros((dim, dim + 1))
+    found = np.linalg.qr(np.column_stack([rows, values]), mode="r")[:dim]
+    triangle[: len(found)] = found
+    left, singular, transposed = thin_svd(triangle[:, :dim])
+    return singular, transposed.T, left.T @ triangle[:, dim]
+
+
+def row_squares(rows: FloatArray) -> FloatArray:
+    """Squared Euclidean norm of each row of (n, r), shape (n,)."""
+    squares: FloatArray = np.einsum("ij,ij->i", rows, rows)
+    return squares
+
+
+def row_norms(rows: FloatArray) -> FloatArray:
+    """Euclidean norm of each row of (n, r), shape (n,)."""
+    norms: FloatArray = np.sqrt(row_squares(rows))
+    return norms
+
+
+def column_means(rows: FloatArray) -> FloatArray:
+    """The mean of the rows of (n, d), shape (d,)."""
+    narrow = rows.shape[1] <= NARROW  # columns in a row are then ten times faster to go through
+    means: FloatArray = np.ascontiguousarray(rows.T).mean(axis=1) if narrow else rows.mean(axis=0)
+    return means
+
+
+def power_of_two_scaled(matrix: FloatArray) -> FloatArray:
+    """(K, d) with each column scaled by a power of two so that its largest entry lies in [1, 2); exact."""
+    narrow = matrix.shape[1] <= NARROW  # columns in a row are then ten times faster to go through
+    columns = np.ascontiguousarray(matrix.T) if narrow else matrix.T
+    largest = np.max(np.abs(columns), axis=1, initial=0.0)
+    _, exponents = np.frexp(largest)
+    shifts = np.where(largest > 0, 1 - exponents, 0)
+    if np.abs(shifts).max(initial=0) < LARGEST_SHIFT:
+        products: FloatArray = matrix * np.ldexp(1.0, shifts)  # as exact, and faster
+        return products
+    scaled: FloatArray = np.ldexp(matrix, shifts)
+    return scaled
+
+
+def product(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """matrix @ right with sums in extended precision (where the platform has it), for a `right` with huge entries."""
+    wide = right.astype(np.longdouble)
+    blocks = [matrix[top : top + ROW_BLOCK].astype(np.longdouble) @ wide for top in range(0, len(matrix), ROW_BLOCK)]
+    result: FloatArray = np.concatenate([block.astype(np.float64) for block in blocks])
+    return result
+
+
+def cholesky(matrix: FloatArray) -> FloatArray | None:
+    """Lower triangular L (n, n) with L L' = matrix; None where the matrix is not positive definite to rounding."""
+    factor, failure = lapack.dpotrf(matrix, lower=1, clean=1)
+    return None if failure else factor
+
+
+def reciprocal_condition(matrix: FloatArray, factor: FloatArray) -> float:
+    """Estimate of 1 / (|A| |A^-1|) in the 1-norm for a positive definite A and its lower factor; O(r^2)."""
+    estimate, _ = lapack.dpocon(factor, float(np.abs(matrix).sum(axis=0).max()), uplo="L")
+    return float(estimate)
+
+
+def solve_lower(factor: FloatArray, right: FloatArray, *, transposed: bool = False) -> FloatArray:
+    """L^-1 right (n, m), or L'^-1 right when transposed, for a lower triangular L (n, n) without 0 on its diagonal."""
+    solution, _ = lapack.dtrtrs(factor, right, lower=1, trans=int(transposed))
+    result: FloatArray = solution
+    return result
+
+
+def inverse_factor(matrix: FloatArray) -> FloatArray | None:
+    """F with F F' = matrix^-1, shape (r, r); None where the matrix is not positive definite to rounding."""
+    factor = cholesky(matrix)
+    return None if factor is None else np.asarray(solve_lower(factor, np.eye(len(matrix))).T)
+
+
+def solve_rows(factor: FloatArray, rows: FloatArray) -> FloatArray:
+    """L^-1 z for each row z of (n, r), shape (n, r)."""
+    return solve_lower(factor, rows.T).T
+
+
+def solve_positive_definite(matrix: Numbers, right: FloatArray) -> FloatArray | None:
+    """matrix^-1 right (n,) by one Cholesky factorisation in the precision of the matrix; None where rounding hides that
+    it is positive definite."""
+    if matrix.dtype == np.float32:
+        _, solution, failure = lapack.sposv(matrix, right.astype(np.float32), lower=1)
+        return None if failure else solution.astype(np.float64)
+    _, solution, failure = lapack.dposv(matrix, right, lower=1)
+    return None if failure else solution
+
+
+def gram_of_rows(matrix: Numbers) -> Numbers:
+    """M M' of (n, m) in the lower triangle of (n, n), zeros above it; half the work of the product."""
+    # The transpose of a C-ordered matrix is in the order that BLAS wants, and the other triangle of the result, too.
+    rank_update: Callable[..., Any] = blas.ssyrk if matrix.dtype == np.float32 else blas.dsyrk
+    lower: Numbers = rank_update(1.0, matrix.T, trans=1, lower=0).T
+    return lower
+
+
+def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
+    """x_b with matrices_b x_b = right_b, shapes (m, r, r) and (m, r), by one LU factorisation each."""
+    solutions: FloatArray = np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0], dtype=np.float64)
+    return solutions
+
+
+@record
+class Spectrum:
+    """Eigenvalues and eigenvectors of a symmetric matrix.
+
+    Args:
+        values: s, shape (n,), decreasing.
+        vectors: U, shape (n, n), orthonormal columns in the same order: matrix = U diag(s) U'.
+    """
+
+    values: FloatArray
+    vectors: FloatArray
+
+
+def symmetric_spectrum(matrix: FloatArray) -> Spectrum:
+    """The spectrum of a symmetric matrix, whose memory may be overwritten; only the lower triangle is read.
+
+    Cost: O(n^3) time, about four n x n arrays.
+    """
+    values, vectors = scipy.linalg.eigh(matrix, overwrite_a=True, check_finite=False, driver="evd")
+    return Spectrum(values[::-1], vectors[:, ::-1])
+
+
+def largest_eigenvalue(matrix: FloatArray) -> float:
+    """Of a symmetric matrix (n, n), of which only the lower triangle is read."""
+    last = len(matrix) - 1
+    values = scipy.linalg.eigvalsh(matrix, check_finite=False, subset_by_index=(last, last), driver="evr")
+    return float(values[0])
+
+
+@record
+class PartialCholesky:
+    """G = L L' + R for a positive semi-definite G of which only a few columns were computed.
+
+    Args:
+        factor: L, shape (n, m).
+        residual: R_xx as computed, shape (n,), not negative; 0 at the pivots.
+        lowest: the smallest R_xx before it was raised to 0; below rounding, G is not positive semi-definite.
+    """
+
+    factor: FloatArray
+    residual: FloatArray
+    lowest: float
+
+
+def pivoted_cholesky(
+    diagonal: FloatArray, column: Callable[[int], FloatArray], *, max_rank: int, tolerance: float
+) -> PartialCholesky:
+    """Greedy partial Cholesky factorisation: each step takes the column of the largest remaining diagonal entry.
+
+    Args:
+        diagonal: G_xx, shape (n,).
+        column: gives G[:, p], shape (n,); called once for each pivot.
+        max_rank: most columns to take.
+        tolerance: stop once every R_xx is at most this, in units of G.
+
+    Returns:
+        L with as many columns as steps were taken; R_xx carries the rounding of that many subtractions.
+
+    Source: Harbrecht, Peters and Schneider, On the low-rank approximation by the pivoted Cholesky decomposition (2012).
+    Cost: O(n m^2) time, O(n m) memory, m columns of G.
+    """
+    residual = diagonal.astype(np.float64, copy=True)
+    factor = np.zeros((len(residual), min(max_rank, len(residual))), order="F")
+    lowest, taken = float(residual.min()), 0
+    for step in range(factor.shape[1]):
+        pivot = int(np.argmax(residual))
+        if residual[pivot] <= tolerance:
+            break
+        remaining = column(pivot) - factor[:, :step] @ factor[pivot, :step]
+        remaining /= np.sqrt(residual[pivot])
+        factor[:, step] = remaining
+        residual -= remaining**2
+        residual[pivot] = 0.0
+        lowest = min(lowest, float(residual.min()))
+        np.maximum(residual, 0.0, out=residual)
+        taken = step + 1
+    return PartialCholesky(factor[:, :taken], residual, lowest)
+
+
+def triangular_factor(matrix: FloatArray) -> FloatArray:
+    """R with X'X = R'R: the triangular factor of X by Householder reflections, a block of rows after the other.
+
+        R_0 = nothing,    [R_b; X_b] = Q R_{b+1}
+
+    The singular values and right singular vectors of X are those of R; each step is backward stable, so that they are
+    found as well as from X itself, and X'X is never formed.
+
+    Args:
+        matrix: X, shape (K, D), finite, float32 or float64; may be memory-mapped: it is read once, in blocks.
+
+    Returns:
+        R, shape (min(K, D), D), float64; its rows may have either sign.
+
+    Source: Demmel, Grigori, Hoemmen and Langou, Communication-optimal parallel and sequential QR and LU factorizations
+        (2012), the sequential form.
+    Cost: O(K D^2) time; 2048 + D, or 5 D, rows of float64 beyond the matrix.
+    """
+    num_rows, num_columns = matrix.shape
+    step = max(TRIANGLE_ROWS, 4 * num_columns)
+    factor = np.zeros((0, num_columns))
+    for top in range(0, num_rows, step):
+        block = matrix[top : top + step]
+        stacked = np.empty((len(factor) + len(block), num_columns), order="F")
+        stacked[: len(factor)] = factor
+        stacked[len(factor) :] = block
+        reflected, _, _, _ = lapack.dgeqrf(stacked, lwork=LAPACK_BLOCK * num_columns, overwrite_a=1)
+        factor = np.triu(reflected[:num_columns])
+    return factor
+
+
+# --- Whitened coordinates: vectors in which a seminorm is the plain norm.
+
+
+@record
+class Whitened:
+    """An orthonormal description of the rows of a matrix.
+
+    Args:
+        basis: Z, shape (K, r), with Z'Z = K I; row differences of the matrix are linear images of those of Z.
+        rank: r, the numerical rank that was used.
+        dropped: largest norm of a row of the scaled matrix outside the kept directions (0 when the rank is exact).
+        condition: largest over smallest kept singular value of the scaled matrix, 1 when the rank is 0; a relative
+            error e in the matrix is one of about condition * e in the basis.
+    """
+
+    basis: FloatArray
+    rank: int
+    dropped: float
+    condition: float
+
+    @property
+    def rounding(self) -> float:
+        """What rounding may add to an entry of the basis, as a share of the largest: where the condition is harmful
+        the products were formed in extended precision, where the platform has it."""
+        double, extended = (float(np.finfo(kind).eps) for kind in (np.float64, np.longdouble))
+        return self.condition * double if self.condition < HARMLESS_CONDITION else double + self.condition * extended
+
+
+@record
+class Imaged:
+    """Vectors in the coordinates of `Whitened.basis`.
+
+    Args:
+        rows: the same linear images of the vectors as those of the arms, shape (m, r).
+        outside: share of each vector (of its norm after column scaling) that is outside the kept directions, shape
+            (m,); 0 for a zero vector.
+    """
+
+    rows: FloatArray
+    outside: FloatArray
+
+
+@record
+class ImageMap:
+    """The map that takes the rows of a matrix to its whitened coordinates, for other vectors.
+
+        X = Z B,  B = Z'X / K       image B = y
+
+    A combination of arms has the same combination of their coordinates as its image.
+
+    Args:
+        shifts: powers of two by which columns are scaled, shape (d,).
+        kept: orthonormal rows that span those of X, columns scaled, shape (r, d).
+        back: shape (r, r).
+        multiple: the image of y is this times y, and the map an identity times it; None: it is no such map.
+
+    Source: ours.
+    """
+
+    shifts: IntArray
+    kept: FloatArray
+    back: FloatArray
+    multiple: float | None = None
+
+    @staticmethod
+    def of(matrix: FloatArray, white: Whitened) -> ImageMap:
+        """That of a matrix X, shape (K, d), as it was whitened. Cost: O(K d r + d r^2) time."""
+        _, exponents = np.frexp(np.max(np.abs(matrix), axis=0, initial=0.0))
+        shifts = np.where(matrix.any(axis=0), 1 - exponents, 0)
+        if white.rank == 0:
+            return ImageMap(shifts, np.zeros((0, matrix.shape[1])), np.zeros((0, 0)))
+        u, s, vt = thin_svd(white.basis.T @ np.ldexp(matrix, shifts) / len(matrix))
+        return ImageMap(shifts, vt, u / s)
+
+    @staticmethod
+    def of_multiples(rank: int, divisor: float) -> ImageMap:
+        """That of a matrix Z / divisor, whose whitened coordinates are Z, shape (K, r)."""
+        return ImageMap(np.zeros(rank, np.int64), np.eye(rank), divisor * np.eye(rank), divisor)
+
+    def images(self, vectors: FloatArray) -> Imaged:
+        """The coordinates of vectors y, shape (m, d)."""
+        if self.multiple is not None:
+            return Imaged(self.multiple * vectors, np.zeros(len(vectors)))
+        wanted = np.ldexp(vectors, self.shifts)
+        lengths = row_norms(wanted)
+        safe = np.where(lengths > 0, lengths, 1.0)
+        if len(self.kept) == 0:
+            return Imaged(np.zeros((len(vectors), 0)), lengths / safe)
+        kept = product_of_rows(wanted, self.kept.T)
+        rest = wanted - product_of_rows(kept, self.kept)
+        return Imaged(self._moved_back(kept), row_norms(rest) / safe)
+
+    def _moved_back(self, kept: FloatArray) -> FloatArray:
+        """Rows times the transpose of `back`; in extended precision, but for many of them where that hardly matters."""
+        if len(kept) >= MANY and np.linalg.cond(self.back) < HARMLESS_CONDITION:
+            return product_of_rows(kept, self.back.T)
+        return product(kept, self.back.T)
+
+
+def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whitened:
+    """Coordinates Z = X T in which the arms are isotropic, the rank decided on X itself, never on X'X.
+
+        X = Q R,   R = W diag(s) V',   T_1 = V_r diag(s_r)^-1,   Z = sqrt(K) X T_1 C'^-1,   C C' = T_1'X'X T_1
+
+    Any invertible T leaves the value of a design alone as long as every row meets the same T. Q W_r is X T_1 up to a
+    rounding error of each row, which tiny s magnify; where they do, the product is formed again in extended precision.
+    Where X'X proves the column-scaled X to be far from singular, no QR is needed (`_whitened_by_gram`).
+
+    Args:
+        matrix: X, shape (K, d), finite; columns of any scale.
+        rank_tolerance: singular values of the column-scaled X below this share of the largest one are taken for
+            rounding noise; None means max(K, d) * machine epsilon, right for exact data. Features rounded to six
+            decimals need about 1e-6.
+
+    Returns:
+        Z with Z'Z = K I to rounding, the rank, and the largest norm of what was dropped of a (scaled) row.
+
+    Source: ours.
+    Cost: O(K d min(K, d)) time; two arrays like the matrix where no QR is needed, else four.
+    """
+    num_rows, num_columns = matrix.shape
+    if num_rows == 0 or num_columns == 0 or not matrix.any():
+        return Whitened(np.zeros((num_rows, 0)), 0, 0.0, 1.0)
+    scaled = power_of_two_scaled(matrix)
+    share = max(num_rows, num_columns) * np.finfo(np.float64).eps if rank_tolerance is None else rank_tolerance
+    quick = _whitened_by_gram(scaled) if num_rows > num_columns and share * HARMLESS_CONDITION < 0.1 else None
+    if quick is not None:
+        return quick
+    q, r = scipy.linalg.qr(scaled, mode="economic", check_finite=False)
+    w, s, vt = thin_svd(np.asarray(r, dtype=np.float64))
+    rank = max(int(np.count_nonzero(s > share * s[0])), 1)
+    condition = float(s[0] / s[rank - 1])
+    outside = q @ (w[:, rank:] * s[rank:])
+    dropped = float(row_norms(outside).max(initial=0.0))
+    once = q @ w[:, :rank] if condition < HARMLESS_CONDITION else product(scaled, vt[:rank].T / s[:rank])
+    factor = cholesky(once.T @ once)
+    basis = np.sqrt(num_rows) * (once if factor is None else solve_rows(factor, once))
+    return Whitened(np.ascontiguousarray(basis), rank, dropped, condition)
+
+
+def _whitened_by_gram(scaled: FloatArray) -> Whitened | None:
+    """Z = sqrt(K) X C_1'^-1 C_2'^-1 by two Cholesky factorisations; None where X'X does not prove cond(X) < 1e4.
+
+    The eigenvalues of X'X are exact to a few eps of the largest, and 1e-8 of it is far above that: full column rank is
+    certain. The first product leaves Z'Z = I to about eps cond(X)^2, the second to about eps.
+    """
+    values = scipy.linalg.eigvalsh(scaled.T @ scaled, check_finite=False)
+    if not values[0] * HARMLESS_CONDITION**2 > values[-1]:
+        return None
+    rows, unit = scaled, np.eye(scaled.shape[1])
+    for size in (1.0, float(len(scaled))):
+        factor = cholesky(rows.T @ rows)
+        if factor is None:
+            return None
+        rows = product_of_rows(rows, np.sqrt(size) * solve_lower(factor, unit).T)
+    return Whitened(rows, scaled.shape[1], 0.0, float(np.sqrt(values[-1] / values[0])))
+
+
+@record
+class Spanning:
+    """Rows of a matrix that span what all its rows span.
+
+    Args:
+        rows: min(K, d) indices, the most independent ones first.
+        clearance: smallest over largest distance of one of them from the span of those before it.
+    """
+
+    rows: IntArray
+    clearance: float
+
+
+def spanning_rows(matrix: FloatArray) -> Spanning:
+    """Rows by QR with column pivoting. Cost: O(K d min(K, d)) time."""
+    r, pivots = scipy.linalg.qr(matrix.T, mode="r", pivoting=True, check_finite=False)
+    distances = np.abs(np.diag(np.asarray(r)))
+    rows: IntArray = np.asarray(pivots[: min(matrix.shape)], dtype=np.int64)
+    return Spanning(rows, float(distances[-1] / distances[0]) if distances.any() else 0.0)
+
+
+def longest_image(matrix: FloatArray) -> float:
+    """s with ||L^-1 z|| <= s ||z|| for every z, for matrix = L L': 1 / sqrt(smallest eigenvalue), rounded up.
+
+    Infinite where rounding hides the smallest eigenvalue.
+    """
+    values = scipy.linalg.eigvalsh(matrix, check_finite=False)
+    least = float(values[0]) - 8.0 * len(values) * np.finfo(np.float64).eps * float(values[-1])
+    return float(1.0 / np.sqrt(least)) if least > 0.0 else np.inf
+
+
+def null_space(matrix: FloatArray) -> FloatArray:
+    """Orthonormal columns N with matrix N = 0 to rounding, shape (columns, columns - rows) for full row rank.
+
+    Source: QR of the transpose with column pivoting; the rank is where its diagonal falls to rounding.
+    """
+    q, r, _ = scipy.linalg.qr(matrix.T, mode="full", pivoting=True, check_finite=False)
+    diagonal = np.abs(np.diag(np.asarray(r)))
+    cut = 8.0 * max(matrix.shape) * np.finfo(np.float64).eps * float(diagonal.max(initial=0.0))
+    kernel: FloatArray = np.asarray(q, dtype=np.float64)[:, int(np.count_nonzero(diagonal > cut)) :]
+    return kernel
+
+
+@record
+class WeightedRange:
+    """The range of A = sum_i w_i z_i z_i', and coordinates in which A is the identity there.
+
+    Args:
+        directions: V, shape (d, r), orthonormal columns that span the range of A.
+        to_unit: V diag(s)^-1, shape (d, r): u = z to_unit gives ||u_a - u_b|| = ||z_a - z_b|| in A^-1 inside the range.
+    """
+
+    directions: FloatArray
+    to_unit: FloatArray
+
+
+def weighted_range(rows: FloatArray, weights: FloatArray | IntArray, *, cut: float = 1e-9) -> WeightedRange:
+    """Range and unit coordinates of A = sum_i w_i z_i z_i', from the weighted rows and never from A.
+
+    Args:
+        rows: z, shape (p, d); of comparable scale in every direction (whitened).
+        weights: w, shape (p,), positive.
+        cut: singular values of the weighted rows below this share of the largest count as zero.
+    """
+    if rows.size == 0:
+        nothing = np.zeros((rows.shape[1], 0))
+        return WeightedRange(nothing, nothing)
+    _, singular, directions = thin_svd(rows * np.sqrt(weights)[:, None])
+    kept = singular > cut * singular[0]
+    basis = directions[kept].T
+    return WeightedRange(basis, basis / singular[kept])

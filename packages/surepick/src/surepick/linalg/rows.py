@@ -1,0 +1,359 @@
+"""Rows a block at a time: what is formed of a block stays in the cache, and takes no memory for all rows."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from contextvars import copy_context
+from itertools import pairwise
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick.core.records import FloatArray, IntArray, record
+
+# --- One thread for linear algebra: the matrices here are small, and threads that wait for each other cost more.
+#
+# The limits that a user has set with threadpoolctl come back when the block ends.
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Limit every library with threads that is loaded by now to one. Finding them takes milliseconds."""
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 (only where something is computed)
+
+    limited: AbstractContextManager[Any] = threadpool_limits(1)
+    return limited
+
+
+def several_threads() -> bool:
+    """Whether linear algebra may use more than one thread now."""
+    from threadpoolctl import threadpool_info  # noqa: PLC0415 (only where something is computed)
+
+    return any(library["num_threads"] > 1 for library in threadpool_info())
+
+
+class _OneBlasThread:
+    """The limit is the process's, on the BLAS libraries loaded by then: the first block that begins sets it, the last
+    one that ends takes it back."""
+
+    def __init__(self) -> None:
+        from threadpoolctl import ThreadpoolController  # noqa: PLC0415
+
+        self._libraries = ThreadpoolController()
+        self._lock, self._blocks = threading.Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._blocks == 0:
+                self._limit = self._libraries.limit(limits=1, user_api="blas")
+            self._blocks += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._blocks -= 1
+            if self._blocks == 0 and self._limit is not None:
+                self._limit.restore_original_limits()
+                self._limit = None
+
+
+@functools.cache
+def one_blas_thread() -> AbstractContextManager[None]:
+    """Limit the BLAS libraries of numpy and scipy to one thread; 20 microseconds, for use around a single solve."""
+    return _OneBlasThread()
+
+
+ROWS = 8192
+EVEN = 8  # rows at a time that a matrix product works on, at most
+MANY = 4 * ROWS  # rows from which on blocks are shared among threads
+MOST_THREADS = 8  # more wait for the memory
+FEW_THREADS = 2  # for work whose blocks need much of it
+
+
+def row_blocks(num_rows: int, size: int = ROWS) -> list[slice]:
+    """Consecutive blocks of rows. Few rows are one block, whose products are those of the whole to the last bit."""
+    return [slice(top, min(top + size, num_rows)) for top in range(0, num_rows, size)]
+
+
+def each_row_block(work: Callable[[slice], None], num_rows: int, size: int = ROWS, *, most: int = MOST_THREADS) -> None:
+    """Do some work for each block of rows; where there are many rows, on all processors that this process may use.
+
+    What the work writes of its own block does not depend on the others, nor on the number of threads, to the last bit:
+    numpy lets other threads run while it computes, and the linear algebra behind it takes one thread for each block.
+
+    Args:
+        work: writes what belongs to its block, and nothing else.
+        size: rows of a block.
+        most: threads at most, for work that needs much memory.
+    """
+    blocks = row_blocks(num_rows, size)
+    if num_rows < MANY:
+        for rows in blocks:
+            work(rows)
+        return
+    with one_blas_thread():
+        threads = min(processors(), most, len(blocks))
+        if threads > 1 and threading.main_thread().is_alive():  # later no thread can be started
+            _shared(work, blocks, threads)
+        else:
+            for rows in blocks:
+                work(rows)
+
+
+def _shared(work: Callable[[slice], None], blocks: list[slice], threads: int) -> None:
+    """The work for each block, by some threads; after an error no other block is begun."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (only where much is computed)
+
+    pool = ThreadPoolExecutor(threads)
+    try:
+        for done in [pool.submit(copy_context().run, work, rows) for rows in blocks]:
+            done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def product_of_rows(rows: FloatArray, right: FloatArray) -> FloatArray:
+    """The product of a matrix of many rows, shape (n, d), with another, shape (d, r)."""
+    if len(rows) < MANY:
+        return np.asarray(rows @ right)
+    found = np.empty((len(rows), right.shape[1]))
+
+    def multiply(some: slice) -> None:
+        np.matmul(rows[some], right, out=found[some])
+
+    each_row_block(multiply, len(rows))
+    return found
+
+
+def some_rows(matrix: FloatArray, rows: IntArray) -> FloatArray:
+    """Rows of a matrix, shape (n, d), in any order, shape (m,): a copy, shape (m, d)."""
+    if len(rows) < MANY:
+        return matrix.take(rows, axis=0)
+    taken = np.empty((len(rows), matrix.shape[1]))
+
+    def take(block: slice) -> None:
+        np.take(matrix, rows[block], axis=0, out=taken[block], mode="clip")  # which needs no copy in between
+
+    each_row_block(take, len(rows))
+    return taken
+
+
+def copied(matrix: FloatArray) -> FloatArray:
+    """A copy of a matrix of many rows, shape (n, d)."""
+    found = np.empty_like(matrix)
+
+    def copy(some: slice) -> None:
+        found[some] = matrix[some]
+
+    each_row_block(copy, len(matrix))
+    return found
+
+
+@functools.cache
+def processors() -> int:
+    """How many processors this process may use: those it is bound to, at most MOST_THREADS and SUREPICK_THREADS; one
+    where multiprocessing has started it, as one of several workers."""
+    from multiprocessing import parent_process  # noqa: PLC0415
+
+    if parent_process() is not None:
+        return 1
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    told = os.environ.get("SUREPICK_THREADS", "")
+    return min(bound, MOST_THREADS, int(told) if told.isdecimal() and int(told) > 0 else MOST_THREADS)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=processors.cache_clear)
+
+
+def evenly(rows: IntArray) -> IntArray:
+    """The rows, shape (n,), and the last of them again until their number is a multiple of EVEN.
+
+    A product of some rows of a matrix is then that of all rows, to the last bit, where products take EVEN rows at a
+    time and the rows that are left over in another way.
+    """
+    return np.concatenate([rows, np.repeat(rows[-1:], -len(rows) % EVEN)])
+
+
+# --- Which rows of a matrix are equal: exactly, in a few passes, without a sorted copy of the matrix.
+
+BLOCK_ENTRIES = 4_000_000
+MULTIPLIER_SEED = 20_201
+NARROW = 4
+FOLD = np.uint64(32)
+
+
+@record
+class EqualRows:
+    """The classes of equal rows.
+
+    Args:
+        first: the first row of each class, ascending, shape (k,).
+        group: for each of the K rows the number of its class, shape (K,).
+    """
+
+    first: IntArray
+    group: IntArray
+
+    @property
+    def none(self) -> bool:
+        """No two rows are equal."""
+        return len(self.first) == len(self.group)
+
+
+def equal_rows(matrix: NDArray[Any]) -> EqualRows:
+    """Classes of rows that are equal as numbers (-0.0 equals 0.0), numbered in order of their first rows.
+
+    Each row gets 64 bits, sum_j r_j fold(bits of x_j) modulo 2^64 with odd r_j; rows that share them are compared
+    entry by entry, and the rare classes in which that fails are told apart by their bytes.
+
+    Args:
+        matrix: shape (K, D), finite, float32 or float64; may be memory-mapped: it is read in blocks.
+
+    Source: ours (multilinear hashing). Cost: O(K D + K log K) time, 24 bytes a row and one block beyond the matrix.
+    """
+    num_rows = len(matrix)
+    if matrix.size == 0:
+        return EqualRows(np.zeros(min(num_rows, 1), np.int64), np.zeros(num_rows, np.int64))
+    hashes = np.empty(num_rows, np.uint64)
+
+    def hash_rows(rows: slice) -> None:
+        hashes[rows] = _hashed(matrix[rows])
+
+    each_row_block(hash_rows, num_rows, max(1, BLOCK_ENTRIES // matrix.shape[1]))
+    ordered = np.sort(hashes)
+    if not (ordered[1:] == ordered[:-1]).any():
+        everybody = np.arange(num_rows, dtype=np.int64)
+        return EqualRows(everybody, everybody)
+    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+    group = group.reshape(-1)
+    shared = np.flatnonzero(first[group] != np.arange(num_rows))
+    step = max(1, BLOCK_ENTRIES // matrix.shape[1])
+    for top in range(0, len(shared), step):
+        rows = shared[top : top + step]
+        if not np.array_equal(matrix[rows], matrix[first[group[rows]]]):
+            return _by_bytes(matrix)
+    return _in_order(first, group)
+
+
+def places(order: IntArray) -> IntArray:
+    """Where each number 0 .. n - 1 stands in a permutation of them, shape (n,)."""
+    found = np.empty_like(order)
+    found[order] = np.arange(len(order))
+    return found
+
+
+def blocks(matrix: NDArray[Any]) -> list[slice]:
+    """Consecutive blocks of rows with at most BLOCK_ENTRIES entries."""
+    step = max(1, BLOCK_ENTRIES // max(matrix.shape[1], 1))
+    edges = [*range(0, len(matrix), step), len(matrix)]
+    return [slice(*ends) for ends in pairwise(edges)]
+
+
+def _hashed(rows: NDArray[Any]) -> NDArray[np.uint64]:
+    bits = np.ascontiguousarray(rows, dtype=np.float64) + 0.0  # -0.0 becomes 0.0: equal numbers get equal bits
+    words = bits.view(np.uint64)
+    words ^= words >> FOLD  # short numbers have zeros below, which no product would move
+    words *= _multipliers(rows.shape[1])
+    sums: NDArray[np.uint64] = words.sum(axis=1, dtype=np.uint64) if words.shape[1] > NARROW else words[:, 0].copy()
+    for column in range(1, words.shape[1] if words.shape[1] <= NARROW else 0):  # faster than short sums
+        sums += words[:, column]
+    sums ^= sums >> FOLD
+    return sums
+
+
+@functools.cache
+def _multipliers(count: int) -> NDArray[np.uint64]:
+    generator = np.random.Generator(np.random.PCG64(MULTIPLIER_SEED))
+    drawn: NDArray[np.uint64] = generator.integers(0, 2**63, count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    drawn.flags.writeable = False
+    return drawn
+
+
+def _by_bytes(matrix: NDArray[Any]) -> EqualRows:
+    """The same by comparing whole rows; for sets in which different rows share their 64 bits."""
+    known: dict[bytes, int] = {}
+    group = np.empty(len(matrix), np.int64)
+    for rows in blocks(matrix):
+        for number, row in enumerate(np.asarray(matrix[rows], dtype=np.float64) + 0.0, start=rows.start):
+            group[number] = known.setdefault(row.tobytes(), len(known))
+    _, first = np.unique(group, return_index=True)
+    return EqualRows(first.astype(np.int64), group)
+
+
+def _in_order(first: IntArray, group: IntArray) -> EqualRows:
+    """The classes numbered by their first rows."""
+    order = np.argsort(first)
+    return EqualRows(first[order].astype(np.int64), places(order)[group].astype(np.int64))
+
+
+# --- Bounds on lengths by products in single precision, which take half the time of those in double precision.
+
+LEAST_DIRECTIONS = 48  # from so many on it saves time
+UNIT = 2.0**-24  # what rounding may be of a number
+NOTHING = 2.0**-50  # of the longest row times the largest entry: more than what is lost of too small numbers
+
+Single = NDArray[np.float32]
+
+
+class SingleRows:
+    """Rows z, shape (n, d), in single precision: 2^k z, so that the longest has length 1 to 2 or is 0.
+
+    Args:
+        rows: shape (n, d), finite.
+        lengths: ||z||, shape (n,), each correct to a relative 1e-9.
+
+    Attributes:
+        rows: the rows, shape (n, d).
+        exponent: k.
+    """
+
+    def __init__(self, rows: FloatArray, lengths: FloatArray) -> None:
+        _, exponent = np.frexp(float(lengths.max(initial=0.0)))
+        self.exponent = 1 - int(exponent)
+        self.rows: Single = np.empty(rows.shape, np.float32)
+
+        def shorten(some: slice) -> None:
+            self.rows[some] = np.ldexp(1.0, self.exponent) * rows[some]
+
+        each_row_block(shorten, len(rows))
+        self._lengths = np.ldexp(lengths, self.exponent)
+
+    def squares_at_most(self, right: FloatArray, count: int | None = None) -> FloatArray:
+        """Upper bounds on ||z'R||^2 of the first rows, shape (count,), for R of shape (d, r); None: of all rows.
+
+        With p = z'R and p_hat as computed, u = 2^-24, n = d + r + 4 and g = n u / (1 - n u): rounding z and R, and
+        products and sums in any order, err by |p_hat - p| <= g |z|'|R| in each entry, so that
+        ||p|| <= ||p_hat|| + g ||z|| ||R||_F; the sum of the squares of p_hat errs by less than 2 g of itself. Scales
+        are powers of two, which are exact; where numbers below 2^-126 become 0, and squares of those below 2^-63,
+        lengths lose less than 2^-50. The products need d + 2 terms only: what is left, (r + 2) u ||z|| ||R||_F, is for
+        an R that is off by rounding in double precision.
+
+        Source: Higham, Accuracy and Stability of Numerical Algorithms (2002), section 3.1.
+        """
+        largest = float(np.abs(right).max(initial=0.0))
+        _, exponent = np.frexp(largest)
+        scaled = np.ldexp(right, -int(exponent))
+        terms = (sum(right.shape) + 4) * UNIT
+        share, single = terms / (1.0 - terms), scaled.astype(np.float32)
+        off = share * (1.0 + 1e-6) * float(np.sqrt(np.sum(scaled**2)))
+        bounds = np.empty(len(self.rows) if count is None else count)
+
+        def measure(some: slice) -> None:
+            found = self.rows[some] @ single
+            bounds[some] = np.einsum("ij,ij->i", found, found)
+
+        each_row_block(measure, len(bounds))
+        np.sqrt(bounds, out=bounds)
+        bounds *= 1.0 + 2.0 * share
+        bounds += off * self._lengths[: len(bounds)] + NOTHING
+        bounds *= bounds
+        result: FloatArray = np.ldexp(bounds, 2 * (int(exponent) - self.exponent))
+        return result

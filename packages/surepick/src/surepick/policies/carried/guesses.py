@@ -1,0 +1,342 @@
+"""What the past suggests of the means, and how far each candidate seems ahead. For steering only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr
+
+from surepick.core.observations import Observations
+from surepick.core.random_streams import stream
+from surepick.core.records import BoolArray, FloatArray, IntArray, record
+from surepick.errors import ContractError
+from surepick.estimators import LeastSquaresEstimate, RegularLeastSquares
+from surepick.linalg.factorisations import thin_svd
+from surepick.linalg.rows import each_row_block
+from surepick.policies.certified.sampling_rule import PlugInMeans
+
+# --- The chance that an arm is within epsilon of the best one, by what the past suggests. For what is shown only.
+
+HEURISTIC_SHORT_LIST = 200  # arms whose chance is looked at; the others have none
+HEURISTIC_DRAWS = 400  # of the parameter
+HEURISTIC_PLACES = (-2.0, -1.0, 0.0, 1.0, 2.0)  # errors at which the distribution of the best mean is worked out ...
+HEURISTIC_PLACED = 40  # ... of so many arms
+MANY = 16_384  # arms of which only those are looked at that can be on the short list
+ROUNDED_UP = 1.0 + 1e-9
+HEURISTIC_RIVALS = 2000  # arms that are looked at one by one; of the others a sample of that size
+
+
+def chances_of_means(scores: FloatArray, errors: FloatArray, epsilon: float) -> FloatArray:
+    """P(h_c >= max_j h_j - epsilon) for independent h_j ~ N(f_j, s_j^2).
+
+        E prod_{j != c} Phi((h_c + epsilon - f_j) / s_j)            over h_c
+
+    The product is worked out at places where a factor rises or an arm may lie; between two of them it counts with its
+    mean there, times the chance that h_c lies between.
+
+    Args:
+        scores: f, shape (K,).
+        errors: s, positive, shape (K,).
+        epsilon: in reward units.
+
+    Returns:
+        Shape (K,).
+
+    Cost: O(K log K), and 4,000 arms at 400 places.
+    """
+    order = np.argsort(-(scores + 2.0 * errors), kind="stable")
+    short, rivals, times = order[:HEURISTIC_SHORT_LIST], *_sampled(order)
+    placed = order[:HEURISTIC_PLACED]
+    spread = np.array(HEURISTIC_PLACES) * errors[placed, None]
+    places = np.unique([scores[placed, None] + spread, scores[placed, None] - epsilon + spread])
+    beyond = (places[:, None] + epsilon - scores[rivals]) / errors[rivals]
+    product = log_ndtr(beyond) @ times
+    away = (places - scores[short, None]) / errors[short, None]
+    others = np.exp(np.minimum(product - log_ndtr(away + epsilon / errors[short, None]), 0.0))
+    ends = np.pad(others, ((0, 0), (1, 1)), mode="edge")
+    between = np.diff(np.pad(ndtr(away), ((0, 0), (1, 1)), constant_values=((0.0, 0.0), (0.0, 1.0))), axis=1)
+    chances = np.zeros(len(scores))
+    chances[short] = np.sum(between * 0.5 * (ends[:, 1:] + ends[:, :-1]), axis=1)
+    return chances
+
+
+def _sampled(order: IntArray) -> tuple[IntArray, FloatArray]:
+    """(the first arms and some of the others, for how many arms each stands)."""
+    first, others = order[:HEURISTIC_RIVALS], order[HEURISTIC_RIVALS:]
+    some = others[:: max(1, -(-len(others) // HEURISTIC_RIVALS))]
+    stands = len(others) / max(len(some), 1)
+    return np.concatenate([first, some]), np.concatenate([np.ones(len(first)), np.full(len(some), stands)])
+
+
+def chances_of_vectors(
+    scores: FloatArray, coordinates: FloatArray, epsilon: float, *, noise_scale: float = 1.0
+) -> FloatArray:
+    """P(h_c >= max_j h_j - epsilon) for h = f + s U z, z ~ N(0, I), by draws that are always the same.
+
+    Args:
+        scores: f, shape (K,).
+        coordinates: U, shape (K, r).
+        epsilon: in reward units.
+        noise_scale: s, in reward units.
+
+    Returns:
+        Shape (K,).
+
+    Cost: O(K r), and a product of 200 x r and r x 400.
+    """
+    leader = coordinates[int(np.argmax(scores))]
+    promise = np.empty(len(scores))
+
+    def promised(rows: slice) -> None:
+        promise[rows] = _promise(scores[rows], coordinates[rows], leader, noise_scale)
+
+    each_row_block(promised, len(scores))
+    short = _smallest(promise, HEURISTIC_SHORT_LIST)
+    chances = np.zeros(len(scores))
+    chances[short] = _drawn(scores[short], coordinates[short], epsilon, noise_scale)
+    return chances
+
+
+def chances_of_fit(fitted: RegularLeastSquares, lengths: FloatArray, epsilon: float, noise_scale: float) -> FloatArray:
+    """The same for a fit whose coordinates are formed of some arms only.
+
+    ||u_i - u_c|| is at most g (||z_i|| + ||z_c||), g the largest singular value of `to_unit`: that leaves few arms that
+    can be on the short list.
+
+    Args:
+        fitted: f and U.
+        lengths: ||z||, shape (K,).
+        epsilon: in reward units.
+        noise_scale: s, in reward units.
+    """
+    scores, leader = fitted.scores, int(np.argmax(fitted.scores))
+    if len(scores) <= MANY:
+        return chances_of_vectors(
+            scores, fitted.coordinates_of(np.arange(len(scores))), epsilon, noise_scale=noise_scale
+        )
+    centre = fitted.coordinates_of(np.array([leader]))[0]
+    best = _smallest(-scores, HEURISTIC_SHORT_LIST)
+    least = float(_promise(scores[best], fitted.coordinates_of(best), centre, noise_scale).max())
+    reach = 2.0 * noise_scale * float(thin_svd(fitted.to_unit)[1][0]) * ROUNDED_UP
+    among = np.flatnonzero(scores + reach * (lengths + lengths[leader]) >= -least - (ROUNDED_UP - 1.0) * abs(least))
+    promise = np.empty(len(among))
+
+    def promised(rows: slice) -> None:
+        arms = among[rows]
+        promise[rows] = _promise(scores[arms], fitted.coordinates_of(arms), centre, noise_scale)
+
+    each_row_block(promised, len(among))
+    short = among[_smallest(promise, HEURISTIC_SHORT_LIST)]
+    chances = np.zeros(len(scores))
+    chances[short] = _drawn(scores[short], fitted.coordinates_of(short), epsilon, noise_scale)
+    return chances
+
+
+def _promise(scores: FloatArray, coordinates: FloatArray, leader: FloatArray, noise_scale: float) -> FloatArray:
+    """-(f + 2 s ||u - u_c||) of some arms, shape (n,), for u_c of shape (r,): the less, the more they promise."""
+    apart = noise_scale * coordinates
+    apart -= noise_scale * leader
+    apart **= 2
+    return np.asarray(-(scores + 2.0 * np.sqrt(np.sum(apart, axis=1))))
+
+
+def _drawn(scores: FloatArray, coordinates: FloatArray, epsilon: float, noise_scale: float) -> FloatArray:
+    """How often each of some arms, shape (n,), is within epsilon of the best of them."""
+    rank = coordinates.shape[1]
+    draws = stream(0, "chances", rank).standard_normal((rank, HEURISTIC_DRAWS))
+    drawn = scores[:, None] + (noise_scale * coordinates) @ draws
+    return np.asarray(np.mean(drawn >= drawn.max(axis=0) - epsilon, axis=1))
+
+
+def _smallest(values: FloatArray, number: int) -> IntArray:
+    """Where the smallest values are, ascending, equal ones in their order; without a sort of all."""
+    if len(values) > number:
+        among = np.flatnonzero(values <= np.partition(values, number - 1)[number - 1])
+    else:
+        among = np.arange(len(values))
+    return among[np.argsort(values[among], kind="stable")][:number]
+
+
+HEURISTIC_CAUTION = 0.5  # standard errors by which leads are lowered where pulls are planned
+HEURISTIC_OPENING_CAUTION = 1.0  # ... and where the end of the opening is decided
+HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
+HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
+HEURISTIC_LEAST_WHEN_SWITCHING = 0.1  # of epsilon: what a candidate that trails is given against a better one
+HEURISTIC_DECLARED = 10  # pulls that the declared noise scale is worth beside what repeats show
+HEURISTIC_SPREADS = 25  # spreads of the means that are tried
+MOST_AT_ONCE = 1_000_000  # entries of the likelihoods of spreads
+MOST_ERRORS = 3  # candidates whose errors are kept
+SAME_CHANCE = 1e-12  # chances nearer than this differ by rounding alone
+FEW = 16  # arms of which there are less than one in so many have their errors formed alone
+
+
+@record
+class Guess:
+    """Guesses of the means, and of their errors.
+
+    Args:
+        scores: f, shape (K,), in reward units, up to a constant.
+        errors: c -> standard errors of f_c - f_j, shape (K,).
+        some_errors: (c, arms j) -> the same of some arms, of the shape of these.
+        chances: epsilon -> the chance that each arm is within epsilon of the best one, shape (K,).
+    """
+
+    scores: FloatArray
+    errors: Callable[[int], FloatArray]
+    some_errors: Callable[[int, IntArray], FloatArray]
+    chances: Callable[[float], FloatArray]
+
+    def margins(
+        self, candidate: int, epsilon: float, *, caution: float = 0.0, least: float = HEURISTIC_LEAST_MARGIN
+    ) -> FloatArray:
+        """`margins_of` all arms, shape (K,)."""
+        arms = np.arange(len(self.scores))
+        return self.margins_of(candidate, arms, epsilon, caution=caution, least=least)
+
+    def margins_of(
+        self,
+        candidate: int,
+        arms: IntArray,
+        epsilon: float,
+        *,
+        caution: float = 0.0,
+        least: float = HEURISTIC_LEAST_MARGIN,
+    ) -> FloatArray:
+        """Guesses of epsilon + h_c - h_j, by how much the truth contradicts "j is better by more than epsilon", of some
+        arms, shape (n,).
+
+        epsilon + max(0, f_c - f_j - caution se_j)                where the candidate leads
+        max(epsilon + min(0, f_c - f_j + se_j), least epsilon)    where it trails: only as far as that is no chance
+        """
+        lead, errors = self.scores[candidate] - self.scores[arms], self.some_errors(candidate, arms)
+        ahead = np.maximum(lead - caution * errors if caution > 0.0 else lead, 0.0)  # an error may be infinite
+        behind = np.minimum(lead + HEURISTIC_DOUBT * errors, 0.0)
+        return np.asarray(np.where(lead >= 0.0, epsilon + ahead, np.maximum(epsilon + behind, least * epsilon)))
+
+    def likeliest(self, epsilon: float, away: BoolArray | None = None) -> int:
+        """The arm with the best chance of being within epsilon of the best one; of equals the one that looks best.
+
+        Args:
+            away: arms that cannot be it, shape (K,); None: all can.
+        """
+        chances = self.chances(epsilon) if away is None else np.where(away, -1.0, self.chances(epsilon))
+        return int(max(np.flatnonzero(chances >= chances.max() - SAME_CHANCE), key=lambda arm: self.scores[arm]))
+
+    def best_of(self, away: BoolArray) -> int:
+        """The arm that looks best of those that are not away, shape (K,)."""
+        return int(np.argmax(np.where(away, -np.inf, self.scores)))
+
+
+def guess_of_vectors(plug_in: PlugInMeans, lengths: FloatArray | None = None) -> Guess:
+    """The pooled fit.
+
+    Args:
+        lengths: of the arms in whitened coordinates, shape (K,), for a fit that forms few of its own; None: not known.
+    """
+    everybody = np.arange(len(plug_in.scores))
+
+    def formed(candidate: int, arms: IntArray) -> FloatArray:
+        return plug_in.noise_scale * plug_in.fitted.distances(arms, np.array([candidate]))[:, 0]
+
+    @lru_cache(maxsize=MOST_ERRORS)
+    def errors(candidate: int) -> FloatArray:
+        return _read_only(formed(candidate, everybody))
+
+    @lru_cache(maxsize=MOST_ERRORS)
+    def errors_of_few(candidate: int, arms: bytes) -> FloatArray:
+        return _read_only(formed(candidate, np.frombuffer(arms, np.int64)))
+
+    def some_errors(candidate: int, arms: IntArray) -> FloatArray:
+        if FEW * len(arms) < len(everybody):
+            return errors_of_few(candidate, np.asarray(arms, np.int64).tobytes())
+        return errors(candidate)[arms]
+
+    def chances(epsilon: float) -> FloatArray:
+        fitted = plug_in.fitted
+        if isinstance(fitted, RegularLeastSquares) and lengths is not None:
+            return chances_of_fit(fitted, lengths, epsilon, plug_in.noise_scale)
+        if not isinstance(fitted, LeastSquaresEstimate):
+            raise ContractError("arms without structure have no vectors.")
+        return chances_of_vectors(plug_in.scores, fitted.coordinates, epsilon, noise_scale=plug_in.noise_scale)
+
+    return Guess(plug_in.scores, errors, some_errors, chances)
+
+
+def guess_of_means(seen: Observations, noise_scales: FloatArray, epsilon: float) -> Guess:
+    """The arms' own means, drawn towards their centre as far as their spread says that they are chance.
+
+        h_j ~ N(mu, tau^2):   f_j = mu + (mean_j - mu) tau^2 / (tau^2 + s_j^2 / n_j)
+
+    tau is the likeliest of a grid, at least epsilon. Without this the luckiest of many arms with a pull each leads, and
+    an unlucky best arm seems settled. An arm of which nothing is known has the centre and the error tau.
+
+    Args:
+        seen: everything told so far, at least one pull.
+        noise_scales: s, shape (K,).
+        epsilon: in reward units.
+
+    Source: empirical Bayes (Robbins 1956); the likelihood of James and Stein's model with unequal variances.
+    """
+    known = seen.counts > 0
+    means, variances = seen.means[known], noise_scales[known] ** 2 / seen.counts[known]
+    widest = max(float(np.ptp(means)) ** 2, epsilon**2)
+    spreads = np.geomspace(max(epsilon**2, 1e-6 * widest), widest, HEURISTIC_SPREADS)
+    step = max(MOST_AT_ONCE // len(means), 1)
+    parts = (spreads[first : first + step] for first in range(0, len(spreads), step))
+    centre, spread = max((_likeliest(means, variances, part) for part in parts), key=lambda found: found[0])[1:]
+    share = spread / (spread + variances)
+    scores, left = np.full(len(known), centre), np.full(len(known), spread)
+    scores[known] = centre + (means - centre) * share
+    left[known] = variances * share
+
+    @lru_cache(maxsize=MOST_ERRORS)
+    def errors(candidate: int) -> FloatArray:
+        return _read_only(np.sqrt(left + left[candidate]))
+
+    def some_errors(candidate: int, arms: IntArray) -> FloatArray:
+        return errors(candidate)[arms]
+
+    def chances(epsilon: float) -> FloatArray:
+        return chances_of_means(scores, np.sqrt(left), epsilon)
+
+    return Guess(scores, errors, some_errors, chances)
+
+
+def measured_share(seen: Observations, declared: FloatArray) -> float:
+    """The noise scale that repeats of an arm show, as a share of the declared one; at most 1.
+
+        share^2 = (D + sum_x sum_i (r_xi - mean_x)^2 / s_x^2) / (D + sum_x (n_x - 1))
+
+    Args:
+        seen: everything told so far.
+        declared: s, shape (K,), in reward units.
+
+    Returns:
+        1 where the squares of the rewards were not told, or nothing was repeated.
+
+    Source: the pooled variance within groups; D = HEURISTIC_DECLARED pulls speak for what was declared.
+    """
+    repeated = seen.counts > 1
+    if seen.squares is None or not repeated.any():
+        return 1.0
+    counts, scales = seen.counts[repeated], declared[repeated]
+    within = float(np.sum(seen.deviations[repeated] / scales**2))
+    return min(1.0, float(np.sqrt((HEURISTIC_DECLARED + within) / (HEURISTIC_DECLARED + float(np.sum(counts - 1))))))
+
+
+def _read_only(array: FloatArray) -> FloatArray:
+    array.flags.writeable = False
+    return array
+
+
+def _likeliest(means: FloatArray, variances: FloatArray, spreads: FloatArray) -> tuple[float, float, float]:
+    """(log likelihood, likeliest centre, spread) of the likeliest of some spreads, the first of equals."""
+    weights = 1.0 / (spreads[:, None] + variances)
+    centres = np.array([row @ means for row in weights]) / weights.sum(axis=1)
+    strays = (means - centres[:, None]) ** 2
+    apart = np.array([row @ stray for row, stray in zip(weights, strays, strict=True)])
+    likelihoods = 0.5 * (np.log(weights).sum(axis=1) - apart)
+    best = int(np.argmax(likelihoods))
+    return float(likelihoods[best]), float(centres[best]), float(spreads[best])

@@ -1,0 +1,277 @@
+"""Where to measure, and how to bet, for arms that share nothing.
+
+The process of arm j holds T_j on its own pulls and F_j(c) on those of candidates; to count against c it needs
+F_j(c) = T_j and no flow elsewhere (`MeanProcesses`). A bet on a margin m over pulls with variances
+q_j = s_j^2 / n_j and q_c = s_c^2 / n_c is best at
+
+    T = Tbar + tau,   Tbar = (q_j T_j + q_c F_j(c)) / (q_j + q_c),   tau = kappa m / (q_j + q_c)
+
+where it costs q_j (T - T_j)^2 / 2 + q_c (T - F_j(c))^2 / 2, and q_h F_j(h)^2 / 2 for each former candidate h.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from surepick.core.records import BoolArray, FloatArray, IntArray, record
+from surepick.estimators import NoiseMgf, NormalMgf
+from surepick.estimators.running_processes import MeanProcesses
+from surepick.policies.carried.state import Goal, Rest, start_weights
+
+HEURISTIC_KAPPA = 0.7  # of the bet that promises most
+HEURISTIC_CLOSING = 0.15  # units of evidence that matching a flow may cost
+HEURISTIC_FORMER = 0.2  # units of evidence that a plan spends on a flow to a former candidate
+HEURISTIC_GRID = 40  # shares of the candidate that are tried
+MOST_STARTS = 40
+
+
+@record
+class Bets:
+    """What the processes will hold after a batch.
+
+    Args:
+        arms: whose processes bet, shape (m,).
+        taken: their T, shape (m,).
+        given: candidate -> their flow on its pulls, shape (m,).
+    """
+
+    arms: IntArray
+    taken: FloatArray
+    given: dict[int, FloatArray]
+
+
+@record
+class _Account:
+    """What the processes of the rivals hold, as a goal sees it.
+
+    Args:
+        needs: evidence that is still lacking if the flows were matched at T_j for nothing, shape (m,).
+        apart: T_j - F_j(c), shape (m,).
+        former: candidate -> flow on its pulls, shape (m,).
+    """
+
+    needs: FloatArray
+    apart: FloatArray
+    former: dict[int, FloatArray]
+
+
+def _account(processes: MeanProcesses, goal: Goal) -> _Account:
+    rivals, scores = goal.rivals, goal.scores
+    taken, given = processes.taken[rivals], processes.given_to(goal.candidate)[rivals]
+    former = {hub: flow[rivals] for hub, flow in processes.others_than(goal.candidate).items()}
+    held = processes.log_values[rivals] + taken * scores[rivals] - given * scores[goal.candidate]
+    for hub, flow in former.items():
+        held = held - flow * scores[hub]
+    lead = scores[goal.candidate] - scores[rivals]
+    needs = goal.threshold - held - taken * (goal.epsilon + lead)
+    return _Account(needs, taken - given, former)
+
+
+def planned(processes: MeanProcesses, goal: Goal) -> Rest:
+    """The pulls that are predicted to reject all rivals, and the processes that had better start anew.
+
+    With q = s_c^2 / n_c a rival needs n_j = s_j^2 / (b^2 / (2 a) - q) pulls, a = need + q D^2 / 2 + what former
+    candidates cost, b = m - q D, D = T_j - F_j(c). The sum over j is a function of n_c alone: searched on a grid.
+
+    An arm that needs a pull needs a whole one: shares of less would be rounded to none, again and again.
+
+    Where pulls cost unlike amounts, n is money, s^2 is s^2 cost, and the sum is what all of it costs.
+
+    Cost: O(K) for each of the grid's entries.
+    """
+    account = _account(processes, goal)
+    variances = goal.priced_scales**2
+    pull = np.ones(len(variances)) if goal.costs is None else goal.costs  # what a pull of each arm costs
+    own, centre, margins = variances[goal.rivals], float(variances[goal.candidate]), goal.margins
+    starts = processes.starts[goal.rivals]
+    fresh_needs = goal.aimed(goal.threshold - start_weights(starts + 1))
+    saved = 2.0 * own * (fresh_needs - np.maximum(account.needs, 0.0)) / margins**2
+    fresh: BoolArray = (saved < 0.0) & (starts < MOST_STARTS)
+    hubs: dict[int, float] = {}
+    gone = () if goal.away is None else [hub for hub in account.former if goal.away[hub]]
+    for hub in gone:  # its pulls are over: what is bet on them stays open for ever
+        fresh |= (account.former[hub] != 0.0) & (starts < MOST_STARTS)
+    for hub, flow in account.former.items():
+        if hub in gone:
+            continue
+        loads = variances[hub] * flow**2 / (2.0 * HEURISTIC_FORMER)
+        hubs[hub] = _former_pulls(fresh, loads, saved, starts, float(pull[hub]))
+    needs = np.where(fresh, fresh_needs, goal.aimed(account.needs))
+    apart = np.where(fresh, 0.0, account.apart)
+    extra = np.zeros(len(needs))
+    for hub, pulls in hubs.items():
+        if pulls > 0.0:
+            extra += np.where(fresh, 0.0, 0.5 * variances[hub] * account.former[hub] ** 2 / pulls)
+
+    def rival_pulls(share: float) -> FloatArray:
+        lacking, room = needs + 0.5 * share * apart**2 + extra, margins - share * apart
+        rate = room**2 / (2.0 * np.maximum(lacking, 1e-6)) - share
+        able = (room > 0.0) & (rate > 0.0)
+        found = np.divide(own, rate, out=np.full(len(own), np.inf), where=able)
+        return np.asarray(np.where(lacking <= 0.0, 0.0, found))
+
+    least = centre * float(np.max(2.0 * np.maximum(needs, 1e-3) / margins**2))
+    low = math.log(max(least, 1e-3))
+    uneven = 1.0 if goal.costs is None else max(float(own.mean()) / centre, 1.0)
+    for span in (math.log(4.0 * math.sqrt(len(needs) * uneven) + 50.0), 30.0):
+        grid = np.exp(np.linspace(low, low + span, HEURISTIC_GRID))
+        totals = [pulls + float(rival_pulls(centre / pulls).sum()) for pulls in grid]
+        if np.isfinite(min(totals)):
+            break
+    best = float(grid[int(np.argmin(totals))])
+    counts = np.zeros(len(variances))
+    wanted = rival_pulls(centre / best)
+    least_each = pull[goal.rivals]
+    counts[goal.rivals] = np.where(np.isfinite(wanted) & (wanted > 0.0), np.maximum(wanted, least_each), 0.0)
+    counts[goal.candidate] = max(best, float(pull[goal.candidate]))
+    for hub, pulls in hubs.items():
+        counts[hub] = max(counts[hub], pulls)
+    nobody = np.empty(0, np.int64)
+    return Rest(goal.candidate, len(variances), goal.pulls_for(counts), 0.0, goal.rivals[fresh], nobody, goal.costs)
+
+
+def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, starts: IntArray, pull: float) -> float:
+    """Pulls of a former candidate that free the flows on it; `fresh` gets the rivals for whom a new start costs less.
+
+    Args:
+        loads: pulls that each rival would need of it, or what they cost, shape (m,).
+        saved: what a new start of each rival costs, in the same unit; negative where it saves some.
+        pull: one pull of it in that unit.
+    """
+    loads = np.where(fresh, 0.0, loads)
+    order = np.argsort(-loads)
+    able = np.cumprod(starts[order] < MOST_STARTS).astype(bool)
+    spent = np.where(fresh[order], 0.0, np.maximum(saved[order], 0.0))
+    totals = np.append(loads[order], 0.0) + np.concatenate([[0.0], np.cumsum(np.where(able, spent, np.inf))])
+    number = int(np.argmin(totals))
+    fresh[order[:number]] = True
+    load = float(np.append(loads[order], 0.0)[number])
+    return max(load, pull) if load > 0.0 else 0.0  # without a pull the least flow stays for ever
+
+
+def opening_bets(processes: MeanProcesses, margins: FloatArray, counts: IntArray, noise_scales: FloatArray) -> Bets:
+    """The bets of a batch that serves no candidate: each arm's own pulls, w = -kappa margin / s^2."""
+    arms = np.flatnonzero(counts)
+    added = HEURISTIC_KAPPA * margins[arms] * counts[arms] / noise_scales[arms] ** 2
+    return Bets(arms, processes.taken[arms] + added, {})
+
+
+def placed(
+    processes: MeanProcesses,
+    goal: Goal,
+    margins: FloatArray,
+    counts: IntArray,
+    future: FloatArray,
+    noise_mgf: NoiseMgf | NormalMgf,
+    *,
+    patient: bool = False,
+) -> Bets:
+    """The bets of a batch for a candidate.
+
+    A flow is matched where that costs little, is predicted to settle the rival, or nothing more is planned; elsewhere,
+    and in a part of a batch that has no pull of the candidate, it is spread over this batch and the planned ones in
+    proportion to the pulls.
+
+    Args:
+        margins: guesses of the rivals' margins, shape (m,).
+        counts: n, the pulls of the batch, shape (K,).
+        future: pulls that are planned after it, shape (K,).
+        noise_mgf: what may be assumed of the noise.
+        patient: rivals without a pull in this batch wait for theirs with the flow that they have on the candidate's.
+    """
+    rivals, centre = goal.rivals, goal.candidate
+    account, variances = _account(processes, goal), goal.noise_scales**2
+    taken, given = processes.taken[rivals], processes.taken[rivals] - account.apart
+    seen, later = counts[rivals] > 0, counts + future
+
+    def best(pulls: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """(T, q_j, q_c) with that many pulls."""
+        own = np.divide(variances[rivals], pulls[rivals], out=np.full(len(rivals), np.inf), where=pulls[rivals] > 0)
+        hub = float(variances[centre] / pulls[centre])
+        finite = np.where(np.isfinite(own), own, 1.0)
+        target = (finite * taken + hub * given + HEURISTIC_KAPPA * margins) / (finite + hub)
+        return np.where(np.isfinite(own), np.maximum(target, 0.0), taken), own, hub
+
+    former = {one: flow for one, flow in account.former.items() if flow.any()}
+    spread = best(later)[0] if later[centre] > 0 else taken
+    own_share = np.divide(counts[rivals], later[rivals], out=np.zeros(len(rivals)), where=seen)
+    if counts[centre] == 0:
+        rest: dict[int, FloatArray] = {}
+        for one in (hub for hub in former if counts[hub] > 0):
+            cheap = 0.5 * variances[one] / counts[one] * former[one] ** 2 <= HEURISTIC_CLOSING
+            rest[one] = np.where(cheap, 0.0, former[one] * (1.0 - float(counts[one] / later[one])))
+        return Bets(rivals, taken + own_share * np.where(seen, spread - taken, 0.0), rest)
+    now, _, hub = best(counts.astype(np.float64))
+    unseen = [one for one in former if counts[one] == 0]
+    stuck = np.zeros(len(rivals), bool)
+    for one in unseen:
+        stuck |= former[one] != 0.0
+    matching = _matching_cost(account, former, counts, variances, rivals, hub)
+    cost = _cost(now - taken, rivals, counts, noise_mgf) + _cost(
+        now - given, np.full(len(rivals), centre), counts, noise_mgf
+    )
+    for one, flow in former.items():
+        if counts[one] > 0:
+            cost += _cost(flow, np.full(len(rivals), one), counts, noise_mgf)
+    gain = (now - taken) * (goal.epsilon + goal.scores[centre] - goal.scores[rivals]) - cost
+    settled = account.needs <= gain
+    closing = ~stuck & ((matching <= HEURISTIC_CLOSING) | settled | (future.sum() <= 0.0))
+    if patient and future.sum() > 0.0:
+        closing &= seen
+    centre_share = float(counts[centre] / later[centre])
+    after = np.where(closing, np.where(seen, now, taken), taken + own_share * np.where(seen, spread - taken, 0.0))
+    flows = {centre: np.where(closing, after, given + centre_share * (spread - given))}
+    for one, flow in former.items():
+        if counts[one] > 0:
+            flows[one] = np.where(closing, 0.0, flow * (1.0 - float(counts[one] / later[one])))
+    return Bets(rivals, after, flows)
+
+
+def _matching_cost(
+    account: _Account,
+    former: dict[int, FloatArray],
+    counts: IntArray,
+    variances: FloatArray,
+    rivals: IntArray,
+    hub: float,
+) -> FloatArray:
+    """What it costs to match each rival's flow with this batch, betting nothing new."""
+    own = np.divide(variances[rivals], counts[rivals], out=np.full(len(rivals), np.inf), where=counts[rivals] > 0)
+    both = np.where(np.isfinite(own), own * hub / (np.where(np.isfinite(own), own, 1.0) + hub), hub)
+    cost = 0.5 * account.apart**2 * both
+    for one, flow in former.items():
+        if counts[one] > 0:
+            cost = cost + 0.5 * variances[one] / counts[one] * flow**2
+    return np.asarray(cost)
+
+
+def _cost(change: FloatArray, arms: IntArray, counts: IntArray, noise_mgf: NoiseMgf | NormalMgf) -> FloatArray:
+    """What changing a flow by that much with the pulls of an arm is expected to cost."""
+    pulls = counts[arms]
+    each = np.divide(np.abs(change), pulls, out=np.zeros(len(arms)), where=pulls > 0)
+    return np.asarray(noise_mgf.expected(each, arms, pulls))
+
+
+def margins_unseen(epsilon: float, num_arms: int) -> FloatArray:
+    """The margins of the first batch: as if each arm were epsilon worse than the candidate."""
+    return np.full(num_arms, 2.0 * epsilon)
+
+
+def whole(pulls: FloatArray, total: int, *, of: int | None = None) -> IntArray:
+    """That many pulls in these proportions: the whole part of each share, and the largest rests one more.
+
+    Args:
+        of: an arm that gets one of them in any case, since no rival is told from it otherwise.
+    """
+    shares = pulls / pulls.sum() * total
+    counts: IntArray = np.floor(shares).astype(np.int64)
+    rest = total - int(counts.sum())
+    if rest > 0:
+        counts[np.argsort(counts - shares, kind="stable")[:rest]] += 1
+    if of is None or counts[of] > 0 or total < 2:
+        return counts
+    without = whole(pulls, total - 1)
+    without[of] += 1
+    return without

@@ -1,0 +1,306 @@
+"""What to measure next: the opening, the candidate, the dimension, the batch."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+from surepick.core.observations import Observations
+from surepick.core.plans import Design, Embedding, IndependentArms, Plan
+from surepick.core.records import FloatArray, IntArray, record
+from surepick.designs import PosedArms, round_design
+from surepick.estimators import NoiseMgf, NormalMgf
+from surepick.estimators.running_processes import MeanProcesses, VectorProcesses
+from surepick.noise import known_scale
+from surepick.policies import model_checks
+from surepick.policies.base import designed
+from surepick.policies.carried import means_rule, predictions
+from surepick.policies.carried.guesses import (
+    HEURISTIC_OPENING_CAUTION,
+    Guess,
+)
+from surepick.policies.carried.predictions import BatchSizes, Grid, Predictions
+from surepick.policies.carried.situation import Situation, begun
+from surepick.policies.carried.state import CarriedState, Rest
+from surepick.policies.certified import sampling_rule
+from surepick.policies.certified.conclusion import capped, threshold_of
+from surepick.policies.certified.elimination import first_dimension, on_few_first_arms
+from surepick.policies.dimension import DesignOf, best_found
+
+HEURISTIC_OPENING_OF_VECTORS = 0.03  # the opening ends at this share of what certifying the leader is predicted to cost
+HEURISTIC_OPENING_OF_MEANS = 0.05  # ... where its pulls are evidence too
+HEURISTIC_LEAST_LEAD = 0.5  # ... and what they are at least: one close rival does not keep the opening going
+HEURISTIC_LEAST_TOLD = 0.5  # standard errors that an opening batch is asked to tell apart, if epsilon is smaller
+HEURISTIC_REPEATS = 5  # of each arm where scales are unknown: the least that give a useful bound
+
+
+@record
+class Planner:
+    """Where the next batch measures. Nothing here can make a certificate wrong.
+
+    Args:
+        situation: the question and the arms.
+        dim, tolerance, reserve: as in `CarriedElimination`.
+        sizes: of the batches.
+    """
+
+    situation: Situation
+    dim: int | None
+    tolerance: float
+    reserve: float
+    sizes: BatchSizes
+
+    @property
+    def predictions(self) -> Predictions:
+        """What the past suggests of the pulls to come."""
+        return Predictions(self.situation, self.dim, self.tolerance, self.sizes)
+
+    def next_batch(self, state: CarriedState) -> Plan:
+        """A function of what was told."""
+        if state.processes is None:
+            return self._first_batch(state.round)
+        unmeasured = self._unmeasured_arms(state) or self._unrepeated_arms(state)
+        if unmeasured is not None:
+            return unmeasured
+        guess = self.situation.guess(state.processes, state.seen)
+        opening = None
+        if state.candidate < 0 and self.sizes.opens(state.round):
+            opening = self._opening_batch(state, guess)
+        if opening is not None:
+            return opening
+        rest = self.predictions.rest(state, guess)
+        if self.sizes.is_last(state.round):
+            rest = self.predictions.surely(state, guess, rest)
+        total = self.sizes.testing(state.round, self.predictions.spent(state), rest.total, self._grid(rest.dim, state))
+        return self._plan(state, rest, total, candidate=rest.candidate)
+
+    def _first_batch(self, round_number: int) -> Plan:
+        """All differences alike; without structure a pull of each arm, or as many each where batches are few."""
+        dim, design = first_dimension(
+            self.situation.problem,
+            self.situation.embedding,
+            dim=self.dim,
+            tolerance=self.tolerance,
+            design_of=self._opening_design,
+        )
+        embedded, problem = self.situation.embedded(dim), self.situation.problem
+        costs, grid = problem.relative_costs, None
+        if known_scale(problem.noise):
+            grid = self._grid_at(dim, problem.sigma)
+        if isinstance(embedded, IndependentArms):
+            total = self.sizes.first(
+                self._repeats_alone * embedded.num_arms, grid, 1.0 if costs is None else float(costs.mean())
+            )
+            counts = predictions.listed(embedded.num_arms, total, 1)
+        else:
+            weights = self._first_weights(embedded, design)
+            usual = max(2 * embedded.dim, 4, predictions.least(self.situation.problem) * int(np.count_nonzero(weights)))
+            price = 1.0 if costs is None else float(weights @ costs / weights.sum())
+            counts = self._rounded(dim, weights, self.sizes.first(usual, grid, price), round_number, None)
+        return designed(round_number, counts, design, embedded)
+
+    def _first_weights(self, embedded: Embedding, design: Design) -> FloatArray:
+        """Shares of the first pulls: the design's; where costs differ, for differences from a central arm in money.
+
+        Where scales are unknown, equal ones of few of its arms.
+        """
+        costs, weights = self.situation.problem.relative_costs, design.weights
+        if costs is not None:
+            priced = best_found(sampling_rule.opening_from_middle, embedded, self.tolerance, np.sqrt(costs))
+            weights = np.asarray(priced.weights / costs)
+        if known_scale(self.situation.problem.noise):
+            return weights if costs is not None else self._on_few_arms(embedded, design).weights
+        support = np.flatnonzero(weights)
+        white = self.situation.vectors(embedded.dim).white[support]
+        few = np.zeros_like(weights)
+        few[support[predictions.spanning(np.sqrt(weights[support])[:, None] * white)]] = 1.0
+        return few
+
+    def _unmeasured_arms(self, state: CarriedState) -> Plan | None:
+        """Without structure, and with batches of a given size: the next arms, until each had its turn."""
+        if self.sizes.exact is None or not isinstance(state.processes, MeanProcesses):
+            return None
+        num_arms, size = len(state.beaten), self.sizes.exact
+        if state.round > predictions.batches_of_a_list(self._repeats_alone * num_arms, size):
+            return None
+        counts = predictions.listed(num_arms, size, state.round)
+        return Plan(round=state.round, counts=counts, dim=state.dim, lower_bound=0.0)
+
+    def _unrepeated_arms(self, state: CarriedState) -> Plan | None:
+        """With features and scales that are unknown: the arms of the first batch, until their scales have bounds."""
+        processes = state.processes
+        noise_mgf = self.situation.noise_mgf(state.seen)
+        if isinstance(noise_mgf, NoiseMgf) or not isinstance(processes, VectorProcesses):
+            return None
+        vectors, counts = self.situation.vectors(processes.dim), state.seen.counts
+        if predictions.spans(vectors.white[noise_mgf.bounded]):
+            return None
+        left = predictions.lacking(counts, vectors.white, predictions.least(self.situation.problem))
+        if not predictions.spans(vectors.white[counts > 0]):
+            embedded = vectors.embedded
+            design = best_found(self._opening_design, embedded, self.tolerance)
+            left = np.maximum(
+                left,
+                np.where(
+                    counts > 0, 0, predictions.least(self.situation.problem) * self._first_weights(embedded, design)
+                ),
+            )
+        if not left.any():  # repeats that are all equal show no scale
+            return None
+        limit = self.sizes.exact or min(int(left.sum()), self.sizes.largest or int(left.sum()))
+        planned = predictions.rounded(left.astype(np.float64), max(limit, 1), state.round)
+        gamma = vectors.embedded.misspecification
+        return Plan(round=state.round, counts=planned, dim=processes.dim, lower_bound=0.0, misspecification=gamma)
+
+    @property
+    def _repeats_alone(self) -> int:
+        """Pulls of each arm with which a study without structure begins: several where they must show its scale."""
+        if known_scale(self.situation.problem.noise):
+            return 1
+        few = self.sizes.most is not None or self.sizes.fixed > 0.0
+        return predictions.least(self.situation.problem) if few else HEURISTIC_REPEATS
+
+    @property
+    def _opening_design(self) -> DesignOf:
+        """`sampling_rule.opening_design`, for arms that are posed once."""
+
+        def posed(embedded: Embedding) -> PosedArms:
+            return self.situation.posed(embedded.dim, None)
+
+        return partial(sampling_rule.opening_design, posed=posed)
+
+    def _on_few_arms(self, embedded: Embedding, design: Design) -> Design:
+        posed = partial(self.situation.posed, embedded.dim, None)
+        return on_few_first_arms(self.situation.problem, embedded, design, posed=posed)
+
+    def _opening_batch(self, state: CarriedState, guess: Guess) -> Plan | None:
+        """The next batch that serves no candidate; None once the leader is worth testing.
+
+        The leads that a prediction rests on are lowered by their errors: of many arms that were hardly measured the
+        leader looks far better than it is.
+        """
+        processes, epsilon = begun(state), self.situation.problem.epsilon
+        leader = guess.best_of(state.away)
+        errors = np.nan_to_num(guess.errors(leader), posinf=0.0)  # an arm of which nothing is known is not told yet
+        likely = guess.margins(leader, epsilon, caution=HEURISTIC_OPENING_CAUTION)
+        margins = np.maximum(likely, HEURISTIC_LEAST_LEAD * errors)
+        means = isinstance(processes, MeanProcesses) and self.situation.blocks is None
+        share = HEURISTIC_OPENING_OF_MEANS if means else HEURISTIC_OPENING_OF_VECTORS
+        spent, goal = self.predictions.spent(state), self.situation.goal(state, leader, guess, margins.__getitem__)
+        enough = self.predictions.enough_for_opening(state, goal, share)
+        if self.sizes.opened(spent, enough):
+            return None
+        told = np.maximum(epsilon, HEURISTIC_LEAST_TOLD * errors)
+        asked = np.maximum(told, likely - epsilon + told)
+        rest = self.predictions.rest_of(state, self.situation.goal(state, leader, guess, asked.__getitem__))
+        total = min(self.sizes.opening(state.round, spent, self._grid(rest.dim, state)), enough - spent)
+        return self._plan(state, rest, total, candidate=None)
+
+    def _plan(self, state: CarriedState, rest: Rest, total: float, *, candidate: int | None) -> Plan:
+        """A batch of about that much money in the proportions of what is still to be measured."""
+        weights = steadied(rest.pulls / rest.pulls.sum())
+        if rest.costs is not None:
+            total = max(total, rest.dearest_pull) * rest.num_pulls / rest.total
+        wanted = self.sizes.exact or max(1, math.ceil(total))
+        embedded = self.situation.embedded(rest.dim)
+        if isinstance(embedded, IndependentArms):
+            limit = wanted if self.sizes.largest is None else min(wanted, self.sizes.largest)
+            counts = means_rule.whole(weights, max(limit, min(2, len(weights))), of=candidate)
+        else:
+            counts = self._rounded(rest.dim, weights, wanted, state.round, state.seen)
+        return Plan(
+            round=state.round,
+            counts=counts,
+            dim=rest.dim,
+            predicted_pulls=None if candidate is None else rest.num_pulls,
+            lower_bound=rest.least_pulls,
+            misspecification=embedded.misspecification,
+            candidate=candidate,
+            predicted_cost=None
+            if candidate is None or rest.costs is None
+            else rest.total * self.situation.problem.cheapest_cost,
+        )
+
+    def _rounded(
+        self, dim: int, weights: FloatArray, total: int, round_number: int, seen: Observations | None
+    ) -> IntArray:
+        """About so many pulls of arms with vectors, the reserved ones added; exactly so many where that is asked.
+
+        Args:
+            seen: everything told so far; None: nothing.
+        """
+        embedding, exact, costs = self.situation.embedding, self.sizes.exact, self.situation.problem.relative_costs
+        noise_mgf = None if seen is None else self.situation.noise_mgf(seen)
+        if exact is None:
+            total = capped(total, weights, largest_batch=self.sizes.largest, reserve=self.reserve)
+            counts = round_design(weights, total)
+            if known_scale(self.situation.problem.noise):
+                if seen is not None and np.count_nonzero(counts) < self.situation.vectors(dim).white.shape[1]:
+                    return counts  # rivals themselves: with more arms their differences would be fitted, and biased
+                return model_checks.with_check_pulls(embedding, dim, counts, share=self.reserve, costs=costs)
+            if seen is None or not isinstance(noise_mgf, NormalMgf):
+                return counts
+            counts = predictions.completed(
+                counts, seen.counts, noise_mgf.bounded, predictions.least(self.situation.problem), self.sizes.largest
+            )
+            return counts + self._check_repeats(dim, counts, seen, noise_mgf)
+
+        def spread(pulls: int) -> IntArray:
+            return model_checks.spread_over_equals(embedding, predictions.rounded(weights, pulls, round_number), costs)
+
+        if not known_scale(self.situation.problem.noise):
+            return predictions.rounded(weights, exact, round_number)
+        extra = model_checks.check_pulls(
+            embedding, dim, spread(max(1, int(exact / (1.0 + self.reserve)))), self.reserve, costs
+        )
+        return spread(exact - int(extra.sum())) + extra
+
+    def _check_repeats(self, dim: int, counts: IntArray, seen: Observations, noise_mgf: NormalMgf) -> IntArray:
+        """Pulls of other arms, so that a lack of fit can show."""
+        embedding, costs = self.situation.embedding, self.situation.problem.relative_costs
+        if model_checks.is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms:
+            return np.zeros_like(counts)
+        features = embedding.at(embedding.max_dim).features
+        return predictions.check_repeats(
+            features,
+            counts,
+            seen.counts,
+            noise_mgf.bounded,
+            predictions.least(self.situation.problem),
+            self.reserve,
+            costs,
+        )
+
+    def _grid(self, dim: int, state: CarriedState) -> Grid:
+        """How pulls, or what they cost, grow where only few batches are allowed, as the scales look so far."""
+        if self.sizes.most is None and self.sizes.fixed == 0.0:
+            return Grid(1.0, 1.0)
+        grid, problem = self._grid_at(dim, self._usual_scale(state)), self.situation.problem
+        if problem.relative_costs is None:
+            return grid
+        price = self.predictions.spent(state) / state.pulls
+        return Grid(price * grid.start, price * grid.end)
+
+    def _grid_at(self, dim: int, sigma: float) -> Grid:
+        """How pulls grow where only few batches are allowed, for that noise scale."""
+        embedded, problem = self.situation.embedded(dim), self.situation.problem
+        size, least = embedded.dim, max(2 * embedded.dim, 4)
+        if isinstance(embedded, IndependentArms):
+            size = least = embedded.num_arms
+        return Grid.of(size, least, sigma=sigma, epsilon=problem.epsilon, threshold=threshold_of(problem))
+
+    def _usual_scale(self, state: CarriedState) -> float:
+        """The largest scale that is declared; where none is, the root mean square of what the pulls so far suggest."""
+        if known_scale(self.situation.problem.noise):
+            return self.situation.problem.sigma
+        squares = self.situation.noise_mgf(state.seen).typical_scales(self.situation.problem.epsilon) ** 2
+        return math.sqrt(float(state.seen.counts @ squares) / state.pulls)
+
+
+def steadied(weights: FloatArray) -> FloatArray:
+    """The weights to nine digits: what processors disagree on decides no tie between arms that want equally much."""
+    known = weights > 0.0
+    units = 10.0 ** (np.floor(np.log10(weights, out=np.zeros_like(weights), where=known)) - 8.0)
+    return np.asarray(np.where(known, np.round(weights / units) * units, 0.0))

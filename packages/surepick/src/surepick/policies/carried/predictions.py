@@ -1,0 +1,544 @@
+"""What is still to be measured: for whom, through which vectors, and what that takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
+from statistics import NormalDist
+
+import numpy as np
+import scipy.linalg
+
+from surepick.core.records import BoolArray, FloatArray, IntArray, record
+from surepick.designs import round_design
+from surepick.errors import InvalidInput
+from surepick.estimators import NoiseMgf
+from surepick.estimators.noise_mgf import joint_failure, least_chi_squares
+from surepick.estimators.running_processes import MeanProcesses, VectorProcesses
+from surepick.linalg.farthest_pairs import farthest_first
+from surepick.noise import failure_probability, known_scale
+from surepick.policies.base import Problem
+from surepick.policies.carried import means_rule, vectors_rule
+from surepick.policies.carried.guesses import (
+    HEURISTIC_CAUTION,
+    HEURISTIC_LEAST_MARGIN,
+    HEURISTIC_LEAST_WHEN_SWITCHING,
+    HEURISTIC_OPENING_CAUTION,
+    Guess,
+)
+from surepick.policies.carried.situation import Situation, begun
+from surepick.policies.carried.state import CarriedState, Goal, Rest
+from surepick.policies.certified import sampling_rule
+from surepick.policies.certified.sampling_rule import is_dear
+
+# --- How many pulls a batch has, and where they go if they are fewer than a design needs. Validity rests on none of it.
+
+HEURISTIC_BATCH = 0.2  # of the pulls still to come ...
+HEURISTIC_LEAST_BATCH = 0.02  # ... but at least this share of the pulls so far, and at most all of them again
+HEURISTIC_EARLY = 3.0  # where few batches are left, each has so many times its share of the predicted rest
+HEURISTIC_OPENING = 0.5  # of the batches that are allowed may go by before a candidate is tested
+HEURISTIC_OPENING_SHARE = 0.5  # of the pulls that an opening should have: enough where another batch is dear
+HEURISTIC_FIRST_FOR_COST = 0.5  # of what a batch costs beside its pulls: what the pulls of the first one cost
+HEURISTIC_BALANCE = 1.0  # times sqrt(fixed cost of a batch times the rest): what the pulls of a batch cost
+HEURISTIC_ENOUGH = 1.5  # of the predicted rest: no batch is larger, however dear another one is
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples spread over the unit interval, however many there are
+
+
+@record
+class Grid:
+    """Pulls so far after each batch, where only few are allowed: a geometric sequence.
+
+    Nothing is known of the gaps beforehand. If each batch multiplies the pulls by the same factor, then whatever the
+    gaps are, the pulls after some batch are within that factor of what they ask for.
+
+    Args:
+        start: with how many pulls a study usually begins.
+        end: what arms that are all equal are predicted to take.
+
+    Source: Perchet et al. (2016), Gao et al. (2019).
+    """
+
+    start: float
+    end: float
+
+    @staticmethod
+    def of(dim: int, least: int, *, sigma: float, epsilon: float, threshold: float) -> Grid:
+        """The one for d directions; K for arms without structure.
+
+            end = 2 s^2 log(1/delta) 2 d / epsilon^2,     2 d: what the design value of all differences is about
+
+        Args:
+            dim: d.
+            least: pulls with which a study begins.
+            sigma: s, in reward units.
+            epsilon: in reward units.
+            threshold: log(1/delta).
+        """
+        return Grid(float(least), max(float(least), 4.0 * dim * threshold * (sigma / epsilon) ** 2))
+
+    def after(self, share: float) -> float:
+        """Pulls after that share of the batches."""
+        return float(self.start ** (1.0 - share) * self.end**share)
+
+
+@record
+class BatchSizes:
+    """What a user says of batches.
+
+    Args:
+        largest: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
+        exact: the pulls of every batch; None: they are chosen.
+        most: after so many batches the study ends; None: no limit.
+        fixed: what a batch costs beside its pulls, in pulls of the cheapest arm.
+
+    Raises:
+        InvalidInput: both a largest and an exact size are given.
+    """
+
+    largest: int | None
+    exact: int | None
+    most: int | None
+    fixed: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.largest is not None and self.exact is not None:
+            raise InvalidInput(
+                f"largest_batch is {self.largest} and batch_size {self.exact}; a batch of exactly that size has no "
+                "other limit: give one of the two."
+            )
+
+    def over(self, round_number: int) -> bool:
+        """Whether no further batch is allowed, the next of which would be that one."""
+        return self.most is not None and round_number > self.most
+
+    def is_last(self, round_number: int) -> bool:
+        """Whether nothing can be measured after that batch."""
+        return self.most is not None and round_number >= self.most
+
+    def opens(self, round_number: int) -> bool:
+        """Whether that batch may still serve no candidate."""
+        return self.most is None or round_number <= HEURISTIC_OPENING * self.most
+
+    def opened(self, pulls: float, enough: float) -> bool:
+        """Whether the opening has had what it should have, or so much that no batch is spent on the rest."""
+        return pulls + self.fixed >= (enough if self.most is None else HEURISTIC_OPENING_SHARE * enough)
+
+    def first(self, usual: int, grid: Grid | None, price: float = 1.0) -> int:
+        """Pulls of the first batch.
+
+        Args:
+            usual: pulls with which a study begins that may have as many batches as it likes.
+            grid: None: nobody knows the scale of the noise, nor so how many pulls equal arms take.
+            price: of one of them on average, in pulls of the cheapest arm.
+        """
+        if self.exact is not None:
+            return self.exact
+        if self.most is None and self.fixed == 0.0:
+            return usual
+        aims = [HEURISTIC_FIRST_FOR_COST * self.fixed / price]
+        if grid is not None:
+            aims = [min(aims[0], grid.end), *([] if self.most is None else [grid.after(1.0 / self.most)])]
+        total = max(usual, math.ceil(max(aims)))
+        return total if self.largest is None else max(usual, min(total, self.largest))
+
+    def opening(self, round_number: int, pulls: float, grid: Grid) -> float:
+        """Pulls, or money, of a further batch that serves no candidate: as before, or up to the next of the grid."""
+        doubled = max(float(pulls), self.fixed)
+        return doubled if self.most is None else max(doubled, grid.after(round_number / self.most) - pulls)
+
+    def testing(self, round_number: int, pulls: float, rest: float, grid: Grid) -> float:
+        """Pulls, or money, of a batch for a candidate.
+
+            usual = min(max(.2 rest, .02 pulls, min(sqrt(fixed rest), 1.5 rest)), max(pulls, fixed))
+            max(usual, min(rest min(1, 3 / (batches left)), up to the next point of the grid)),     at last all the rest
+
+        A batch of money B has a fixed cost of its own, rest / B of them are to come, and the last one measures about
+        B / 2 too much: fixed rest / B + B / 2 is least at a multiple of sqrt(fixed rest).
+
+        What is predicted takes more about every other time, so that as much as possible is done before the last batch.
+        But early predictions are often ten times too high, since what is not told apart yet counts as equal; the grid
+        keeps the first batches from paying for that.
+
+        Args:
+            pulls: so far; or what they cost, with `rest` and `grid` in the same unit.
+            rest: predicted pulls still to come; before the last batch what suffices most of the time.
+        """
+        balanced = min(HEURISTIC_BALANCE * math.sqrt(self.fixed * rest), HEURISTIC_ENOUGH * rest)
+        most = max(float(pulls), self.fixed)
+        usual = min(max(HEURISTIC_BATCH * rest, HEURISTIC_LEAST_BATCH * pulls, balanced), most)
+        if self.most is None:
+            return usual
+        left = self.most - round_number + 1
+        if left <= 1:
+            return rest
+        share = rest * min(1.0, HEURISTIC_EARLY / left)
+        return max(usual, min(share, grid.after(round_number / self.most) - pulls))
+
+
+def rounded(weights: FloatArray, total: int, round_number: int) -> IntArray:
+    """Whole pulls in these proportions; where they are fewer than the arms with a weight, some of these arms.
+
+    Systematic sampling: each arm gets its share rounded up or down, from an offset that moves with the batch, so that
+    later batches reach the others.
+
+    Args:
+        weights: shape (K,).
+        total: at least 1.
+        round_number: of the batch.
+    """
+    if total >= np.count_nonzero(weights):
+        return round_design(weights, total)
+    ends = np.cumsum(weights / weights.sum()) * total
+    offset = math.fmod(round_number * GOLDEN, 1.0)
+    passed = np.floor(np.concatenate([[0.0], ends]) + offset).astype(np.int64)
+    passed[-1] = total  # the sum of the weights is 1 up to rounding
+    counts: IntArray = np.diff(np.minimum(passed, total))
+    return counts
+
+
+def batches_of_a_list(num_arms: int, total: int) -> int:
+    """How many batches of so many pulls see every arm once."""
+    return -(-num_arms // total)
+
+
+def listed(num_arms: int, total: int, round_number: int) -> IntArray:
+    """The pulls of one of the batches that see every arm once, each spread over the list; surplus ones begin anew.
+
+    Args:
+        num_arms: K.
+        total: of a batch.
+        round_number: of the batch, from 1.
+    """
+    batches = batches_of_a_list(num_arms, total)
+    if batches == 1:
+        return total // num_arms + np.diff(np.arange(num_arms + 1) * (total % num_arms) // num_arms)
+    order = np.argsort(np.arange(num_arms) % batches, kind="stable")
+    places = np.arange((round_number - 1) * total, round_number * total)
+    return np.bincount(order[places % num_arms], minlength=num_arms).astype(np.int64)
+
+
+def moved_off(counts: IntArray, away: BoolArray, instead: int) -> IntArray:
+    """The pulls, those of arms that cannot be measured given to another arm.
+
+    Args:
+        counts: shape (K,).
+        away: which cannot, shape (K,).
+        instead: the arm that gets them.
+    """
+    found: IntArray = np.where(away, 0, counts)
+    found[instead] += int(counts.sum() - found.sum())
+    return found
+
+
+# --- Which arms get repeats where scales are unknown and features are used. Validity rests on none of it.
+#
+# A pull of an arm whose variance has no bound is no evidence, so that few arms are measured, each often enough.
+
+HEURISTIC_CRUDE = 40.0  # times the usual variance of repeats: a bound that is worth having
+HEURISTIC_WORTHY_REPEATS = 2.0  # times the repeats for a bound: what an arm without one must be planned to get in all
+MOST_REPEATS = 100
+MOST_CHECK_PULLS = 64
+AVOIDED = 100.0  # times its scale: what makes a design avoid an arm
+CUT = 1e-6  # of the longest direction: below it an arm adds none
+
+
+@lru_cache(maxsize=64)
+def repeats_for(failure: float) -> int:
+    """Pulls of an arm after which the bound on its variance is usually at most 40 times the variance.
+
+    Args:
+        failure: of the bound, in (0, 1).
+    """
+    freedom = np.arange(1, MOST_REPEATS)
+    enough = HEURISTIC_CRUDE * least_chi_squares(freedom, failure) >= freedom
+    return int(np.argmax(enough)) + 2 if enough.any() else MOST_REPEATS
+
+
+def least(problem: Problem) -> int:
+    """Pulls of an arm after which its pulls may enter the processes of others."""
+    if known_scale(problem.noise):
+        return 1
+    return repeats_for(joint_failure(failure_probability(problem.noise, problem.delta), problem.num_arms))
+
+
+def spanning(rows: FloatArray) -> IntArray:
+    """As few of the rows as span them all, each the one that adds most to those before it, ascending.
+
+    Args:
+        rows: shape (p, r).
+
+    Source: QR with column pivoting (Businger and Golub 1965). Cost: O(p r^2).
+    """
+    if len(rows) == 0:
+        return np.empty(0, np.int64)
+    triangle, order = scipy.linalg.qr(rows.T, mode="r", pivoting=True)
+    lengths = np.abs(np.diag(triangle))
+    rank = int(np.count_nonzero(lengths > CUT * lengths.max(initial=0.0)))
+    return np.sort(order[:rank]).astype(np.int64)
+
+
+def spans(rows: FloatArray) -> bool:
+    """Whether rows of r entries span all r directions."""
+    return bool(len(spanning(rows)) == rows.shape[1])
+
+
+def unworthy(pulls: FloatArray, bounded: BoolArray, white: FloatArray, needed: int) -> BoolArray:
+    """The arms without a bound that had better stay so, shape (K,); none where the others do not see every direction.
+
+    Args:
+        pulls: that are planned for all that is still to come, shape (K,).
+        bounded: which arms have a bound, shape (K,).
+        white: coordinates in which the arms span all directions, shape (K, r).
+        needed: repeats for a bound.
+    """
+    few = ~bounded & (pulls < HEURISTIC_WORTHY_REPEATS * needed)
+    if not np.any(few & (pulls > 0.0)) or not spans(white[~few]):
+        return np.zeros(len(few), bool)
+    return few
+
+
+def completed(counts: IntArray, seen: IntArray, bounded: BoolArray, needed: int, limit: int | None) -> IntArray:
+    """The pulls of a plan in which each arm without a bound gets the repeats that it lacks.
+
+    Args:
+        counts: shape (K,).
+        seen: pulls so far, shape (K,).
+        bounded: which arms have a bound, shape (K,).
+        needed: repeats for a bound.
+        limit: most pulls, or those that were planned if these are more: arms that were to get fewest wait; None: none.
+    """
+    short = np.flatnonzero((counts > 0) & ~bounded)
+    found = np.array(counts)
+    found[short] = np.maximum(counts[short], needed - seen[short])
+    for arm in short[np.argsort(counts[short], kind="stable")].tolist():
+        if limit is None or found.sum() <= max(limit, counts.sum()):
+            break
+        found[arm] = counts[arm]
+    return found
+
+
+def lacking(seen: IntArray, white: FloatArray, needed: int) -> IntArray:
+    """What some arms that were begun lack, as few of them as span what all of those span, shape (K,).
+
+    Those with the most pulls are preferred.
+    """
+    chosen = np.flatnonzero(seen)
+    chosen = chosen[spanning(np.sqrt(seen[chosen])[:, None] * white[chosen])]
+    left = np.zeros_like(seen)
+    left[chosen] = np.maximum(needed - seen[chosen], 0)
+    return left
+
+
+def check_repeats(
+    vectors: FloatArray,
+    counts: IntArray,
+    seen: IntArray,
+    bounded: BoolArray,
+    needed: int,
+    share: float,
+    costs: FloatArray | None,
+) -> IntArray:
+    """Pulls of arms apart from a plan's, so that a lack of fit can show: at most `share` of its pulls, and their cost.
+
+    Half of them are single ones of arms that have a bound, spread over the set; the others go on with one arm without
+    until it has one, since a lack of fit can show only against a bound.
+
+    Args:
+        vectors: of the arms, shape (K, d).
+        counts: the plan, shape (K,).
+        seen: pulls so far, shape (K,).
+        bounded: which arms have a bound, shape (K,).
+        needed: repeats for a bound.
+        share: in [0, 1).
+        costs: of a pull of each arm, shape (K,); None: all alike.
+
+    Returns:
+        Extra pulls, shape (K,).
+    """
+    extra, pulled = np.zeros_like(counts), counts > 0
+    room = min(int(share * counts.sum()), MOST_CHECK_PULLS)
+    money = math.inf if costs is None else share * float(counts @ costs)
+    price = np.ones(len(counts)) if costs is None else costs
+    if room == 0:
+        return extra
+    known = farthest_first(vectors, np.flatnonzero(pulled), ~pulled & bounded, (room + 1) // 2)
+    for arm in known[np.cumsum(price[known]) <= money].tolist():
+        extra[arm] = 1
+    money -= float(extra @ price)
+    room -= int(extra.sum())
+    free = ~pulled & ~bounded
+    while room > 0 and free.any():
+        begun = np.where(free, seen, 0)
+        arm = int(np.argmax(begun))
+        if begun[arm] == 0:
+            arm = int(farthest_first(vectors, np.flatnonzero(pulled), free, 1)[0])
+        free[arm] = False
+        number = min(room, max(needed - int(seen[arm]), 1), math.floor(min(money / price[arm], room)))
+        if number < 1:
+            break
+        extra[arm] = number
+        room, money = room - number, money - number * float(price[arm])
+    return extra
+
+
+HEURISTIC_MISSED = 0.1  # how often the last batch that is allowed may fall short
+HEURISTIC_SWITCH = 0.8  # another candidate must be predicted to cost less than this share; a dimension too
+HEURISTIC_DESIGNED = 8.0  # pulls in the proportions so far for one by a design, of those that certify a candidate
+
+
+@record
+class Predictions:
+    """What the past suggests of the pulls to come. Nothing here can make a certificate wrong.
+
+    Args:
+        situation: the question and the arms.
+        dim, tolerance: as in `CarriedElimination`.
+        sizes: of the batches.
+    """
+
+    situation: Situation
+    dim: int | None
+    tolerance: float
+    sizes: BatchSizes
+
+    def enough_for_opening(self, state: CarriedState, goal: Goal, share: float) -> float:
+        """What the opening takes in all: a share of what certifying the leader is predicted to cost; where designs take
+        long, by a guess that asks for none."""
+        processes = begun(state)
+        if isinstance(processes, VectorProcesses) and is_dear(self.situation.vectors(processes.dim).embedded):
+            vectors = self.situation.vectors(processes.dim)
+            return share * vectors_rule.pulls_by(vectors, processes, goal, self.shares(state)) / HEURISTIC_DESIGNED
+        return share * self.rest_of(state, goal).total
+
+    def rest(self, state: CarriedState, guess: Guess) -> Rest:
+        """The candidate to go on with, and the pulls that are predicted to certify it for the least money."""
+        best = guess.best_of(state.away)
+        candidate = best if state.candidate < 0 else state.candidate
+        if best != candidate:
+            doubted = self._goal_for(state, guess, candidate, least=HEURISTIC_LEAST_WHEN_SWITCHING)
+            worth = HEURISTIC_SWITCH * self._effort(state, doubted)
+            if self._effort(state, self._goal_for(state, guess, best), worth) < worth:
+                candidate = best
+        rest = self._rest_for(state, guess, candidate)
+        if self.dim is None and isinstance(state.processes, VectorProcesses):
+            rest = self._in_another_dimension(state, guess, rest)
+        return rest
+
+    def _rest_for(self, state: CarriedState, guess: Guess, candidate: int) -> Rest:
+        return self.rest_of(state, self._goal_for(state, guess, candidate))
+
+    def _goal_for(
+        self, state: CarriedState, guess: Guess, candidate: int, *, least: float = HEURISTIC_LEAST_MARGIN
+    ) -> Goal:
+        epsilon = self.situation.problem.epsilon
+        margins = partial(guess.margins_of, candidate, epsilon=epsilon, caution=HEURISTIC_CAUTION, least=least)
+        return self.situation.goal(state, candidate, guess, margins)
+
+    def _effort(self, state: CarriedState, goal: Goal, limit: float = math.inf) -> float:
+        """What a plan for a goal takes, to compare candidates by; where designs take long, one in the proportions of
+        what was measured so far. Beyond the limit it need not be known."""
+        processes = begun(state)
+        if isinstance(processes, MeanProcesses):
+            return self.rest_of(state, goal).total
+        vectors = self.situation.vectors(processes.dim)
+        if goal.costs is None and vectors_rule.least_effort(vectors, goal) >= limit:
+            return math.inf
+        if is_dear(vectors.embedded):
+            return vectors_rule.effort_by(vectors, processes, goal, self.shares(state), direct=self._direct(state))
+        return self.rest_of(state, goal).effort
+
+    def shares(self, state: CarriedState) -> FloatArray:
+        """The pulls so far, as shares of what they cost, shape (K,)."""
+        costs = self.situation.problem.relative_costs
+        return state.seen.counts / state.pulls if costs is None else state.seen.counts * costs / self.spent(state)
+
+    def surely(self, state: CarriedState, guess: Guess, rest: Rest) -> Rest:
+        """What certifies the candidate with one more batch, most of the time."""
+        epsilon, moved = self.situation.problem.epsilon, self.situation.moved(state, rest.dim)
+        margins = partial(guess.margins_of, rest.candidate, epsilon=epsilon, caution=HEURISTIC_OPENING_CAUTION)
+        goal = self.situation.goal(moved, rest.candidate, guess, margins)
+        quantile = NormalDist().inv_cdf(1.0 - HEURISTIC_MISSED / (1 + len(goal.rivals)))
+        return self.rest_of(moved, replace(goal, quantile=quantile))
+
+    def rest_of(self, state: CarriedState, goal: Goal) -> Rest:
+        """The pulls that are predicted to reach a goal."""
+        processes = begun(state)
+        if isinstance(processes, MeanProcesses):
+            return means_rule.planned(processes, goal)
+        if goal.away is not None:
+            goal = replace(goal, noise_scales=np.where(goal.away, AVOIDED, 1.0) * goal.noise_scales)
+        vectors = self.situation.vectors(processes.dim)
+        planned = partial(
+            vectors_rule.planned,
+            vectors,
+            processes,
+            weights=self.shares(state),
+            tolerance=self.tolerance,
+            posed=partial(self.situation.posed, processes.dim),
+        )
+        noise_mgf = self.situation.noise_mgf(state.seen)
+        if isinstance(noise_mgf, NoiseMgf):
+            return self._cheaper(processes, goal, lambda: planned(goal), direct=self._direct(state))
+        rest = planned(goal)
+        avoided = unworthy(rest.pulls, noise_mgf.bounded, vectors.white, least(self.situation.problem))
+        if not avoided.any():
+            return rest
+        scales = np.where(avoided, AVOIDED, 1.0) * goal.noise_scales
+        rest = planned(replace(goal, noise_scales=scales))
+        return replace(rest, pulls=np.where(avoided, 0.0, rest.pulls))
+
+    def _direct(self, state: CarriedState) -> bool:
+        """Whether the rivals themselves may be a batch: not where blocks or a given size say what it has, or arms need
+        repeats before they tell anything."""
+        known = isinstance(self.situation.noise_mgf(state.seen), NoiseMgf)
+        return known and self.situation.blocks is None and self.sizes.exact is None
+
+    def _cheaper(self, processes: VectorProcesses, goal: Goal, planned: Callable[[], Rest], *, direct: bool) -> Rest:
+        """Through the vectors, or rival by rival where that takes fewer pulls, at least one of each arm."""
+        vectors = self.situation.vectors(processes.dim)
+        alone = vectors_rule.one_by_one(vectors, processes, goal) if direct else None
+        if alone is not None and goal.costs is None and alone.effort <= vectors.white.shape[1]:
+            return alone  # a design, which sees all directions, has no fewer arms
+        rest = planned()
+        if goal.away is not None:
+            rest = replace(rest, pulls=np.where(goal.away, 0.0, rest.pulls))
+        return rest if alone is None or rest.effort <= alone.effort else alone
+
+    def _in_another_dimension(self, state: CarriedState, guess: Guess, rest: Rest) -> Rest:
+        """A larger dimension, if misspecification costs more than its extra directions would."""
+        best, dim, gamma = rest, rest.dim, self.situation.embedding.misspecification
+        begun_already = state.vectors is not None and state.vectors.begun
+        if begun_already and len(rest.bias_limited) == 0:
+            return rest
+        while gamma(dim) > 0.0 and dim < self.situation.embedding.max_dim:
+            if 2.0 * gamma(dim) < sampling_rule.NEGLIGIBLE_BIAS * self.situation.problem.epsilon / 2.0:
+                break
+            dim = min(self.situation.embedding.max_dim, math.ceil(1.25 * dim))
+            if not self._worth_a_design(state, guess, best, dim):
+                break
+            other = self._rest_for(self.situation.moved(state, dim), guess, rest.candidate)
+            if other.effort >= best.effort:
+                break
+            best = other
+        return best
+
+    def _worth_a_design(self, state: CarriedState, guess: Guess, best: Rest, dim: int) -> bool:
+        """Whether a larger dimension may take far less; where designs take long, by what the pulls so far would take
+        with its misspecification and no more directions."""
+        here = self.situation.moved(state, best.dim)
+        vectors, processes = self.situation.vectors(best.dim), here.vectors
+        if processes is None or not is_dear(vectors.embedded):
+            return True
+        goal, shares = self._goal_for(here, guess, best.candidate), self.shares(state)
+        less = replace(vectors.embedded, misspecification=self.situation.embedding.misspecification(dim))
+        now, then = (
+            vectors_rule.pulls_by(one, processes, goal, shares) for one in (vectors, replace(vectors, embedded=less))
+        )
+        return then < HEURISTIC_SWITCH * now
+
+    def spent(self, state: CarriedState) -> float:
+        """What the pulls so far cost, in pulls of the cheapest arm."""
+        costs = self.situation.problem.relative_costs
+        return float(state.pulls) if costs is None else float(state.seen.counts @ costs)

@@ -1,0 +1,386 @@
+"""What planning and evidence have in common: the question, the arms as an embedding sees them, and guesses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from surepick.core.observations import Observations
+from surepick.core.plans import Blocking, Embedding, IndependentArms, Intervals
+from surepick.core.records import BoolArray, FloatArray, IntArray, record
+from surepick.designs import PosedArms
+from surepick.embeddings import ArmEmbedding
+from surepick.errors import ContractError, InvalidInput
+from surepick.estimators import NoiseMgf, NormalMgf, RegularLeastSquares
+from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProcesses, VectorProcesses
+from surepick.noise import known_scale
+from surepick.policies.base import Problem
+from surepick.policies.blocking import without_effects, without_effects_on_vectors
+from surepick.policies.carried.guesses import Guess, guess_of_means, guess_of_vectors, measured_share
+from surepick.policies.carried.state import (
+    HEURISTIC_FIRST_START,
+    CarriedState,
+    Goal,
+    Processes,
+    Roster,
+    Tested,
+    concluded,
+    open_rivals,
+    start_weights,
+    tightened,
+)
+from surepick.policies.certified import sampling_rule
+from surepick.policies.certified.conclusion import Cache, threshold_of
+from surepick.policies.certified.elimination import embedded_in
+from surepick.policies.certified.sampling_rule import PlugInMeans
+from surepick.text import did_you_mean
+
+LATER_SHARE = 0.1  # of delta
+HEURISTIC_FEW = 8  # arms of which there are less than one in so many are looked at alone
+
+
+@record
+class Situation:
+    """The question and the arms.
+
+    Args:
+        problem: what is asked.
+        embedding: the family psi_d; where there are blocks, with a coordinate for their level.
+        cache: of whitened coordinates and plug-in means.
+        blocks: what is said of blocks; None: measurements are independent.
+        later_share: the share of delta that is set aside for arms that come later; None: none do.
+    """
+
+    problem: Problem
+    embedding: ArmEmbedding
+    cache: Cache
+    blocks: Blocking | None = None
+    later_share: float | None = None
+
+    def thresholds(self, roster: Roster | None) -> FloatArray | float:
+        """log(1/delta_j) of the process of each arm, shape (K,), or of all alike.
+
+            delta_j = delta (1 - r) for the first list,   delta r / (g (g + 1)) for what came as the g-th
+
+        Source: docs/changing-candidates.md, line 33.
+        """
+        threshold, share = threshold_of(self.problem), self.later_share
+        if share is None or roster is None or roster.groups is None:
+            return threshold
+        group = np.maximum(roster.groups, 1)
+        return threshold - np.where(
+            roster.groups == 0, math.log1p(-share), math.log(share) - np.log(group * (group + 1.0))
+        )
+
+    @property
+    def support(self) -> tuple[float, float] | None:
+        """The range in which means are, if there is one; block effects move them out of that of the rewards."""
+        return self.problem.noise.support if self.blocks is None else None
+
+    def without_effects(self, seen: Observations, past: Observations, dim: int) -> Observations:
+        """What guesses are made of: where measurements have blocks, without the effects of these.
+
+        Args:
+            dim: of the embedding that the batch was planned in.
+        """
+        if self.blocks is None:
+            return seen
+        if isinstance(self.embedded(dim), IndependentArms):
+            return without_effects(seen, past, self.problem.scales)
+        return without_effects_on_vectors(seen, past, self.problem.scales, self.vectors(dim).white)
+
+    def embedded(self, dim: int) -> Embedding | IndependentArms:
+        """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
+        return embedded_in(self.embedding, self.problem.num_arms, dim)
+
+    def guess(self, processes: Processes | None, seen: Observations) -> Guess:
+        """What the past suggests of the means."""
+        if processes is None or isinstance(processes, MeanProcesses):
+
+            def of_means() -> Guess:
+                return guess_of_means(seen, self._typical_scales(seen), self.problem.epsilon)
+
+            return self.cache.guess(0, seen, of_means)
+        held = processes
+        return self.cache.guess(held.dim, seen, lambda: self._guess_of(held, self._plug_in(held, seen)))
+
+    def _guess_of(self, processes: VectorProcesses, plug_in: PlugInMeans) -> Guess:
+        return guess_of_vectors(plug_in, self.vectors(processes.dim).lengths)
+
+    def leader(self, processes: Processes, seen: Observations, away: BoolArray) -> int:
+        """The arm to show: that with the best chance of being within epsilon of the best one, of those not away.
+
+        The noise counts as it was measured where repeats say that it is less than declared: this enters no test.
+        """
+        declared = self._typical_scales(seen)
+        share = measured_share(seen, declared)
+        if isinstance(processes, MeanProcesses):
+            guess = guess_of_means(seen, share * declared, self.problem.epsilon)
+        else:
+            plug_in = self._plug_in(processes, seen)
+            guess = self._guess_of(processes, replace(plug_in, noise_scale=share * plug_in.noise_scale))
+        return guess.likeliest(self.problem.epsilon, away)
+
+    def noise_mgf(self, seen: Observations) -> NoiseMgf | NormalMgf:
+        """What the next batch may assume of the noise; in blocks the scales alone, since effects move the means."""
+        if self.blocks is not None:
+            scales = self.problem.scales
+            return NoiseMgf(scales, np.inf, seen.means, seen.counts > 0, scales**2)
+        if known_scale(self.problem.noise):
+            return sampling_rule.mgf_after(self.problem, seen)
+        return self.cache.noise(seen, lambda: sampling_rule.mgf_after(self.problem, seen))
+
+    def _typical_scales(self, seen: Observations) -> FloatArray:
+        return self.noise_mgf(seen).typical_scales(self.problem.epsilon)
+
+    def vectors(self, dim: int) -> ArmVectors:
+        """Those of psi_d.
+
+        Raises:
+            ContractError: it has none.
+        """
+
+        def form() -> ArmVectors:
+            embedded, white = self.embedding.at(dim), self.cache.white(self.embedding, dim)
+            if not isinstance(embedded, Embedding) or white is None or self.embedding.norm_bound is None:
+                raise ContractError("arms without structure have no vectors.")
+            return ArmVectors.of(embedded, white.basis, self.embedding.norm_bound)
+
+        return self.cache.vectors(dim, form)
+
+    def posed(self, dim: int, noise_scale: float | None) -> PosedArms:
+        """The arms as designs see them: those of psi_d, or whitened and all with the same noise.
+
+        Distinct arms are the same problem in both, up to the rounding of their coordinates.
+        """
+        embedded = self.embedding.at(dim)
+        if not isinstance(embedded, Embedding):
+            raise ContractError("arms without structure have no vectors.")
+
+        def form() -> PosedArms:
+            return PosedArms.of(embedded.features, white=lambda: self.cache.white(self.embedding, dim))
+
+        arms = self.cache.posed((dim, None), form)
+        if noise_scale is None:
+            return arms
+        if arms.distinct:
+            return arms.whitened_at(noise_scale)
+        return self.cache.posed((dim, noise_scale), lambda: PosedArms.of(self.vectors(dim).white / noise_scale))
+
+    def _plug_in(self, processes: VectorProcesses, seen: Observations) -> PlugInMeans:
+        def form() -> PlugInMeans:
+            noise_scales = self._typical_scales(seen)
+            vectors = self.vectors(processes.dim)
+            if sampling_rule.follows_noise(processes.dim):
+                return sampling_rule.shrunk_means(vectors.white, vectors.back, seen, noise_scales, vectors.norm_bound)
+            white = self.cache.white(self.embedding, processes.dim)
+            regular = None if white is None else RegularLeastSquares.of(white, seen)
+            if regular is not None:
+                return PlugInMeans(regular.scores, regular, float(noise_scales.max()))
+            return sampling_rule.plug_in_means(vectors.embedded, seen, noise_scales, white=white)
+
+        return self.cache.plug_in(processes.dim, seen, form)
+
+    def upper_bounds(self, processes: Processes, candidate: int, roster: Roster | None = None) -> FloatArray:
+        """U of every arm against the candidate, shape (K,)."""
+        threshold = self.thresholds(roster)
+
+        def form() -> FloatArray:
+            if isinstance(processes, MeanProcesses):
+                return processes.upper_bounds(candidate, threshold, self.support)
+            return processes.upper_bounds(self.vectors(processes.dim), candidate, threshold)
+
+        return self.cache.bounds(processes, candidate, form)
+
+    def tightened_by(self, state: CarriedState, processes: Processes, candidate: int) -> tuple[Tested, ...]:
+        """The candidates of a state with what the processes after its next batch say of one of them.
+
+        An arm whose process holds what it held when the candidate was looked at last has the bound of then: only the
+        allowance for rounding may have grown.
+        """
+        before = state.vectors
+        if before is None or not isinstance(processes, VectorProcesses) or not looked_at(state, candidate):
+            return tightened(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
+        changed = processes.changed_since(before)
+        if HEURISTIC_FEW * len(changed) >= len(state.beaten):
+            return tightened(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
+        vectors, threshold = self.vectors(processes.dim), self.thresholds(state.roster)
+        return tightened(state.tested, candidate, processes.some_upper_bounds(vectors, candidate, threshold, changed))
+
+    def goal(
+        self, state: CarriedState, candidate: int, guess: Guess, margins: Callable[[IntArray], FloatArray]
+    ) -> Goal:
+        """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none.
+
+        Args:
+            margins: arms -> guesses of epsilon + h_c - h_j, of the shape of these.
+        """
+        processes, epsilon, threshold = begun(state), self.problem.epsilon, self.thresholds(state.roster)
+        if looked_at(state, candidate):  # what these processes say is in the bounds of the state
+            bounds = state.bounds_of(candidate)
+        else:
+            bounds = self.upper_bounds(processes, candidate, state.roster)
+        rivals = open_rivals(state, candidate, bounds, epsilon)
+        own = margins(rivals)
+        least, noise_mgf = float(own.min()), self.noise_mgf(state.seen)
+        if isinstance(processes, MeanProcesses):
+            seen_at = np.array(margins(np.arange(len(state.beaten))))
+            seen_at[candidate] = least
+            noise_scales = noise_mgf.noise_scales(seen_at)
+        else:
+            noise_scales = noise_mgf.noise_scales(least)
+        return Goal(
+            candidate,
+            rivals,
+            own,
+            epsilon,
+            threshold if isinstance(threshold, float) else threshold[rivals],
+            guess.scores,
+            noise_scales,
+            costs=self.problem.relative_costs,
+            away=None if state.roster is None else state.away,
+        )
+
+    def moved(self, state: CarriedState, dim: int) -> CarriedState:
+        """The state with its processes in d dimensions: where they hold something, all of them start anew."""
+        if state.vectors is None or state.vectors.dim == dim:
+            return state
+        starts = state.vectors.starts + state.vectors.begun  # no start gives its weight back
+        fresh = VectorProcesses.started(self.vectors(dim), 0.0)
+        fresh = replace(fresh, log_values=start_weights(starts), starts=starts)
+        return replace(state, vectors=fresh)
+
+    def first_processes(self, dim: int) -> Processes:
+        """Those of a study that begins in d dimensions."""
+        first = math.log(HEURISTIC_FIRST_START)
+        if isinstance(self.embedded(dim), IndependentArms):
+            return MeanProcesses.started(self.problem.num_arms, first)
+        return VectorProcesses.started(self.vectors(dim), first)
+
+    def without(self, state: CarriedState, arms: IntArray, independent: BoolArray) -> tuple[CarriedState, Roster]:
+        """(what stays known, who is there) when some arms go; `CarriedElimination.withdraw` has the arguments."""
+        away, dropped = np.array(state.away), np.array(state.dropped)
+        away[arms], dropped[arms[independent]] = True, True
+        if away.all():
+            raise InvalidInput("all candidates would be withdrawn; close the study instead.")
+        tested = tuple(one for one in state.tested if not dropped[one.candidate])
+        shown = np.zeros_like(away) if (dropped & ~state.dropped).any() else state.beaten  # perhaps by one who left
+        groups = None if state.roster is None else state.roster.groups
+        if groups is not None:
+            groups = np.where(np.isin(np.arange(len(away)), arms), np.maximum(groups, 0), groups)
+        return replace(state, tested=tested, beaten=shown), Roster(away, dropped, groups)
+
+    def with_added(self, state: CarriedState, arms: IntArray) -> tuple[CarriedState, Roster]:
+        """(what stays known, who is there) when some arms come; `CarriedElimination.add` has the arguments."""
+        roster = state.roster
+        if roster is None or roster.groups is None or (roster.groups[arms] >= 0).any():
+            raise InvalidInput("only candidates that were declared to come later can be added, each once.")
+        come = np.isin(np.arange(len(roster.away)), arms)
+        groups = np.where(come, max(int(roster.groups.max()), 0) + 1, roster.groups)
+        anew = tuple(replace(one, bounds=np.where(come, UNKNOWN, one.bounds)) for one in state.tested)
+        return replace(state, tested=anew), Roster(roster.away & ~come, roster.dropped & ~come, groups)
+
+    def relisted(self, state: CarriedState, roster: Roster, *, over: bool) -> CarriedState:
+        """The state with that list, and what follows from it at once.
+
+        Args:
+            over: no further batch is allowed.
+        """
+        away, dropped, processes, tested = roster.away, roster.dropped, state.processes, state.tested
+        leader = int(np.argmin(away)) if away[state.leader] else state.leader
+        if processes is not None:
+            processes = replace(processes)  # another object for the cache, since thresholds may be others
+            leader = self.leader(processes, state.seen, away) if away[state.leader] else leader
+            tested = tightened(tested, leader, self.upper_bounds(processes, leader, roster))
+        finished = "budget" if over else ""
+        if processes is None and np.count_nonzero(~away) == 1 and not over:
+            finished = "single" if np.count_nonzero(~dropped) == 1 else "withdrawn"
+        after = replace(
+            state,
+            tested=tested,
+            beaten=state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0),
+            candidate=leader if state.candidate >= 0 and away[state.candidate] else state.candidate,
+            leader=leader,
+            finished=finished,
+            roster=roster,
+        )
+        return concluded(after, self.problem.epsilon)
+
+
+def checked_later(
+    problem: Problem, later: tuple[str, ...] | None, share: float | None, *, blocks: bool
+) -> tuple[tuple[str, ...] | None, float | None]:
+    """(the arms that come later, their share of delta), as `CarriedElimination` has them.
+
+    Raises:
+        InvalidInput: they are no candidates, or all, or none can come.
+    """
+    if later is None:
+        if share is not None:
+            raise InvalidInput("later_share has a meaning only with later: ids of candidates that may come.")
+        return None, None
+    ids = () if problem.arms is None else problem.arms.ids
+    unknown = [one for one in later if one not in set(ids)]
+    if unknown or not 0 < len(set(later)) == len(later) < len(ids):
+        why = f": {unknown[0]!r} is none of them" if unknown else ""
+        meant = did_you_mean(unknown[0], ids) if unknown else ""
+        raise InvalidInput(f"later holds ids of some candidates of the study, each once, and not of all{why}.{meant}")
+    if blocks or not known_scale(problem.noise):
+        raise InvalidInput(
+            "candidates can come later without blocks, and where the noise scale is declared: the bound on that of the "
+            "best candidate holds for one that is there from the start."
+        )
+    return tuple(later), LATER_SHARE if share is None else share
+
+
+def looked_at(state: CarriedState, candidate: int) -> bool:
+    """Whether the bounds of the state against a candidate are those of its processes, and of all before them.
+
+    That holds of the leader and the candidate of the last batch, if the processes have not moved since, and no arm has
+    come or gone.
+    """
+    if state.roster is not None or state.vectors is None or state.vectors.dim != state.dim:
+        return False
+    return candidate in (state.leader, state.candidate) and any(one.candidate == candidate for one in state.tested)
+
+
+def begun(state: CarriedState) -> Processes:
+    """The processes of a state after its first batch.
+
+    Raises:
+        ContractError: nothing was told yet.
+    """
+    if state.processes is None:
+        raise ContractError("nothing was told yet.")
+    return state.processes
+
+
+def intervals_of(after: CarriedState, guess: Guess, epsilon: float) -> Intervals:
+    """The rivals of the candidate, and by how much each can be better than it at most (line 14).
+
+    The guess of a lead is of the pooled fit and the bound is not, so a guess may lie below -U, which is proved. Then
+    the lead is -U, the nearest number that the proof allows, and the width 0: width - lead is U as everywhere.
+
+    A beaten arm that the candidate did not reject is compared with the arm that beat it; then nothing is tolerated.
+    """
+    num_arms = len(after.beaten)
+    centre = after.leader if after.candidate < 0 else after.candidate
+    rivals = np.flatnonzero((np.arange(num_arms) != centre) & ~after.dropped)
+    bounds, allowed = np.array(after.bounds_of(centre)), np.full(num_arms, epsilon)
+    comparators = np.full(num_arms, centre)
+    for one in after.tested:
+        better = after.beaten & (bounds > epsilon) & (one.bounds < 0.0)
+        bounds[better], comparators[better], allowed[better] = one.bounds[better], one.candidate, 0.0
+    known, leads = bounds < UNKNOWN, guess.scores[comparators] - guess.scores
+    leads = np.where(known, np.maximum(leads, -bounds), leads)
+    return Intervals(
+        arms=rivals,
+        comparators=comparators[rivals],
+        leads=leads[rivals],
+        widths=np.where(known, bounds + leads, np.inf)[rivals],
+        margins=np.where(known, allowed - bounds, -np.inf)[rivals],
+        allowed=allowed[rivals],
+    )

@@ -1,0 +1,328 @@
+"""Where a certified elimination with carried-on evidence stands."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import replace
+
+import numpy as np
+
+from surepick.core.observations import Observations
+from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.errors import ContractError
+from surepick.estimators.running_processes import UNKNOWN, MeanProcesses, VectorProcesses
+
+FAR = 2.0**20  # times epsilon: rewards as large lose digits that matter
+Processes = MeanProcesses | VectorProcesses
+
+
+@record
+class Tested:
+    """What is known of a candidate: by how much each other arm is better than it at most.
+
+    Args:
+        candidate: c.
+        bounds: the smallest U_jc of all batches, in reward units, shape (K,); UNKNOWN where nothing is known.
+    """
+
+    candidate: int
+    bounds: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, bounds=np.float64)
+
+    def rejected(self, epsilon: float) -> BoolArray:
+        """Which arms are better than it by at most epsilon, shape (K,)."""
+        return np.asarray(self.bounds <= epsilon)
+
+
+@record
+class Roster:
+    """Arms that went, and arms that come later.
+
+    Args:
+        away: neither measured nor recommended any more, shape (K,).
+        dropped: of these, no rivals of the others either, shape (K,).
+        groups: 0 for the arms of the first list, g for those that came as the g-th, -1 for those that may still come,
+            shape (K,); None: nobody comes.
+    """
+
+    away: BoolArray
+    dropped: BoolArray
+    groups: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, away=np.bool_, dropped=np.bool_, groups=np.int64)
+
+    @property
+    def withdrawn(self) -> IntArray:
+        """The arms that went."""
+        return np.flatnonzero(self.away if self.groups is None else self.away & (self.groups >= 0))
+
+    @property
+    def waiting(self) -> int:
+        """How many arms may still come."""
+        return 0 if self.groups is None else int(np.count_nonzero(self.groups < 0))
+
+
+@record
+class CarriedState:
+    """Where the study stands.
+
+    Args:
+        round: the next batch, from 1.
+        seen: everything told so far.
+        means: one e-process an arm, without structure; None before the first batch and with vectors.
+        vectors: the same with vectors.
+        tested: the candidates so far, in the order in which they were last looked at.
+        beaten: which arms some candidate has shown not to be the best, shape (K,); an arm stays so.
+        candidate: the arm that the last batch was for; -1 in the opening.
+        dim: dimension of the last batch's embedding; 0 before the first.
+        leader: the arm that would be recommended now.
+        finished: why it stopped: "" while it runs, "certified", "single", "given", "budget" or "withdrawn": only arms
+            that were withdrawn are not ruled out.
+        compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
+        alarms: what the checks of the embedding found so far, in words.
+        roster: the arms that went, or come later; None: there are none.
+        level: what was taken from every reward, since differences alone count; None: nothing.
+    """
+
+    round: int
+    seen: Observations
+    means: MeanProcesses | None
+    vectors: VectorProcesses | None
+    tested: tuple[Tested, ...]
+    beaten: BoolArray
+    candidate: int
+    dim: int
+    leader: int
+    finished: str
+    compressed: bool = False
+    alarms: tuple[str, ...] = ()
+    roster: Roster | None = None
+    level: float | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, beaten=np.bool_)
+
+    def levelled(self, seen: Observations, epsilon: float) -> tuple[Observations, float | None]:
+        """(a batch less a level near the rewards, the level): that of the first batch, where digits would be lost."""
+        level = seen.level(FAR * epsilon) if self.seen.total == 0 else self.level or 0.0
+        return seen.less(level), level or None
+
+    @property
+    def processes(self) -> Processes | None:
+        """The one of the two that there is."""
+        return self.means if self.vectors is None else self.vectors
+
+    @property
+    def pulls(self) -> int:
+        """All pulls received."""
+        return self.seen.total
+
+    @property
+    def active(self) -> IntArray:
+        """The arms that may still be the best of those that were not dropped, ascending."""
+        return np.flatnonzero(~(self.beaten | self.dropped))
+
+    @property
+    def away(self) -> BoolArray:
+        """The arms that are neither measured nor recommended any more, shape (K,)."""
+        return np.zeros(len(self.beaten), bool) if self.roster is None else self.roster.away
+
+    @property
+    def dropped(self) -> BoolArray:
+        """Those of them that the others need not be compared with, shape (K,)."""
+        return np.zeros(len(self.beaten), bool) if self.roster is None else self.roster.dropped
+
+    def bounds_of(self, candidate: int) -> FloatArray:
+        """The candidate's smallest U so far, shape (K,); UNKNOWN where it was never tried."""
+        known = next((one.bounds for one in self.tested if one.candidate == candidate), None)
+        return np.full(len(self.beaten), UNKNOWN) if known is None else known
+
+
+def open_rivals(state: CarriedState, candidate: int, bounds: FloatArray, epsilon: float) -> IntArray:
+    """The arms that are neither rejected against a candidate nor beaten, ascending; one of them where there is none.
+
+    Args:
+        bounds: U of every arm against it now, shape (K,).
+    """
+    still_open = ~(state.beaten | state.away | (np.minimum(state.bounds_of(candidate), bounds) <= epsilon))
+    still_open[candidate] = False
+    if not still_open.any():
+        others = ~state.away
+        others[candidate] = False
+        still_open[int(np.argmax(others)) if others.any() else 0 if candidate else 1] = True
+    return np.flatnonzero(still_open)
+
+
+def concluded(state: CarriedState, epsilon: float) -> CarriedState:
+    """The state with its candidate and why it is over, if one of those tested is good enough.
+
+    Every rival must be beaten, or better by at most epsilon: also one that was withdrawn, unless it was dropped. Where
+    only such rivals are left, nothing that may be measured says more.
+
+    Source: docs/certified-elimination.md, line 15, and docs/changing-candidates.md, lines 29 and 30.
+    """
+    for unopposed, why in ((state.dropped, "certified"), (state.away, "withdrawn")):
+        for one in state.tested:
+            if not state.away[one.candidate] and np.all(state.beaten | one.rejected(epsilon) | unopposed):
+                return replace(state, candidate=one.candidate, leader=one.candidate, finished=why)
+    return state
+
+
+MOST_TESTED = 6  # candidates whose bounds are kept; to forget one only costs what it showed
+
+
+def tightened(tested: tuple[Tested, ...], candidate: int, bounds: FloatArray) -> tuple[Tested, ...]:
+    """The candidates with the bounds of one more batch for one of them."""
+    known = next((one.bounds for one in tested if one.candidate == candidate), bounds)
+    others = tuple(one for one in tested if one.candidate != candidate)[1 - MOST_TESTED :]
+    return (*others, Tested(candidate, np.minimum(known, bounds)))
+
+
+def gap_of(state: CarriedState, candidate: int) -> float:
+    """max of U over the arms that may be the best, at least 0: the candidate is at most this much worse than the best.
+
+    Source: docs/certified-elimination.md, line 15: unless the process of the best arm x* has reached 1/delta it is not
+    beaten, and it is better than c by at most its own U.
+    """
+    others = ~(state.beaten | state.dropped)
+    others[candidate] = False
+    return max(0.0, float(state.bounds_of(candidate)[others].max(initial=0.0)))
+
+
+# --- What is still to be measured for a candidate, as it looks from the past.
+
+HEURISTIC_FIRST_START = 0.95  # weight of the first start of a process; the others halve what is left
+HEURISTIC_NEAR = 0.5  # units of evidence by which a plan exceeds what is needed: all must get there together
+HEURISTIC_SPREAD = 1.04  # sqrt(2) .7 / sqrt(.91), of the evidence of a bet whose mean is the square
+
+
+@record
+class Goal:
+    """What a plan is to reach.
+
+    Args:
+        candidate: c.
+        rivals: the arms that are neither rejected nor known not to be the best, ascending, shape (m,).
+        margins: guesses of epsilon + h_c - h_j for planning, positive, shape (m,).
+        epsilon: in reward units.
+        threshold: log(1/delta) of each rival, shape (m,), or of all alike.
+        scores: guesses of the means, shape (K,).
+        noise_scales: s, shape (K,), in reward units.
+        quantile: z; a plan is to reach the goal with that normal quantile's probability for each rival; None: about
+            every other time, because another batch may follow.
+        costs: of a pull of each arm, in units of the cheapest, shape (K,); None: all alike.
+        away: arms that cannot be measured any more, shape (K,); None: all can.
+    """
+
+    candidate: int
+    rivals: IntArray
+    margins: FloatArray
+    epsilon: float
+    threshold: FloatArray | float
+    scores: FloatArray
+    noise_scales: FloatArray
+    quantile: float | None = None
+    costs: FloatArray | None = None
+    away: BoolArray | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, rivals=np.int64, margins=np.float64, scores=np.float64, noise_scales=np.float64)
+
+    @property
+    def priced_scales(self) -> FloatArray:
+        """s sqrt(cost), shape (K,): money m for an arm buys the information m / (s^2 cost) of m pulls at that scale."""
+        return self.noise_scales if self.costs is None else self.noise_scales * np.sqrt(self.costs)
+
+    def among(self, rows: slice) -> Goal:
+        """The same for some of the rivals."""
+        threshold = self.threshold if isinstance(self.threshold, float) else self.threshold[rows]
+        return replace(self, rivals=self.rivals[rows], margins=self.margins[rows], threshold=threshold)
+
+    def pulls_for(self, money: FloatArray) -> FloatArray:
+        """The pulls, whole or not, that so much money for each arm buys, shape (K,)."""
+        return money if self.costs is None else money / self.costs
+
+    def aimed(self, need: FloatArray) -> FloatArray:
+        """The evidence that a plan aims at, where that much is needed: a little more, as all must get there together.
+
+            g - z sd(g) = need,     sd(g) = HEURISTIC_SPREAD sqrt(g)     for a quantile z
+
+        Source: evidence of mean g from the best bet on a normal difference has variance 2 g; kappa = .7 times that bet
+        has .91 of the mean and .7 of the deviation.
+        """
+        if self.quantile is None:
+            return np.asarray(need + HEURISTIC_NEAR * np.clip(need, 1e-3, 1.0))
+        spread = self.quantile * HEURISTIC_SPREAD
+        return np.asarray((0.5 * (spread + np.sqrt(spread**2 + 4.0 * np.maximum(need, 0.0)))) ** 2)
+
+
+@record
+class Rest:
+    """What is still to be measured.
+
+    Args:
+        candidate: c.
+        dim: of the embedding that it is planned in.
+        pulls: predicted pulls of each arm, shape (K,); their sum is what certifying c is predicted to take.
+        lower_bound: of what they cost, for any design.
+        restarts: arms whose processes had better start anew.
+        bias_limited: rivals whose margin the bias nearly or fully eats.
+        costs: of a pull of each arm, in units of the cheapest, shape (K,); None: all alike.
+    """
+
+    candidate: int
+    dim: int
+    pulls: FloatArray
+    lower_bound: float
+    restarts: IntArray
+    bias_limited: IntArray
+    costs: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, pulls=np.float64, restarts=np.int64, bias_limited=np.int64)
+
+    @property
+    def total(self) -> float:
+        """V, what the predicted pulls cost, in pulls of the cheapest arm; at least 1."""
+        return self.num_pulls if self.costs is None else max(float(self.pulls @ self.costs), 1.0)
+
+    @property
+    def num_pulls(self) -> float:
+        """Predicted pulls, all arms together; at least 1."""
+        return max(float(self.pulls.sum()), 1.0)
+
+    @property
+    def effort(self) -> float:
+        """What they cost, and one more pull of each of these arms: a batch has that many, however few are needed."""
+        once = self.pulls > 0.0
+        return self.total + float(np.count_nonzero(once) if self.costs is None else self.costs[once].sum())
+
+    @property
+    def dearest_pull(self) -> float:
+        """What the dearest of the pulls costs, or all of them where that is less: a batch of less would wait for it."""
+        dearest = 1.0 if self.costs is None else float(self.costs[self.pulls > 0.0].max(initial=1.0))
+        return min(dearest, self.total)
+
+    @property
+    def least_pulls(self) -> float:
+        """Lower bound on the pulls of any design: what it costs at least, all of it on the dearest arm."""
+        return self.lower_bound if self.costs is None else self.lower_bound / float(self.costs.max())
+
+
+def start_weights(starts: IntArray) -> FloatArray:
+    """log p_k of the k-th start of a process: p_1 = r, p_k = (1 - r) 2^-(k-1), which sum to 1.
+
+    Source: docs/certified-elimination.md, line 13.
+
+    Raises:
+        ContractError: a number of a start is not positive.
+    """
+    if np.any(starts < 1):
+        raise ContractError("starts are numbered from 1.")
+    first = math.log(HEURISTIC_FIRST_START)
+    later = math.log1p(-HEURISTIC_FIRST_START) - math.log(2.0) * (starts - 1.0)
+    return np.maximum(np.where(starts == 1, first, later), math.log(sys.float_info.min))

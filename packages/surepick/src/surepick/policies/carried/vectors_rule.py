@@ -1,0 +1,532 @@
+"""How to bet, for arms with vectors, and what bets are predicted to show.
+
+The process of arm j holds the flow G_j; to count against c it needs G_j = T y, y = z_c - z_j (`VectorProcesses`). A bet
+on a margin m over pulls with information A is best at
+
+    T = Tbar + tau,   Tbar = y' M G / y' M y,   tau = kappa m / y' M y,   M = A^-1,   w(x) = z_x' M (T y - G) / s_x^2
+
+where A is that of the batch where the flow is to be matched with it, and that of all planned pulls elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from surepick.core.observations import BlockTotals
+from surepick.core.plans import Design
+from surepick.core.records import BoolArray, FloatArray, IntArray, record
+from surepick.designs import PosedArms, independent_star_design, solve_star_design, solve_target_design
+from surepick.estimators import NoiseMgf, NormalMgf
+from surepick.estimators.running_processes import ArmVectors, VectorProcesses
+from surepick.linalg.rows import each_row_block
+from surepick.policies.carried.state import Goal, Rest, start_weights
+from surepick.policies.certified.sampling_rule import FewArms, is_dear, tolerance_of
+from surepick.policies.dimension import best_found
+
+HEURISTIC_KAPPA = 0.7  # of the bet that promises most
+HEURISTIC_CLOSING = 0.15  # units of evidence that matching a flow may cost
+MOST_STARTS = 40
+LEAST_SLACK = 0.1  # of a margin; where bias leaves less, the rival is bias-limited
+MATCHED = 1e-6  # of a flow's length: what counts as none
+CUT = 1e-10  # of the largest eigenvalue of A
+
+
+@record
+class Bets:
+    """The weights of a batch: arm j weighs a pull of x by v_j' z_x / s_x^2.
+
+    Args:
+        arms: whose processes bet, shape (m,).
+        directions: v in whitened coordinates, shape (m, r).
+    """
+
+    arms: IntArray
+    directions: FloatArray
+
+
+@record
+class Pulls:
+    """Pulls, made or planned, as whitened coordinates see them.
+
+    Args:
+        rows: z of the arms pulled, shape (p, r).
+        counts: n, shape (p,).
+        noise_scales: s, shape (p,).
+        arms: which they are, shape (p,).
+    """
+
+    rows: FloatArray
+    counts: FloatArray
+    noise_scales: FloatArray
+    arms: IntArray
+
+    @staticmethod
+    def of(white: FloatArray, counts: FloatArray | IntArray, noise_scales: FloatArray) -> Pulls:
+        """Those of all arms, shape (K,)."""
+        pulled = np.flatnonzero(counts)
+        return Pulls(white[pulled], np.asarray(counts[pulled], np.float64), noise_scales[pulled], pulled)
+
+    @staticmethod
+    def within(white: FloatArray, seen: BlockTotals, noise_scales: FloatArray) -> Pulls:
+        """Those of blocks, one row an entry: z less the mean of its block, which is what the block tells (line 26)."""
+        rows = seen.centred(white[seen.arms], seen.counts / noise_scales[seen.arms] ** 2)
+        return Pulls(rows, np.asarray(seen.counts, np.float64), noise_scales[seen.arms], seen.arms)
+
+    def and_later(self, white: FloatArray, counts: FloatArray, noise_scales: FloatArray) -> Pulls:
+        """These, and some of all arms, shape (K,), that are in blocks alike."""
+        later = Pulls.of(white, counts, noise_scales)
+        weights = later.counts / later.noise_scales**2
+        rows = later.rows - weights @ later.rows / weights.sum()
+        return Pulls(
+            np.concatenate([self.rows, rows]),
+            np.concatenate([self.counts, later.counts]),
+            np.concatenate([self.noise_scales, later.noise_scales]),
+            np.concatenate([self.arms, later.arms]),
+        )
+
+
+@record
+class Sight:
+    """What pulls see of all directions.
+
+    Args:
+        pulls: made or planned.
+        information: A = sum n_x z_x z_x' / s_x^2, shape (r, r).
+        inverse: A^-1 on its range, shape (r, r).
+        largest: the largest eigenvalue of A.
+        whole: whether A is regular.
+    """
+
+    pulls: Pulls
+    information: FloatArray
+    inverse: FloatArray
+    largest: float
+    whole: bool
+
+    @staticmethod
+    def of(pulls: Pulls) -> Sight:
+        """That of some pulls. Cost: O(p r^2 + r^3)."""
+        information = np.asarray((pulls.rows.T * (pulls.counts / pulls.noise_scales**2)) @ pulls.rows)
+        inverse = np.asarray(np.linalg.pinv(information, rcond=CUT, hermitian=True), np.float64)
+        largest = float(np.linalg.norm(information, 2))
+        rank = np.linalg.matrix_rank(information, tol=CUT * largest, hermitian=True)
+        return Sight(pulls, information, inverse, largest, bool(rank == len(information)))
+
+    def misses(self, rows: FloatArray) -> BoolArray:
+        """Which of some vectors, shape (m, r), these pulls do not see as a whole, shape (m,)."""
+        if self.whole:
+            return np.zeros(len(rows), bool)
+        missed, size = rows - rows @ self.inverse @ self.information, np.einsum("ij,ij->i", rows, rows)
+        return np.asarray(np.einsum("ij,ij->i", missed, missed) > MATCHED**2 * size)
+
+
+@record
+class Account:
+    """What the processes of the rivals hold, as some pulls see it.
+
+    Args:
+        towards: y, shape (m, r).
+        inverse: A^-1 on its range, shape (r, r).
+        sizes: a = y' A^-1 y, positive, shape (m,).
+        visible: whether the pulls see anything of y, shape (m,); of a part of a batch they may not.
+        left: G - Tbar y with Tbar >= 0, shape (m, r).
+        costs: rho = (G - Tbar y)' A^-1 (G - Tbar y), shape (m,).
+        needs: evidence that is still lacking if the flows were matched at Tbar for nothing but what misspecification
+            takes of it, shape (m,).
+        bias: gamma (2 + sqrt(N a) / s) >= gamma (2 + sum n |u|) for u = y' A^-1 z / s^2, shape (m,).
+    """
+
+    towards: FloatArray
+    inverse: FloatArray
+    sizes: FloatArray
+    visible: BoolArray
+    left: FloatArray
+    costs: FloatArray
+    needs: FloatArray
+    bias: FloatArray
+
+
+def slope_of(vectors: ArmVectors, goal: Goal) -> FloatArray:
+    """theta of the guesses, since Z'Z = K I; shape (r,)."""
+    return np.asarray(vectors.white.T @ goal.scores / len(vectors.white))
+
+
+def account_of(
+    vectors: ArmVectors,
+    processes: VectorProcesses,
+    goal: Goal,
+    sight: Sight,
+    slope: FloatArray | None = None,
+    *,
+    closely: bool | None = None,
+) -> Account:
+    """What the processes of the rivals hold, as some pulls see it.
+
+    Args:
+        sight: of the pulls.
+        slope: `slope_of` the goal, for whoever has it.
+        closely: whether the bias is summed arm by arm; None: where that is cheap.
+    """
+    rivals, slope = goal.rivals, slope_of(vectors, goal) if slope is None else slope
+    inverse, pulls, dim = sight.inverse, sight.pulls, len(sight.inverse)
+    gamma = vectors.embedded.misspecification
+    towards, left = (np.empty((len(rivals), dim)) for _ in range(2))
+    sizes, costs, held = (np.empty(len(rivals)) for _ in range(3))
+    visible = np.empty(len(rivals), bool)
+
+    def account(some: slice) -> None:
+        rows = rivals[some]
+        towards[some] = vectors.white[goal.candidate] - vectors.white[rows]
+        seen = towards[some] @ inverse
+        sizes[some] = np.maximum(np.einsum("ij,ij->i", towards[some], seen), np.finfo(np.float64).tiny)
+        squares = np.einsum("ij,ij->i", towards[some], towards[some])
+        visible[some] = sizes[some] * sight.largest > MATCHED**2 * squares
+        held[some] = processes.log_values[rows]
+        if not processes.lengths[rows].any():
+            left[some], costs[some] = 0.0, 0.0
+            return
+        flow = processes.flows[rows]
+        along = np.maximum(np.einsum("ij,ij->i", flow, seen) / sizes[some], 0.0)
+        matched = np.where(visible[some], along, 0.0)
+        left[some] = flow - matched[:, None] * towards[some]
+        costs[some] = np.maximum(np.einsum("ij,ij->i", left[some] @ inverse, left[some]), 0.0)
+        held[some] += matched * goal.epsilon - left[some] @ slope
+        if gamma > 0.0:
+            held[some] -= gamma * processes.unmatched(goal.candidate, matched, rows)
+
+    each_row_block(account, len(rivals))
+    lengths = np.sqrt(pulls.counts.sum() * sizes) / float(goal.noise_scales.min())
+    bias = np.asarray(gamma * (2.0 + lengths))
+    if gamma > 0.0 and (len(rivals) < dim if closely is None else closely):
+        bias = np.minimum(bias, gamma * _unmatched(goal, pulls, towards @ inverse))
+    return Account(towards, inverse, sizes, visible, left, costs, goal.threshold - held, bias)
+
+
+def _unmatched(goal: Goal, pulls: Pulls, seen: FloatArray) -> FloatArray:
+    """sum_x |n u_x - 1{x = c} + 1{x = j}| for y' A^-1 = `seen` of each rival, (m, r): 0 where c and j alone tell."""
+    flows = seen @ (pulls.rows.T * (pulls.counts / pulls.noise_scales**2))
+    there, own = pulls.arms == goal.candidate, goal.rivals[:, None] == pulls.arms
+    apart = np.abs(flows - there + own).sum(axis=1)
+    return np.asarray(apart + (not there.any()) + ~own.any(axis=1))
+
+
+def fresh_starts(
+    processes: VectorProcesses, goal: Goal, account: Account, slack: FloatArray
+) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
+    """(which had better start anew, tau, evidence that it buys beyond the need, what a new start needs)."""
+    lack = goal.aimed(account.needs)
+    root = np.sqrt((account.sizes * lack) ** 2 + account.sizes * slack**2 * account.costs)
+    tau = np.maximum((account.sizes * lack + root) / (account.sizes * slack), 0.0)
+    gain = np.maximum(tau * slack - lack, 1e-3)
+    spent = (tau**2 * account.sizes + account.costs) / (2.0 * gain)
+    starts = processes.starts[goal.rivals]
+    needed = goal.aimed(goal.threshold - start_weights(starts + 1))
+    anew = 2.0 * account.sizes * needed / slack**2
+    return (anew < spent) & (starts < MOST_STARTS), tau, gain, needed
+
+
+def restarts(
+    vectors: ArmVectors, processes: VectorProcesses, goal: Goal, pulls: FloatArray, *, whole: bool = True
+) -> IntArray:
+    """The rivals whose processes had better start anew if pulls are planned in these proportions, shape (K,).
+
+    Args:
+        whole: the pulls are a design, and no part of one that later batches complete: what it cannot match stays.
+    """
+    if not processes.lengths[goal.rivals].any():
+        return goal.rivals[:0]
+    sight = Sight.of(Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales))
+    account = account_of(vectors, processes, goal, sight)
+    slack = np.maximum(goal.margins - account.bias, LEAST_SLACK * goal.margins)
+    fresh, *_ = fresh_starts(processes, goal, account, slack)
+    if whole and not sight.whole:
+        beyond = np.linalg.norm(account.left - account.left @ account.inverse @ sight.information, axis=1)
+        flows = np.linalg.norm(processes.flows[goal.rivals], axis=1)
+        fresh = fresh | ((beyond > MATCHED * flows) & (processes.starts[goal.rivals] < MOST_STARTS))
+    return goal.rivals[fresh]
+
+
+def placed(
+    vectors: ArmVectors,
+    processes: VectorProcesses,
+    goal: Goal,
+    margins: FloatArray,
+    counts: IntArray,
+    future: FloatArray,
+    noise_mgf: NoiseMgf | NormalMgf,
+    blocks: BlockTotals | None = None,
+) -> Bets:
+    """The bets of a batch for a candidate.
+
+    A flow is matched where that costs little, is predicted to settle the rival, or nothing more is planned.
+
+    Args:
+        margins: guesses of the rivals' margins, shape (m,).
+        counts: n, the pulls of the batch, shape (K,).
+        future: pulls that are planned after it, shape (K,).
+        noise_mgf: what may be assumed of the noise.
+        blocks: the pulls of each block of the batch, of which weights have the sum 0; None: there are no blocks.
+    """
+    batch, whole = Pulls.of(vectors.white, counts, goal.noise_scales), None
+    if blocks is not None:
+        batch = Pulls.within(vectors.white, blocks, goal.noise_scales)
+        whole = batch.and_later(vectors.white, future, goal.noise_scales) if future.sum() > 0.0 else None
+    elif future.sum() > 0.0:
+        whole = Pulls.of(vectors.white, counts + future, goal.noise_scales)
+    slope, directions = slope_of(vectors, goal), np.empty((len(goal.rivals), vectors.white.shape[1]))
+    now, later = Sight.of(batch), None if whole is None else Sight.of(whole)
+
+    def place(rows: slice) -> None:
+        directions[rows] = _placed(vectors, processes, goal.among(rows), margins[rows], now, later, noise_mgf, slope)
+
+    each_row_block(place, len(directions))
+    return Bets(goal.rivals, directions)
+
+
+def _placed(
+    vectors: ArmVectors,
+    processes: VectorProcesses,
+    goal: Goal,
+    margins: FloatArray,
+    batch: Sight,
+    whole: Sight | None,
+    noise_mgf: NoiseMgf | NormalMgf,
+    slope: FloatArray,
+) -> FloatArray:
+    """The directions of the bets of some rivals, shape (m, r)."""
+    account = account_of(vectors, processes, goal, batch, slope)
+    tau, now = _directions(account, margins, batch.pulls, noise_mgf)
+    aims = tau[:, None] * account.towards - account.left
+    missed, size = (np.einsum("ij,ij->i", rows, rows) for rows in (aims - now @ batch.information, aims))
+    possible = missed <= MATCHED**2 * size
+    settled = account.needs <= tau * margins - 0.5 * (tau**2 * account.sizes + account.costs)
+    worth = (0.5 * account.costs <= HEURISTIC_CLOSING) | settled
+    if whole is None:
+        return np.where(possible[:, None], now, 0.0)
+    _, spread = _directions(account_of(vectors, processes, goal, whole, slope), margins, whole.pulls, noise_mgf)
+    return np.where((worth & possible)[:, None], now, spread)
+
+
+def _directions(
+    account: Account, margins: FloatArray, pulls: Pulls, noise_mgf: NoiseMgf | NormalMgf
+) -> tuple[FloatArray, FloatArray]:
+    """(tau, v = M (T y - G)); tau alone gives no pull a weight at which bets are expensive."""
+    room = np.where(account.visible, np.maximum(margins - account.bias, 0.0), 0.0)
+    tau = HEURISTIC_KAPPA * room / account.sizes
+    steps = account.towards @ account.inverse
+    if isinstance(noise_mgf, NormalMgf):
+        weights = tau[:, None] * (steps @ (pulls.rows / pulls.noise_scales[:, None] ** 2).T)
+        tau = tau * noise_mgf.tempered(weights, pulls.arms, pulls.counts)
+    elif np.isfinite(noise_mgf.steepest):
+        steepest = np.abs(steps @ (pulls.rows / pulls.noise_scales[:, None] ** 2).T).max(axis=1, initial=0.0)
+        largest = noise_mgf.steepest
+        tau = np.minimum(tau, np.divide(largest, steepest, out=np.full_like(tau, np.inf), where=steepest > 0.0))
+    directions = tau[:, None] * steps
+    return tau, directions - account.left @ account.inverse if account.left.any() else directions
+
+
+# --- Where to measure for a candidate, for arms with vectors.
+#
+# The design that is predicted to reject all rivals first, given what their processes hold (`vectors_rule` has the bets
+# behind the prediction); or, where rivals are few, the candidate and they themselves.
+
+SAME_AIM = 1e-10  # relative; what rounding and a misspecification that is rounding make of the same aims
+STEPS = 2  # designs that are solved for a plan, each with what the one before says of A; one where that takes long
+
+
+def planned(
+    vectors: ArmVectors,
+    processes: VectorProcesses,
+    goal: Goal,
+    *,
+    weights: FloatArray | None,
+    tolerance: float,
+    posed: Callable[[float | None], PosedArms],
+) -> Rest:
+    """The pulls that are predicted to reject all rivals, and the processes that had better start anew.
+
+        V = min over designs of max over rivals of u' A^-1 u / (2 (beta + tau m)),   u = (Tbar + tau) y - G
+        tau = (-a beta + sqrt(a^2 beta^2 + a m^2 rho)) / (a m)                       beta = - need
+
+    Where pulls cost unlike amounts, designs are shares of money: A = sum lambda_x z z' / (s^2 cost), V is money.
+
+    Args:
+        weights: a design to start from; None: none is known, and the flows are taken for matched.
+        tolerance: relative gap of the design.
+        posed: gives the arms as designs see them: those of the embedding; or whitened, divided by a noise scale that is
+            the same for all.
+    """
+    embedded, rivals, scales = vectors.embedded, goal.rivals, goal.priced_scales
+    gamma, tolerance = embedded.misspecification, tolerance_of(embedded, tolerance)
+    bias: FloatArray = np.full(len(rivals), 2.0 * gamma)
+    fresh: BoolArray = np.zeros(len(rivals), bool)
+
+    few = FewArms.of(partial(pulls_by, vectors, processes, goal) if goal.costs is None else None, embedded)
+
+    def star() -> Design:
+        slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
+        needs = goal.aimed(goal.threshold - processes.log_values[rivals])
+        return _star(vectors, goal, slack, needs, tolerance, posed, few)
+
+    if not processes.lengths[rivals].any():
+        if gamma > 0.0:  # where designs take long, what was measured so far stands for the one before
+            before = weights if weights is not None and is_dear(embedded) else star().weights
+            bias = account_of(vectors, processes, goal, _bought(vectors, goal, before)).bias
+        design = star()
+    else:
+        start = np.full(embedded.num_arms, 1.0 / embedded.num_arms) if weights is None else weights
+        aims: FloatArray | None = None
+        for _ in range(1 if is_dear(embedded) else STEPS):
+            account = account_of(vectors, processes, goal, _bought(vectors, goal, start))
+            if not account.visible.all():
+                start = 0.5 * start + 0.5 / embedded.num_arms
+                account = account_of(vectors, processes, goal, _bought(vectors, goal, start))
+            bias = account.bias
+            slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
+            known, (fresh, aims) = aims, _targets(processes, goal, account, slack)
+            if known is not None and np.abs(aims - known).max() <= SAME_AIM * np.abs(known).max():
+                break  # what the design before says of A changes no aim: its design is this one
+            arms = vectors.white / scales[:, None] if _uneven(scales) else posed(float(scales[0]))
+            design = _aimed(arms, aims, tolerance, few)
+            start = design.weights
+    limited = rivals[goal.margins - bias < LEAST_SLACK * goal.margins]
+    pulls = goal.pulls_for(max(design.value, 1.0) * design.weights)
+    return Rest(goal.candidate, embedded.dim, pulls, design.lower_bound, rivals[fresh], limited, goal.costs)
+
+
+def _aimed(arms: FloatArray | PosedArms, aims: FloatArray, tolerance: float, few: FewArms) -> Design:
+    return best_found(
+        solve_target_design,
+        arms,
+        aims,
+        tolerance=tolerance,
+        span_tolerance=1.0,
+        unit=few.unit,
+        accept=few.accept,
+    )
+
+
+def one_by_one(vectors: ArmVectors, processes: VectorProcesses, goal: Goal) -> Rest | None:
+    """The pulls of the candidate and its rivals themselves that are predicted to reject these: few arms where rivals
+    are few, and no bias, however poor the vectors.
+
+    A process whose flow is not along its difference is counted as if it started anew. None where the rivals are more
+    than a design for all directions has arms, cannot be measured, or have started too often.
+    """
+    rivals, scales = goal.rivals, goal.priced_scales
+    few = len(rivals) + 1 < vectors.white.shape[1]
+    if not few or (goal.away is not None and goal.away[[goal.candidate, *rivals]].any()):
+        return None
+    evenly = np.zeros(len(scales))
+    evenly[[goal.candidate, *rivals]] = 1.0
+    account = account_of(vectors, processes, goal, _bought(vectors, goal, evenly / evenly.sum()))
+    flows, starts = np.linalg.norm(processes.flows[rivals], axis=1), processes.starts[rivals]
+    fresh = np.linalg.norm(account.left, axis=1) > MATCHED * flows
+    if (fresh & (starts >= MOST_STARTS)).any():
+        return None
+    lack = goal.aimed(np.where(fresh, goal.threshold - start_weights(starts + 1), account.needs))
+    accuracies = np.ones(len(scales))
+    accuracies[rivals] = goal.margins / np.sqrt(2.0 * np.maximum(lack, 1e-3))
+    design = independent_star_design(goal.candidate, accuracies, rivals=rivals, noise_scales=scales)
+    pulls = goal.pulls_for(max(design.value, 1.0) * design.weights)
+    return Rest(goal.candidate, vectors.embedded.dim, pulls, 0.0, rivals[fresh], rivals[:0], goal.costs)
+
+
+def pulls_by(vectors: ArmVectors, processes: VectorProcesses, goal: Goal, weights: FloatArray) -> float:
+    """The pulls, or money, in the proportions of a given design that are predicted to reject all rivals; infinite where
+    it does not tell all of them.
+
+    Args:
+        weights: shape (K,), sum 1.
+    """
+    sight, slope = _bought(vectors, goal, weights), slope_of(vectors, goal)
+    squares, closely = np.empty(len(goal.rivals)), len(goal.rivals) < vectors.white.shape[1]
+
+    def measure(rows: slice) -> None:
+        some = goal.among(rows)
+        account = account_of(vectors, processes, some, sight, slope, closely=closely)
+        if not account.visible.all():
+            squares[rows] = np.inf
+            return
+        slack = np.maximum(some.margins - account.bias, LEAST_SLACK * some.margins)
+        _, aims = _targets(processes, some, account, slack)
+        np.einsum("ij,ij->i", aims @ account.inverse, aims, out=squares[rows])
+        squares[rows][sight.misses(aims)] = np.inf
+
+    each_row_block(measure, len(squares))
+    return float(squares.max())
+
+
+def effort_by(
+    vectors: ArmVectors, processes: VectorProcesses, goal: Goal, weights: FloatArray, *, direct: bool
+) -> float:
+    """What a plan in the proportions of a given design takes, with as many more pulls as there are directions.
+
+    Args:
+        weights: shape (K,), sum 1.
+        direct: rival by rival counts too, if that is less.
+    """
+    price = 1.0 if goal.costs is None else float(goal.costs.mean())
+    through = pulls_by(vectors, processes, goal, weights) + price * vectors.white.shape[1]
+    alone = one_by_one(vectors, processes, goal) if direct else None
+    return through if alone is None else float(min(through, alone.effort))
+
+
+def least_effort(vectors: ArmVectors, goal: Goal) -> float:
+    """The arms that a plan for a goal has at least: a design, which sees all directions, or each rival itself."""
+    return float(min(len(goal.rivals), vectors.white.shape[1]))
+
+
+def _bought(vectors: ArmVectors, goal: Goal, weights: FloatArray) -> Sight:
+    """What the pulls of a design see whose weights are shares of money."""
+    return Sight.of(Pulls.of(vectors.white, goal.pulls_for(weights), goal.noise_scales))
+
+
+def _uneven(noise_scales: FloatArray) -> bool:
+    return bool(np.ptp(noise_scales) > 0.0)
+
+
+def _star(
+    vectors: ArmVectors,
+    goal: Goal,
+    slack: FloatArray,
+    needs: FloatArray,
+    tolerance: float,
+    posed: Callable[[float | None], PosedArms],
+    few: FewArms,
+) -> Design:
+    noise_scales = goal.priced_scales
+    uneven = _uneven(noise_scales)
+    accuracies = np.ones(vectors.embedded.num_arms)
+    accuracies[goal.rivals] = slack / np.sqrt(2.0 * np.maximum(needs, 1e-3))
+    return best_found(  # a worse design costs pulls, not validity
+        solve_star_design,
+        vectors.embedded.features if uneven else posed(None),
+        goal.candidate,
+        accuracies if uneven else accuracies / noise_scales[0],
+        rivals=goal.rivals,
+        noise_scales=noise_scales if uneven else None,
+        tolerance=tolerance,
+        unit=few.unit,
+        accept=few.accept,
+    )
+
+
+def _targets(
+    processes: VectorProcesses, goal: Goal, account: Account, slack: FloatArray
+) -> tuple[BoolArray, FloatArray]:
+    """(which had better start anew, u / sqrt(2 (beta + tau m)) of each rival)."""
+    fresh, tau, gain, needed = fresh_starts(processes, goal, account, slack)
+    ahead, length = np.where(fresh, 2.0 * needed / slack, tau), np.sqrt(2.0 * np.where(fresh, needed, gain))
+    aims = np.empty_like(account.towards)
+
+    def aim(rows: slice) -> None:
+        towards = ahead[rows, None] * account.towards[rows]
+        np.subtract(towards, account.left[rows], out=towards, where=~fresh[rows, None])
+        np.divide(towards, length[rows, None], out=aims[rows])
+
+    each_row_block(aim, len(aims))
+    return fresh, aims

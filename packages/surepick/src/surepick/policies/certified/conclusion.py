@@ -1,0 +1,479 @@
+"""What the certifying policies share: their state, how a batch moves it, and what it entitles them to claim.
+
+A candidate is certified by one e-process for each rival (docs/certified-elimination.md; the lines named here are its).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from surepick.core.observations import Observations
+from surepick.core.plans import CandidateBounds, IndependentArms, Intervals, Plan, Step
+from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.designs import PosedArms
+from surepick.embeddings import ArmEmbedding
+from surepick.errors import ContractError, InvalidInput
+from surepick.estimators import Evidence, NoiseMgf, NormalMgf
+from surepick.estimators.running_processes import ArmVectors
+from surepick.linalg.factorisations import Whitened, whitened
+from surepick.noise import failure_probability
+from surepick.policies.base import Claim, Problem, trace_row
+from surepick.policies.certified import sampling_rule
+from surepick.policies.certified.sampling_rule import PlugInMeans
+from surepick.policies.model_checks import with_failed_checks
+
+# --- Epochs: the candidates that may be recommended, the weight that each one spends, and the evidence for it.
+
+HEURISTIC_RATIO = 0.5  # of the weights of one epoch and the one before
+
+
+@record
+class CandidateTest:
+    """The test of one candidate, from the batch before which it was opened to the end of the study.
+
+    Args:
+        candidate: c, the arm that it may certify.
+        weight: p, its share of the error probability, in (0, 1).
+        evidence: log of p times the e-process against "rival j is better than c by more than epsilon", shape (K,); of a
+            rejected rival perhaps as it was at the batch that rejected it.
+        settled: the rejected rivals, whose evidence has reached log(1/delta) at some time, ascending.
+    """
+
+    candidate: int
+    weight: float
+    evidence: FloatArray
+    settled: IntArray
+
+    def __post_init__(self) -> None:
+        freeze(self, evidence=np.float64, settled=np.int64)
+
+    def open_rivals(self) -> IntArray:
+        """The rivals that may still be better by more than epsilon, ascending."""
+        still_open = np.ones(len(self.evidence), bool)
+        still_open[self.settled] = False
+        still_open[self.candidate] = False
+        return np.flatnonzero(still_open)
+
+
+def next_weight(epochs: tuple[CandidateTest, ...]) -> float:
+    """p_e = (1 - r) r^(e-1) for the e-th epoch: the weights of all epochs that could ever open sum to 1.
+
+    Source: docs/certified-elimination.md, line 6.
+    """
+    return (1.0 - HEURISTIC_RATIO) * HEURISTIC_RATIO ** len(epochs)
+
+
+def find_test(epochs: tuple[CandidateTest, ...], candidate: int) -> CandidateTest | None:
+    """The epoch of that candidate; None if none was opened."""
+    return next((epoch for epoch in epochs if epoch.candidate == candidate), None)
+
+
+def opened(epochs: tuple[CandidateTest, ...], candidate: int, num_arms: int) -> tuple[CandidateTest, ...]:
+    """The epochs with a new one for the candidate, whose evidence starts at its weight: nothing seen so far counts.
+
+    Raises:
+        ContractError: the candidate has an epoch, or the weights would sum to more than 1.
+
+    Source: docs/certified-elimination.md, lines 5 and 6.
+    """
+    if find_test(epochs, candidate) is not None:
+        raise ContractError(
+            f"arm {candidate} has an epoch already; a second one would spend its weight twice (line 6)."
+        )
+    weight = next_weight(epochs)
+    if math.fsum([weight, *(epoch.weight for epoch in epochs)]) > 1.0:
+        raise ContractError("the weights of the epochs exceed 1; the error probability would exceed delta (line 6).")
+    return (*epochs, CandidateTest(candidate, weight, start_of(weight, num_arms), np.empty(0, np.int64)))
+
+
+def start_of(weight: float, num_arms: int) -> FloatArray:
+    """The evidence of an epoch before its first batch: log p against every rival."""
+    return np.full(num_arms, math.log(weight) if weight > 0.0 else -np.inf)
+
+
+def advanced(
+    epochs: tuple[CandidateTest, ...], gains: Mapping[int, FloatArray], threshold: float
+) -> tuple[CandidateTest, ...]:
+    """Every epoch after one more batch: its log e-values grow by the batch's gains (they may fall).
+
+    A rival is rejected for good once its evidence has reached the threshold: Ville's inequality is about the largest
+    value that the process ever takes (docs/certified-elimination.md, line 8).
+
+    Args:
+        gains: candidate -> log e-values of the batch, shape (K,), 0 for rivals on which nothing was bet.
+        threshold: log(1/delta).
+    """
+    after = []
+    for epoch in epochs:
+        evidence = epoch.evidence + gains[epoch.candidate]
+        reached = evidence >= threshold
+        reached[epoch.settled] = True
+        reached[epoch.candidate] = False
+        after.append(CandidateTest(epoch.candidate, epoch.weight, evidence, np.flatnonzero(reached)))
+    return tuple(after)
+
+
+FEW = 4096  # arms on which all bets go on: it costs little
+
+
+@record
+class CertifiedState:
+    """Where a certified elimination stands.
+
+    Args:
+        round: the next batch, from 1.
+        seen: everything told so far; steers, and never enters a later batch's evidence.
+        epochs: the candidates tried so far, with their evidence.
+        candidate: the arm that the last batch was to certify; -1 before the first.
+        dim: dimension of the last batch's embedding; 0 before the first.
+        leader: the arm that would be recommended now.
+        active: the candidate and the rivals that may still be better by more than epsilon.
+        finished: why it stopped: "" while it runs, "certified", "single" or "given".
+        compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
+        alarms: what the checks of the embedding found so far, in words.
+    """
+
+    round: int
+    seen: Observations
+    epochs: tuple[CandidateTest, ...]
+    candidate: int
+    dim: int
+    leader: int
+    active: IntArray
+    finished: str
+    compressed: bool = False
+    alarms: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        freeze(self, active=np.int64)
+
+    @property
+    def pulls(self) -> int:
+        """All pulls received."""
+        return self.seen.total
+
+
+def delta_for_test(problem: Problem) -> float:
+    """delta, less what a pilot of the noise may fail with (line 9).
+
+    Raises:
+        InvalidInput: nothing is left.
+    """
+    failure = failure_probability(problem.noise, problem.delta)
+    if problem.delta <= failure:
+        raise InvalidInput(
+            f"the noise's pilot may fail with probability {failure:g}, and delta is {problem.delta:g}: nothing is left "
+            "for the test. Raise delta, or repeat the pilot with a smaller one."
+        )
+    return problem.delta - failure
+
+
+def threshold_of(problem: Problem) -> float:
+    """log(1/delta), with the delta that is left for the test."""
+    return -math.log(delta_for_test(problem))
+
+
+def capped(total: int, weights: FloatArray, *, largest_batch: int | None, reserve: float) -> int:
+    """Pulls of a batch within the largest one, reserved pulls included; at least one for each arm of the design."""
+    limit = total if largest_batch is None else int(largest_batch / (1.0 + reserve))
+    return max(min(total, limit), int(np.count_nonzero(weights)))
+
+
+def initial_state(problem: Problem) -> CertifiedState:
+    """Nothing seen; finished at once where the answer needs no pull."""
+    finished, _ = problem.answer_without_pulls()
+    nothing = Observations.nothing(problem.num_arms)
+    return CertifiedState(1, nothing, (), -1, 0, 0, np.arange(problem.num_arms), finished)
+
+
+def opens(state: CertifiedState, candidate: int, predicted: float) -> bool:
+    """Whether the candidate's epoch opens before this batch: a function of the past alone (line 5).
+
+    Args:
+        predicted: pulls that rejecting its rivals is predicted to take still.
+    """
+    enough = state.seen.total >= sampling_rule.HEURISTIC_SHORTEST_EPOCH * predicted
+    return enough and find_test(state.epochs, candidate) is None and next_weight(state.epochs) > 0.0
+
+
+def current_test(state: CertifiedState, candidate: int) -> CandidateTest:
+    """The candidate's epoch, or the one that would be opened for it."""
+    epoch = find_test(state.epochs, candidate)
+    if epoch is not None:
+        return epoch
+    start = math.log(max(next_weight(state.epochs), sys.float_info.min))
+    return CandidateTest(candidate, 0.0, np.full(len(state.seen.counts), start), np.empty(0, np.int64))
+
+
+def concluded(
+    problem: Problem,
+    state: CertifiedState,
+    plan: Plan,
+    seen: Observations,
+    *,
+    evidence: Callable[[int, IntArray], Evidence],
+    leader: int,
+    compressed: bool,
+    alarms: tuple[str, ...],
+    also: tuple[int, ...] = (),
+) -> Step[CertifiedState]:
+    """The state after a batch, and its row of the trace.
+
+    A rival that is rejected stays so. Of more than FEW arms nothing more is bet on it, and its evidence stays what it
+    was; only the intervals go on with the bets on everybody, for whoever asks for them.
+
+    Args:
+        also: further candidates whose epochs open with that of the plan's, chosen from the past.
+        evidence: (candidate, rivals) -> what the batch says for it against these (lines 2 to 4), and nothing of others.
+        leader: the arm of highest score now.
+        compressed: the batch used the features.
+        alarms: what the checks found in it.
+    """
+    epochs, num_arms = state.epochs, len(seen.counts)
+    if plan.candidate is not None and opens(state, plan.candidate, plan.predicted_pulls or 0.0):
+        for candidate in (plan.candidate, *also):  # before the batch: lines 5 and 6
+            epochs = opened(epochs, candidate, num_arms)
+    everybody, nobody = np.arange(num_arms), np.empty(0, np.int64)
+    few = num_arms <= FEW
+    found = {one.candidate: evidence(one.candidate, everybody if few else one.open_rivals()) for one in epochs}
+    past = {one.candidate: nobody if few else one.settled for one in epochs}
+    epochs = advanced(epochs, {candidate: one.gains for candidate, one in found.items()}, threshold_of(problem))
+    candidate = -1 if plan.candidate is None else plan.candidate
+    certified = next((epoch for epoch in epochs if len(epoch.open_rivals()) == 0), None)  # line 8
+    if certified is not None:
+        candidate = leader = certified.candidate
+    after = CertifiedState(
+        round=state.round + (seen.total > 0),
+        seen=state.seen.plus(seen),
+        epochs=epochs,
+        candidate=candidate,
+        dim=plan.dim,
+        leader=leader,
+        active=_active(epochs, candidate, leader, num_arms),
+        finished="" if certified is None else "certified",
+        compressed=state.compressed or compressed,
+        alarms=with_failed_checks(state.alarms, alarms),
+    )
+
+    def deciding(before: Intervals | None) -> Intervals:
+        whole = {candidate: one.plus(evidence(candidate, past[candidate])) for candidate, one in found.items()}
+        return intervals_of(problem, after, whole, before)
+
+    gap = certified_gap(problem, after.finished)
+    return Step(after, trace_row(plan, after, pulls=seen.total, gap=gap, alarms=after.alarms), deciding)
+
+
+def _active(epochs: tuple[CandidateTest, ...], candidate: int, leader: int, num_arms: int) -> IntArray:
+    epoch = find_test(epochs, candidate)
+    if epoch is None:
+        return np.arange(num_arms)
+    possible = np.ones(num_arms, bool)
+    possible[epoch.settled] = False
+    possible[[candidate, leader]] = True
+    return np.flatnonzero(possible)
+
+
+def intervals_of(
+    problem: Problem, after: CertifiedState, found: Mapping[int, Evidence], before: Intervals | None
+) -> Intervals:
+    """The rivals of the candidate, and by how much each can be better than it at most (line 10).
+
+        U_j = min over batches of  epsilon + (log(1/delta) - log(p_c E_j)) / sum of t      rejected: U_j <= epsilon
+
+    Args:
+        after: the state after the batch.
+        found: candidate -> what the batch says for it against everybody.
+        before: the intervals of the batch before, with the bounds of all candidates.
+    """
+    known = {} if before is None else {one.candidate: one for one in before.candidates}
+    num_arms, epsilon = problem.num_arms, problem.epsilon
+    candidates = tuple(
+        _tightened(problem, known.get(one.candidate) or _no_bounds(one, num_arms), found[one.candidate])
+        for one in after.epochs
+    )
+    current = next((one for one in candidates if one.candidate == after.candidate), None)
+    if current is None:
+        nobody, nothing = np.full(num_arms, -1), np.full(num_arms, np.nan)
+        allowed = np.full(num_arms, epsilon)
+        return Intervals(np.arange(num_arms), nobody, nothing, nothing, nothing, allowed, candidates)
+    rivals = np.flatnonzero(np.arange(num_arms) != current.candidate)
+    bounds, leads = current.bounds[rivals], current.leads[rivals]
+    return Intervals(
+        arms=rivals,
+        comparators=np.full(len(rivals), current.candidate),
+        leads=leads,
+        widths=bounds + leads,
+        margins=epsilon - bounds,
+        allowed=np.full(len(rivals), epsilon),
+        candidates=candidates,
+    )
+
+
+def _no_bounds(test: CandidateTest, num_arms: int) -> CandidateBounds:
+    zeros, unknown, start = np.zeros(num_arms), np.full(num_arms, np.inf), start_of(test.weight, num_arms)
+    return CandidateBounds(test.candidate, zeros, zeros, unknown, np.full(num_arms, np.nan), start)
+
+
+def _tightened(problem: Problem, known: CandidateBounds, batch: Evidence) -> CandidateBounds:
+    """The bounds of a candidate after one more batch."""
+    bets, drawn, log_e_values = known.bets + batch.bets, known.drawn + batch.drawn, known.log_e_values + batch.gains
+    told = bets > 0.0
+    share = np.where(told, bets, 1.0)
+    bounds = np.where(told, problem.epsilon + (threshold_of(problem) - log_e_values) / share, np.inf)
+    better = bounds < known.bounds
+    leads = np.where(better, -drawn / share, known.leads)
+    return CandidateBounds(known.candidate, bets, drawn, np.where(better, bounds, known.bounds), leads, log_e_values)
+
+
+def certified_gap(problem: Problem, finished: str) -> float | None:
+    """The certified shortfall of the leader, None if nothing can be said."""
+    return {"single": 0.0, "certified": problem.epsilon}.get(finished, problem.largest_gap)
+
+
+def claim(
+    problem: Problem,
+    state: CertifiedState,
+    *,
+    needed: tuple[str, ...],
+    why_heuristic: str,
+    remark: Callable[[], str] = str,
+) -> Claim:
+    """What a state entitles to say.
+
+    Args:
+        needed: what is assumed of the arms.
+        why_heuristic: why no theorem backs it, "" if one does.
+        remark: gives why more pulls would not help, in words, "" if they may or nothing more is asked.
+    """
+    weights = math.fsum(epoch.weight for epoch in state.epochs)
+    return Claim(
+        leader=state.leader,
+        finished=state.finished,
+        pulls=state.pulls,
+        gap=certified_gap(problem, state.finished),
+        spent=failure_probability(problem.noise, problem.delta) + delta_for_test(problem) * weights,
+        assumptions=needed,
+        why_heuristic=why_heuristic,
+        remark=remark,
+    )
+
+
+# --- What a policy keeps so as not to form it again: a memo, and no part of the policy.
+
+MOST_DIMENSIONS = 2  # a study hardly ever uses more at a time
+T = TypeVar("T")
+
+
+class Cache:
+    """Whitened coordinates of the last dimensions used, the last plug-in means, and what was worked out from the last
+    processes.
+
+    Each answer is, bit by bit, that of the function behind it: whatever is kept belongs to equal arguments, and is
+    read-only. So a policy that holds one is as pure as without it. Copied and pickled as empty.
+    """
+
+    __slots__ = ("_bounds", "_guess", "_noise", "_plug_in", "_posed", "_vectors", "_white")
+
+    def __init__(self) -> None:
+        self._vectors: dict[int, ArmVectors] = {}
+        self._white: dict[int, Whitened] = {}
+        self._plug_in: tuple[int, Observations, PlugInMeans] | None = None
+        self._guess: tuple[int, Observations, Any] | None = None
+        self._bounds: tuple[object, dict[int, FloatArray]] = (None, {})
+        self._posed: tuple[Hashable, PosedArms] | None = None
+        self._noise: tuple[tuple[Observations, NoiseMgf | NormalMgf], ...] = ()
+
+    def __reduce__(self) -> tuple[type[Cache], tuple[()]]:
+        return Cache, ()
+
+    def white(self, embedding: ArmEmbedding, dim: int) -> Whitened | None:
+        """`whitened` of the features of psi_d; None without structure.
+
+        Args:
+            embedding: the same in every call.
+        """
+        known = self._white.get(dim)
+        if known is not None:
+            return known
+        embedded = embedding.at(dim)
+        if isinstance(embedded, IndependentArms):
+            return None
+        found = whitened(embedded.features)
+        found.basis.flags.writeable = False
+        kept = list(self._white.items())[1 - MOST_DIMENSIONS :]
+        self._white = dict([*kept, (dim, found)])  # one assignment: another thread sees the old or the new
+        return found
+
+    def vectors(self, dim: int, form: Callable[[], ArmVectors]) -> ArmVectors:
+        """The vectors of psi_d, formed by `form` unless they are known."""
+        known = self._vectors.get(dim)
+        if known is not None:
+            return known
+        found = form()
+        kept = list(self._vectors.items())[1 - MOST_DIMENSIONS :]
+        self._vectors = dict([*kept, (dim, found)])
+        return found
+
+    def plug_in(self, dim: int, seen: Observations, form: Callable[[], PlugInMeans]) -> PlugInMeans:
+        """The plug-in means in d dimensions after these observations, formed by `form` unless it was the last one."""
+        known = self._plug_in
+        if known is not None and known[0] == dim and known[1] == seen:
+            return known[2]
+        found = form()
+        self._plug_in = (dim, seen, found)
+        return found
+
+    def guess(self, dim: int, seen: Observations, form: Callable[[], T]) -> T:
+        """A guess of the means in d dimensions after these observations, formed by `form` unless it was the last one.
+
+        Args:
+            dim: 0 without structure.
+        """
+        known = self._guess
+        if known is not None and known[0] == dim and known[1] == seen:
+            return cast(T, known[2])
+        self._guess = known = None  # so that two are never held at a time
+        found = form()
+        self._guess = (dim, seen, found)
+        return found
+
+    def bounds(self, processes: object, candidate: int, form: Callable[[], FloatArray]) -> FloatArray:
+        """The bounds that some processes give against a candidate, formed by `form` unless these were the last ones."""
+        known = self._bounds
+        if known[0] is not processes:
+            self._bounds = known = (processes, {})
+        found = known[1].get(candidate)
+        if found is None:
+            found = form()
+            found.flags.writeable = False
+            known[1][candidate] = found
+        return found
+
+    def posed(self, key: Hashable, form: Callable[[], PosedArms]) -> PosedArms:
+        """Posed arms, formed by `form` unless they were the last ones.
+
+        Args:
+            key: what they depend on beside the embedding.
+        """
+        known = self._posed
+        if known is not None and known[0] == key:
+            return known[1]
+        self._posed = known = None
+        found = form()
+        self._posed = (key, found)
+        return found
+
+    def noise(self, seen: Observations, form: Callable[[], NoiseMgf | NormalMgf]) -> NoiseMgf | NormalMgf:
+        """What may be assumed of the noise after these observations, formed by `form` unless it was among the last two:
+        those before a batch and after it."""
+        for told, known in self._noise:
+            if told is seen:
+                return known
+        found = form()
+        self._noise = (*self._noise[-1:], (seen, found))
+        return found

@@ -1,0 +1,292 @@
+"""Certified elimination with an embedding that is learnt anew for every batch, from the batches before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+
+import numpy as np
+
+from surepick.core.observations import Observations
+from surepick.core.plans import Embedding, IndependentArms, Plan, Step
+from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.designs import round_design
+from surepick.embeddings.network import ArmNetwork, Network
+from surepick.estimators import Evidence, arm_means, batch_evidence, estimate, noise_mgf_after, only, with_squares
+from surepick.policies import options
+from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms
+from surepick.policies.certified import conclusion, sampling_rule
+from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
+from surepick.policies.certified.learned_embedding import (
+    VECTORS,
+    Learnt,
+    NeuralSamplingRule,
+    estimated_misspecification,
+    hedges,
+    remembered,
+    search,
+    thinned,
+)
+from surepick.policies.certified.sampling_rule import PlugInMeans
+from surepick.policies.model_checks import FITTED, misfit, why_heuristic
+from surepick.policies.options import check_options, not_negative, one_of, option, whole
+
+SIZE_IN_SIGMAS = 1e6
+ROUNDED_UP = 1.0 + 1e-6
+UNDECLARED = (
+    "No bound on the misspecification of the network's embeddings was declared (misspecification=...), so the bias "
+    "that they cause was estimated from the rewards: nothing guarantees it."
+)
+
+
+@record
+class CertifiedNeural:
+    """`CertifiedElimination` with an embedding that a network learns from everything before the batch.
+
+        psi_b(x) = (1, f(x; theta_b), e_1 u_x1, ..., e_d u_xd) in orthonormal coordinates
+
+        theta_b trained on the batches before b, (e, u) from the gradients (or the last layer) at theta_b
+
+    Given the past, psi_b is fixed; linear estimates from the fresh rewards of batch b are a batch of
+    `CertifiedElimination` with |eta| <= gamma, and its gains multiply into the same e-processes
+    (docs/neural-guarantee.md). No batch is ever analysed again under a later embedding. Each batch uses psi_b or the
+    embedding without structure, whichever is predicted to need fewer pulls in all: through psi_b the rivals whose
+    margin exceeds the bias by enough are rejected, the others arm by arm.
+
+    Args:
+        problem: what is asked.
+        features: X, shape (K, D), finite.
+        network: its kind and start.
+        misspecification: gamma, a bound that holds for every embedding that the procedure may produce, in reward units:
+            some linear function of psi_b is within gamma of the mean of every arm. From epsilon on the network cannot
+            help and is not used. None: not known; it is then estimated, and the verdict is heuristic unless no batch
+            used the network.
+        dim: d; None: what leaves out 1/1000 of the squared gradients, at most K/8.
+        vectors: "gradient" or "last-layer".
+        regularization: alpha of the training, in pulls; None: the most plausible one (`plausible_regularization`).
+        tolerance, reserve, largest_batch: as in `CertifiedElimination`.
+
+    Raises:
+        InvalidInput: a setting has no meaning, or the arms have no features.
+
+    Source: ours.
+    """
+
+    problem: Problem
+    features: FloatArray
+    network: Network
+    misspecification: float | None = option(None, not_negative("how far means may be from the embeddings."))
+    dim: int | None = option(None, whole("directions of the network that are kept."))
+    vectors: str = option("gradient", one_of(*VECTORS))
+    regularization: float | None = option(None, options.regularization)
+    tolerance: float = option(0.05, options.tolerance)
+    reserve: float = option(0.05, options.check_share)
+    largest_batch: int | None = option(None, options.largest_batch)
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        freeze(self, features=np.float64)
+        check_arms(self.problem, len(self.features))
+        ArmNetwork(self.features, self.network).check_size()
+        check_options(self)
+        conclusion.delta_for_test(self.problem)
+
+    @property
+    def uses_network(self) -> bool:
+        """Whether the declared bound leaves the network any use: a bias of about 5 gamma is taken from every margin."""
+        return self.misspecification is None or self.misspecification < self.problem.epsilon
+
+    @property
+    def size_bound(self) -> float:
+        """B, in reward units: from the range of the rewards, else a million noise scales; it only bounds rounding.
+
+        |h| <= B for rewards with a range; else |h - what was measured on average| <= B. For every arm.
+        """
+        if self.problem.noise.support is not None:
+            return max(abs(self.problem.noise.support[0]), abs(self.problem.noise.support[1]))
+        return SIZE_IN_SIGMAS * self.problem.sigma
+
+    @property
+    def traits(self) -> Traits:
+        gamma, unbounded = self.misspecification, self.problem.noise.support is None
+        near = "the average of the measurements" if unbounded else "0"
+        linear = "The network's embeddings are about as wrong as the measurements suggest."
+        if gamma is not None:
+            linear = (
+                "Whatever embedding the network has learnt before a batch, some linear function of it is within "
+                f"{gamma:g} of the mean reward of every candidate."
+            )
+        return Traits(
+            uses_features=True,
+            certifies="candidate",
+            assumptions=(linear, f"No candidate's mean reward is farther than {self.size_bound:g} from {near}."),
+            checks=() if gamma is None else (FITTED,),
+            caveats=(UNDECLARED.replace("was ", "is "),) if gamma is None else (),
+            features=self.features,
+            network_depth=self.network.depth,
+            misspecification=lambda _: None,
+        )
+
+    def init(self) -> CertifiedState:
+        return conclusion.initial_state(self.problem)
+
+    def ask(self, state: CertifiedState) -> Plan:
+        learnt = remembered(self, state.seen)
+        if state.seen.total == 0:
+            return self._opening(state, self._embedded(learnt, state.seen))
+        first_pulls = self._first_pulls(int(np.count_nonzero(state.seen.counts == 0)))
+        searched = search(self.problem, state, learnt, first_pulls)
+        if searched.any():
+            return self._search_plan(state, learnt, searched)
+        batch = self._sampling_rule(state, learnt).next_batch()
+        counts = round_design(batch.weights, self._capped(batch.batch, batch.weights))
+        used, through = batch.embedded, self._embedded(learnt, state.seen)
+        if state.compressed and np.count_nonzero(counts) <= through.dim < self.problem.num_arms:
+            used = through  # of so few arms least squares is the difference of means, and it says something of others
+        return Plan(
+            round=state.round,
+            counts=counts + self._reserved(batch.embedded, counts),
+            dim=used.dim,
+            predicted_pulls=batch.predicted,
+            misspecification=used.misspecification,
+            candidate=batch.candidate,
+        )
+
+    def tell(self, state: CertifiedState, plan: Plan, seen: Observations) -> Step[CertifiedState]:
+        learnt = remembered(self, state.seen)  # of the past: the embedding of this batch
+        used: Embedding | IndependentArms = IndependentArms(self.problem.num_arms)
+        if plan.dim < self.problem.num_arms:
+            used = self._embedded(learnt, state.seen)
+        pooled = state.seen.plus(seen)
+        return conclusion.concluded(
+            self.problem,
+            state,
+            plan,
+            seen,
+            evidence=self._evidence(state, learnt, used, seen),
+            leader=int(np.argmax(remembered(self, pooled).scores)),
+            compressed=plan.dim < self.problem.num_arms and self._collects(state, plan, seen),
+            alarms=self._misfit(plan, used, seen),
+            also=() if learnt.vectors is None else hedges(state, plan.candidate, learnt, self.problem.epsilon),
+        )
+
+    def _collects(self, state: CertifiedState, plan: Plan, seen: Observations) -> bool:
+        """Whether the batch is evidence for some candidate."""
+        if seen.total == 0 or state.epochs:
+            return seen.total > 0
+        return plan.candidate is not None and opens(state, plan.candidate, plan.predicted_pulls or 0.0)
+
+    def claim(self, state: CertifiedState) -> Claim:
+        used = state.compressed
+        unbacked = UNDECLARED if used and self.misspecification is None else ""
+        return conclusion.claim(
+            self.problem,
+            state,
+            needed=self.traits.assumptions if used else (),
+            why_heuristic=why_heuristic(state.alarms if used else (), unbacked),
+        )
+
+    def _embedded(self, learnt: Learnt, seen: Observations) -> Embedding | IndependentArms:
+        """psi_b with its bound, declared or estimated from the past."""
+        if learnt.vectors is None:
+            return IndependentArms(self.problem.num_arms)
+        if self.misspecification is not None:
+            return Embedding(learnt.vectors, self.misspecification)
+        return Embedding(learnt.vectors, estimated_misspecification(self, learnt.vectors, seen))
+
+    def _plug_in(self, learnt: Learnt, seen: Observations) -> PlugInMeans:
+        return PlugInMeans(learnt.scores, arm_means(seen), float(sampling_rule.noise_scales(self.problem, seen).max()))
+
+    def _opening(self, state: CertifiedState, embedded: Embedding | IndependentArms) -> Plan:
+        """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
+        if isinstance(embedded, IndependentArms):
+            counts = np.full(self.problem.num_arms, self._first_pulls(self.problem.num_arms))
+        else:
+            total = sampling_rule.opening_total(embedded, self.problem)
+            design = sampling_rule.opening_design(embedded, self.tolerance)
+            weights = thinned(design.weights, max(total, 2 * embedded.dim))
+            counts = round_design(weights, self._capped(total, weights))
+            counts = counts + self._reserved(embedded, counts)
+        return Plan(round=state.round, counts=counts, dim=embedded.dim, misspecification=embedded.misspecification)
+
+    def _first_pulls(self, num_measured: int) -> int:
+        """What `certified-independent` measures of each arm first, less if the largest batch demands it."""
+        num_arms = self.problem.num_arms
+        each = sampling_rule.opening_total(IndependentArms(num_arms), self.problem) // num_arms
+        return each if self.largest_batch is None else max(1, min(each, self.largest_batch // max(num_measured, 1)))
+
+    def _search_plan(self, state: CertifiedState, learnt: Learnt, searched: IntArray) -> Plan:
+        through = self._embedded(learnt, state.seen)
+        few = np.count_nonzero(searched) <= through.dim
+        used = through if few else IndependentArms(self.problem.num_arms)
+        return Plan(round=state.round, counts=searched, dim=used.dim, misspecification=used.misspecification)
+
+    def _sampling_rule(self, state: CertifiedState, learnt: Learnt) -> NeuralSamplingRule:
+        embedded = self._embedded(learnt, state.seen)
+        return NeuralSamplingRule(
+            problem=self.problem,
+            state=state,
+            embedded=embedded,
+            plug_in=self._plug_in(learnt, state.seen),
+            noise_scales=sampling_rule.noise_scales(self.problem, state.seen),
+            norm_bound=self._norm_bound(embedded),
+            tolerance=self.tolerance,
+        )
+
+    def _norm_bound(self, embedded: Embedding | IndependentArms) -> float:
+        """C >= ||theta||: Z'Z = K I, so ||theta|| is the root mean square of h - eta, at most B + gamma."""
+        return (self.size_bound + embedded.misspecification) * ROUNDED_UP
+
+    def _evidence(
+        self, state: CertifiedState, learnt: Learnt, used: Embedding | IndependentArms, seen: Observations
+    ) -> Callable[[int, IntArray], Evidence]:
+        """(candidate, rivals) -> the batch's log e-values; embedding, bets and allowances are from before the batch."""
+        noise_mgf = noise_mgf_after(self.problem.noise, state.seen)
+        noise_scales = noise_mgf.noise_scales(self.problem.epsilon)
+        batch = with_squares(self.problem.noise, seen)
+        plug_in = self._plug_in(learnt, state.seen) if state.seen.total > 0 else None
+
+        def evidence(centre: int, rivals: IntArray) -> Evidence:
+            epoch = current_test(state, centre)
+            rivals = np.setdiff1d(rivals, epoch.settled)  # the bets on a rejected rival are over, in the intervals too
+            if plug_in is None or len(rivals) == 0:
+                return Evidence.nothing(self.problem.num_arms)
+            return batch_evidence(
+                used,
+                batch,
+                centre=centre,
+                epsilon=self.problem.epsilon,
+                margins=only(plug_in.margins(centre, self.problem.epsilon), rivals),
+                noise_mgf=noise_mgf,
+                noise_scales=noise_scales,
+                bias_robust=True,
+                scores=plug_in.scores,
+                offset=self._offset(state.seen),
+                needs=None if learnt.vectors is None else threshold_of(self.problem) - epoch.evidence,
+                norm_bound=self._norm_bound(used),
+            )
+
+        return evidence
+
+    def _offset(self, seen: Observations) -> float:
+        """What is taken from every reward, so that large means of small differences round as small ones do."""
+        return 0.0 if self.problem.noise.support is not None or seen.total == 0 else float(seen.sums.sum()) / seen.total
+
+    def _capped(self, total: int, weights: FloatArray) -> int:
+        return conclusion.capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
+
+    def _reserved(self, embedded: Embedding | IndependentArms, counts: IntArray) -> IntArray:
+        """Single pulls of arms that the batch leaves out, spread evenly over them, so that a lack of fit can show."""
+        extra = np.zeros_like(counts)
+        if isinstance(embedded, IndependentArms):
+            return extra
+        free = np.flatnonzero(counts == 0)
+        room = min(int(self.reserve * counts.sum()), len(free))
+        extra[free[np.linspace(0, len(free) - 1, room).astype(np.int64)]] = 1
+        return extra
+
+    def _misfit(self, plan: Plan, used: Embedding | IndependentArms, seen: Observations) -> tuple[str, ...]:
+        """What the fit of the batch says against the declared bound, in words."""
+        if isinstance(used, IndependentArms) or seen.total == 0 or self.misspecification is None:
+            return ()
+        return misfit(plan, seen, estimate(used, seen), self.problem)

@@ -1,0 +1,444 @@
+"""Where a certified elimination measures next, and for which candidate. Nothing here can make a certificate wrong.
+
+Every rule is a function of what was told before the batch. The constants were chosen on instances other than those of
+benchmarks/policies.py (docs/decisions/0008).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from surepick.core.observations import Observations
+from surepick.core.plans import Design, Embedding, IndependentArms
+from surepick.core.records import FloatArray, IntArray, record
+from surepick.designs import PosedArms, independent_star_design, solve_star_design
+from surepick.estimators import (
+    Estimate,
+    NoiseMgf,
+    NormalMgf,
+    RegularLeastSquares,
+    estimate,
+    noise_mgf_after,
+    normal_mgf_after,
+)
+from surepick.linalg.factorisations import Whitened, row_norms, weighted_range, whitened
+from surepick.linalg.rows import each_row_block
+from surepick.noise import failure_probability, known_scale
+from surepick.policies.base import Problem
+from surepick.policies.dimension import DEAR, best_found, embedding_design, whole_pulls
+
+# --- Where a design takes seconds: many directions, and many arms. What is asked of it then.
+
+HEURISTIC_MANY = 3000  # arms beyond which the first design compares all with a central one, not with each other
+HEURISTIC_ROUGH = 0.3  # gap that is proved where designs take long; what is true is mostly a few per cent
+HEURISTIC_SURE = 0.67  # of the pulls of a batch on few arms: so many must be predicted to be enough
+
+
+def tolerance_of(embedded: Embedding | IndependentArms, tolerance: float) -> float:
+    """Relative gap that is asked of a design: where designs take long more than is asked of others."""
+    return max(tolerance, HEURISTIC_ROUGH) if is_dear(embedded) else tolerance
+
+
+def is_dear(embedded: Embedding | IndependentArms) -> bool:
+    """Whether a design takes seconds: many directions, and many arms."""
+    return isinstance(embedded, Embedding) and embedded.dim >= DEAR and embedded.num_arms > HEURISTIC_MANY
+
+
+@record
+class FewArms:
+    """Whether a design may be one on few arms: where designs take long, if a batch with one pull of each is predicted
+    to be enough, in spite of its bias.
+
+    Args:
+        unit: pulls that a value of 1 stands for; None: the tolerance alone decides.
+        accept: whether given weights, shape (K,), are enough.
+    """
+
+    unit: float | None
+    accept: Callable[[FloatArray], bool] | None
+
+    @staticmethod
+    def of(needed: Callable[[FloatArray], float] | None, embedded: Embedding | IndependentArms) -> FewArms:
+        """For designs whose value is in pulls.
+
+        Args:
+            needed: the pulls in given proportions that are predicted to be needed, their bias included; None: pulls
+                cost unlike amounts, so that the number of arms is not what counts.
+        """
+        if needed is None or not is_dear(embedded):
+            return FewArms(None, None)
+
+        def accept(weights: FloatArray) -> bool:
+            once = (weights > 0.0).astype(np.float64)
+            return needed(once / once.sum()) <= HEURISTIC_SURE * float(once.sum())
+
+        return FewArms(1.0, accept)
+
+
+HEURISTIC_OPENING = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls, twice that without structure
+HEURISTIC_BATCH = 0.2  # of the pulls still to come ...
+HEURISTIC_LEAST_BATCH = 0.02  # ... but at least this share of the pulls so far, and at most all of them again
+HEURISTIC_SWITCH = 0.5  # another candidate must be predicted to cost less than this share
+HEURISTIC_GAIN = 0.8  # a dimension in which a design takes long must be predicted to cost less than this share
+HEURISTIC_SHORTEST_EPOCH = 0.03  # an epoch opens once this share of the pulls still to come has been spent
+MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls in the first batch
+HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
+HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
+LEAST_SLACK = 0.1  # of a margin; where bias leaves less, the rival is bias-limited
+HEURISTIC_SHRUNK = 48  # directions from which on guesses are drawn towards 0: least squares follow the noise there
+UNSEEN = 1e-7  # of the root mean square length of the arms: what of a difference counts as outside the range
+NEGLIGIBLE_BIAS = 0.1  # of epsilon
+
+
+@record
+class NextBatch:
+    """What is still to be measured for a candidate.
+
+    Args:
+        candidate: c.
+        dim: d of the embedding that the design is for.
+        design: weights over the arms; value: the pulls that rejecting all rivals is predicted to take.
+        bias_limited: open rivals whose margin the bias nearly or fully eats; no number of pulls would reject them if
+            the means were as guessed.
+    """
+
+    candidate: int
+    dim: int
+    design: Design
+    bias_limited: IntArray
+
+    @property
+    def effort(self) -> float:
+        """The predicted pulls; with vectors one more of each arm, because a batch has that many, however few it needs.
+
+        Without structure the arms are the rivals, whatever is planned.
+        """
+        arms = np.count_nonzero(self.design.weights) if self.dim < len(self.design.weights) else 0
+        return self.design.value + float(arms)
+
+
+@record
+class PlugInMeans:
+    """What the past suggests of the means. For steering only: pooled least squares has no valid width, because where it
+    looked depends on what it saw.
+
+    Args:
+        scores: f, guesses of the mean rewards up to a constant, shape (K,).
+        fitted: the pooled estimate behind them.
+        noise_scale: the largest of the arms, in reward units.
+    """
+
+    scores: FloatArray
+    fitted: Estimate
+    noise_scale: float
+
+    def margins(self, candidate: int, epsilon: float) -> FloatArray:
+        """Guesses of epsilon + h_c - h_j, by how much the truth contradicts "j is better by more than epsilon"; (K,).
+
+            epsilon + f_c - f_j                                       where the candidate leads
+            max(epsilon + min(0, f_c - f_j + z se_j), epsilon / 4)    where it trails: only as far as that is no chance
+
+        Bets that do not believe in a deficit lose again and again on a rival that is better, but not by epsilon.
+        """
+        lead: FloatArray = self.scores[candidate] - self.scores
+        margins = epsilon + lead
+        ahead = np.flatnonzero(~(lead >= 0.0))
+        error = self.noise_scale * self.fitted.distances(ahead, np.array([candidate]))[:, 0]
+        deficit = np.minimum(lead[ahead] + HEURISTIC_DOUBT * error, 0.0)
+        margins[ahead] = np.maximum(epsilon + deficit, HEURISTIC_LEAST_MARGIN * epsilon)
+        return margins
+
+
+def noise_scales(problem: Problem, seen: Observations) -> FloatArray:
+    """s of each arm after what was seen, as a bet on a difference of epsilon sees it; shape (K,), in reward units."""
+    return mgf_after(problem, seen).typical_scales(problem.epsilon)
+
+
+def mgf_after(problem: Problem, seen: Observations) -> NoiseMgf | NormalMgf:
+    """What the next batch may assume of the noise, from everything told before it."""
+    if known_scale(problem.noise):
+        return noise_mgf_after(problem.noise, seen)
+    return normal_mgf_after(seen, failure_probability(problem.noise, problem.delta))
+
+
+def plug_in_means(
+    embedded: Embedding | IndependentArms,
+    pooled: Observations,
+    noise_scales: FloatArray,
+    *,
+    white: Whitened | None = None,
+    norm_bound: float | None = None,
+) -> PlugInMeans:
+    """The plug-in means of everything told so far; an arm without structure of which nothing is known counts as good as
+    the best.
+
+    Args:
+        white: the features' whitened coordinates, if they are known already.
+        norm_bound: C, for guesses in many directions (`RegularLeastSquares.shrunk`); None: least squares.
+    """
+    if isinstance(embedded, Embedding) and norm_bound is not None and follows_noise(embedded.dim):
+        return shrunk_means(embedded.features, None, pooled, noise_scales, norm_bound)
+    fitted = estimate(embedded, pooled, white=white)
+    scores = fitted.scores
+    if isinstance(embedded, IndependentArms) and pooled.total > 0:
+        scores = np.where(pooled.counts > 0, scores, scores[pooled.counts > 0].max())
+    return PlugInMeans(scores, fitted, float(noise_scales.max()))
+
+
+def follows_noise(dim: int) -> bool:
+    """Whether least squares in so many directions follow the noise, so that guesses are drawn towards 0."""
+    return dim >= HEURISTIC_SHRUNK
+
+
+def shrunk_means(
+    basis: FloatArray, back: FloatArray | None, pooled: Observations, noise_scales: FloatArray, norm_bound: float
+) -> PlugInMeans:
+    """The plug-in means of `RegularLeastSquares.shrunk`, whose arguments these are."""
+    fitted = RegularLeastSquares.shrunk(basis, back, pooled, noise_scales=noise_scales, norm_bound=norm_bound)
+    return PlugInMeans(fitted.scores, fitted, float(noise_scales.max()))
+
+
+@record
+class OpenTest:
+    """A candidate against its open rivals, and what is guessed of the means.
+
+    Args:
+        candidate: c.
+        rivals: the open ones, at least one, shape (m,).
+        evidence: log of weight times e-process, shape (K,).
+        threshold: log(1/delta).
+        plug_in: the means as they look so far.
+        noise_scales: s, shape (K,), in reward units.
+        epsilon: in reward units.
+    """
+
+    candidate: int
+    rivals: IntArray
+    evidence: FloatArray
+    threshold: float
+    plug_in: PlugInMeans
+    noise_scales: FloatArray
+    epsilon: float
+
+    def efforts(self) -> FloatArray:
+        """By how many standard errors the margin of each rival must exceed 0, shape (m,)."""
+        return efforts(self.evidence[self.rivals], self.threshold)
+
+    def margins(self) -> FloatArray:
+        """Guesses of epsilon + h_c - h_j of each rival, shape (m,)."""
+        return self.plug_in.margins(self.candidate, self.epsilon)[self.rivals]
+
+
+def next_batch(
+    embedded: Embedding | IndependentArms,
+    test: OpenTest,
+    *,
+    tolerance: float,
+    bias: FloatArray | None = None,
+    posed: Callable[[], PosedArms] | None = None,
+    counts: IntArray | None = None,
+    white: Whitened | None = None,
+) -> NextBatch:
+    """The design that is predicted to reject the open rivals of a candidate with the fewest pulls.
+
+        need_j = max(log(1/delta) - evidence_j, 0)
+        R_j = 2 (need_j + min(need_j, 1)/2) / (margin_j - bias_j)^2
+        V = min over lambda of max over rivals j of R_j ||z_j - z_c||^2 in A(lambda)^-1,   A = sum lambda_x z z' / s_x^2
+
+    A bet on the right margin m gains m^2 / (2 D) a batch on average, D = ||y||^2 / N: so V pulls bring every rival to
+    1/delta, and half a unit beyond, because all must get there together.
+
+    Args:
+        test: c, its open rivals, and the rest.
+        tolerance: relative gap of the design.
+        bias: beta of each open rival; None: 2 gamma, or that of least squares on the design where it matters.
+        posed: gives the arms as designs see them, where somebody keeps them.
+        counts: of the pulls so far, shape (K,), whose bias stands for that of the design where designs take long.
+        white: whitened coordinates of the embedding, where somebody keeps them.
+
+    Source: ours (docs/decisions/0008 has what was tried).
+    """
+    candidate, rivals, noise_scales, gamma = test.candidate, test.rivals, test.noise_scales, embedded.misspecification
+    effort, margins = test.efforts(), test.margins()
+
+    def accuracies(slack: FloatArray) -> FloatArray:
+        found = np.ones(embedded.num_arms)
+        found[rivals] = slack / effort
+        return found
+
+    def solved(bias: FloatArray) -> tuple[Design, IntArray]:
+        slack = np.maximum(margins - bias, LEAST_SLACK * margins)
+        few = FewArms.of(needed, embedded)
+        design = _star(embedded, candidate, accuracies(slack), rivals, noise_scales, tolerance, posed, few)
+        return design, rivals[margins - bias < LEAST_SLACK * margins]
+
+    def needed(weights: FloatArray) -> float:
+        own = _lengths(embedded, candidate, rivals, weights, white) if isinstance(embedded, Embedding) else effort
+        return _pulls_by(own, effort, margins, gamma, noise_scales)
+
+    alone = None
+    if bias is None and isinstance(embedded, Embedding) and len(rivals) + 1 < embedded.dim:
+        alone = _one_by_one(embedded, candidate, accuracies(margins), rivals, noise_scales)
+        if alone.effort <= embedded.dim:  # which no design for all directions can be
+            return alone
+    least = np.full(len(rivals), 2.0 * gamma) if bias is None else bias
+    matters = gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > NEGLIGIBLE_BIAS * test.epsilon
+    if bias is None and matters and isinstance(embedded, Embedding):
+        before = counts if counts is not None and is_dear(embedded) else solved(least)[0].weights
+        own = _lengths(embedded, candidate, rivals, before, white)
+        least = gamma * (2.0 + np.where(np.isfinite(own), own, 0.0))
+    design, bias_limited = solved(least)
+    batch = NextBatch(candidate, embedded.dim, design, bias_limited)
+    return batch if alone is None or batch.effort <= alone.effort else alone
+
+
+def pulls_by(
+    embedded: Embedding, test: OpenTest, weights: FloatArray | IntArray, *, white: Whitened | None = None
+) -> float:
+    """The pulls in given proportions, shape (K,), that are predicted to reject the open rivals of a candidate, their
+    bias included; infinite where they do not tell one of them. One look at the rivals, and no design.
+
+    Args:
+        white: as in `next_batch`.
+    """
+    own = _lengths(embedded, test.candidate, test.rivals, weights, white)
+    return _pulls_by(own, test.efforts(), test.margins(), embedded.misspecification, test.noise_scales)
+
+
+def _pulls_by(
+    lengths: FloatArray, effort: FloatArray, margins: FloatArray, gamma: float, noise_scales: FloatArray
+) -> float:
+    if np.isinf(lengths).any():
+        return math.inf
+    slack = np.maximum(margins - gamma * (2.0 + lengths), LEAST_SLACK * margins)
+    return float(np.max((lengths * effort / slack) ** 2)) * float(noise_scales.max()) ** 2
+
+
+def _one_by_one(
+    embedded: Embedding, candidate: int, accuracies: FloatArray, rivals: IntArray, noise_scales: FloatArray
+) -> NextBatch:
+    """The candidate and its rivals themselves: few arms where rivals are few, and no bias, however poor the vectors."""
+    design = independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
+    design = replace(design, lower_bound=0.0, rank=embedded.dim)  # that of designs that use the vectors is another
+    return NextBatch(candidate, embedded.dim, design, rivals[:0])
+
+
+def efforts(evidence: FloatArray, threshold: float) -> FloatArray:
+    """sqrt(2 (need + min(need, 1)/2)), need = what the evidence lacks to the threshold: by how many standard errors the
+    margin must exceed 0 for a batch to reject a rival; of the shape of `evidence`."""
+    need = np.maximum(threshold - evidence, 1e-3)
+    effort: FloatArray = np.sqrt(2.0 * (need + 0.5 * np.minimum(need, 1.0)))
+    return effort
+
+
+def _star(
+    embedded: Embedding | IndependentArms,
+    candidate: int,
+    accuracies: FloatArray,
+    rivals: IntArray,
+    noise_scales: FloatArray,
+    tolerance: float,
+    posed: Callable[[], PosedArms] | None,
+    few: FewArms,
+) -> Design:
+    if isinstance(embedded, IndependentArms):
+        return independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
+    uneven = np.ptp(noise_scales) > 0.0
+    return best_found(  # a worse design costs pulls, not validity
+        solve_star_design,
+        embedded.features if uneven or posed is None else posed(),
+        candidate,
+        accuracies if uneven else accuracies / noise_scales[0],
+        rivals=rivals,
+        noise_scales=noise_scales if uneven else None,
+        tolerance=tolerance_of(embedded, tolerance),
+        unit=few.unit,
+        accept=few.accept,
+    )
+
+
+def _lengths(
+    embedded: Embedding, candidate: int, rivals: IntArray, weights: FloatArray | IntArray, white: Whitened | None
+) -> FloatArray:
+    """sqrt(N) ||z_j - z_c|| in A^-1 for N pulls in these proportions: what the weighted part of the bias costs;
+    infinite where the pulls do not tell the difference."""
+    basis = (whitened(embedded.features) if white is None else white).basis
+    counts = np.floor(1e9 * weights / weights.sum())
+    pulled, lengths = np.flatnonzero(counts), np.empty(len(rivals))
+    span = weighted_range(basis[pulled], counts[pulled])
+
+    whole = span.directions.shape[1] == basis.shape[1]
+
+    def measure(some: slice) -> None:
+        towards = basis[rivals[some]] - basis[candidate]
+        lengths[some] = row_norms(towards @ span.to_unit)
+        if not whole:
+            missed = row_norms(towards - (towards @ span.directions) @ span.directions.T)
+            lengths[some][missed > UNSEEN * math.sqrt(basis.shape[1])] = math.inf
+
+    each_row_block(measure, len(rivals))
+    return lengths * math.sqrt(counts.sum())
+
+
+def opening_design(
+    embedded: Embedding | IndependentArms, tolerance: float, posed: Callable[[Embedding], PosedArms] | None = None
+) -> Design:
+    """Where to look before anything is known: the design for all differences; of many arms, for those from a central
+    arm, whose value is at most the same and at least a quarter (triangle inequality).
+
+    Args:
+        posed: gives the arms as designs see them, where somebody keeps them; used of many arms.
+
+    Raises:
+        NotConverged: from the solver; carries a design that is good enough for a start.
+    """
+    if isinstance(embedded, IndependentArms) or embedded.num_arms <= HEURISTIC_MANY:
+        return embedding_design(embedded, tolerance=tolerance)
+    return opening_from_middle(embedded, tolerance, posed=None if posed is None else posed(embedded))
+
+
+def opening_from_middle(
+    embedded: Embedding,
+    tolerance: float,
+    noise_scales: FloatArray | None = None,
+    *,
+    posed: PosedArms | None = None,
+) -> Design:
+    """The design for the differences from a central arm.
+
+    Args:
+        noise_scales: of each arm, shape (K,); None: all alike.
+        posed: the arms as designs see them, where they are known and all noise is alike.
+
+    Raises:
+        NotConverged: from the solver; carries a design that is good enough for a start.
+    """
+    arms, accuracies = embedded.features if posed is None else posed, np.ones(embedded.num_arms)
+    tolerance = tolerance_of(embedded, tolerance)
+    return solve_star_design(arms, middle_of(embedded), accuracies, noise_scales=noise_scales, tolerance=tolerance)
+
+
+def middle_of(embedded: Embedding) -> int:
+    """A central arm."""
+    offsets = embedded.features - embedded.features.mean(axis=0)
+    return int(np.argmin(np.einsum("ij,ij->i", offsets, offsets)))
+
+
+def opening_total(embedded: Embedding | IndependentArms, problem: Problem) -> int:
+    """Pulls of the first batch, in all; for arms without structure a multiple of K."""
+    known = problem.noise.support is None  # the scale is declared, not just bounded by a range
+    ratio = HEURISTIC_OPENING * (problem.sigma / problem.epsilon) ** 2
+    if isinstance(embedded, IndependentArms):
+        each = whole_pulls(2.0 * ratio) if known else max(1, math.ceil(2.0 * min(ratio, MOST_PULLS_UNSEEN)))
+        return embedded.num_arms * (each if known else min(each, MOST_PULLS_UNSEEN))
+    return max(2 * embedded.dim, 4, whole_pulls(ratio * embedded.dim))
+
+
+def batch_total(predicted: float, pulls: int) -> int:
+    """N = .2 V, within [2 %, 100 %] of the pulls so far, at least 1."""
+    share = max(HEURISTIC_BATCH * predicted, HEURISTIC_LEAST_BATCH * pulls)
+    return max(1, math.ceil(min(share, float(pulls))))

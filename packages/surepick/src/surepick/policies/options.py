@@ -1,0 +1,487 @@
+"""Options of policies: a field with its default, and the check that refuses values without meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from surepick.core import values
+from surepick.core.arms import Arms
+from surepick.core.plugins import EMBEDDINGS, plugin_names
+from surepick.core.records import FloatArray
+from surepick.core.values import (
+    as_number,
+    check_choice,
+    check_size,
+    check_slack,
+    positive_number,
+    share_of_pulls,
+    whole_number,
+)
+from surepick.embeddings import (
+    ArmEmbedding,
+    GaussianKernel,
+    IndependentEmbedding,
+    KernelEmbedding,
+    LinearEmbedding,
+)
+from surepick.embeddings.base import ExactFeatures
+from surepick.embeddings.spec import embedding_spec
+from surepick.errors import InvalidInput
+from surepick.noise import Noise, PilotGaussian, known_scale
+from surepick.questions import (
+    BEST,
+    NAMES,
+    Above,
+    AllGood,
+    Question,
+    TopM,
+    constraints_of,
+    own_fields,
+    question_name,
+    taken_question,
+)
+from surepick.text import quoted
+
+T = TypeVar("T")
+Check = Callable[[str, object], object]  # (name of the option, its value); raises InvalidInput
+MOST_GROWTH = 1000.0
+RESERVED = ("id", "key", "reward", "pulls", "sum", "squares")
+GROWTH = f"by what share a batch adds pulls; at most {MOST_GROWTH:g}."
+
+
+def option(default: T, check: Check) -> T:
+    """A field of a record with that default, for `check_options`; None is accepted where it is the default."""
+    made: T = field(default=default, metadata={"check": check})
+    return made
+
+
+def check_options(settings: Any) -> None:
+    """Call the check of each field that has one.
+
+    Raises:
+        InvalidInput: from the first that refuses its value.
+    """
+    for each in fields(settings):
+        check = each.metadata.get("check")
+        if check is not None and (getattr(settings, each.name) is not None or each.default is not None):
+            check(each.name, getattr(settings, each.name))
+
+
+def positive(meaning: str) -> Check:
+    return lambda name, value: positive_number(name, value, meaning)
+
+
+def not_negative(meaning: str) -> Check:
+    return lambda name, value: values.not_negative(name, value, meaning)
+
+
+def one_of(*known: str) -> Check:
+    return lambda name, value: check_choice(name, value, known)
+
+
+def whole(meaning: str, *, least: int = 1) -> Check:
+    return lambda name, value: whole_number(name, value, least=least, meaning=meaning)
+
+
+def _growth(name: str, value: object) -> None:
+    if as_number(name, value) > MOST_GROWTH:
+        raise InvalidInput(
+            f"{name} is {quoted(value)}; it must be at most {MOST_GROWTH:g}: by what share a batch adds pulls."
+        )
+
+
+def growth(name: str, value: object) -> None:
+    """Refuse batches that do not grow, or beyond what anybody could measure."""
+    positive_number(name, value, GROWTH)
+    _growth(name, value)
+
+
+def growth_or_none(name: str, value: object) -> None:
+    """The same, but 0 has a meaning too."""
+    values.not_negative(name, value, GROWTH)
+    _growth(name, value)
+
+
+def slack(_: str, value: object) -> None:
+    check_slack(value)
+
+
+check_share = share_of_pulls
+tolerance = positive("the relative gap to which designs are solved.")
+accuracy = positive("the half-width at which intervals are tightest, in reward units.")
+largest_batch = whole("a batch has at least one pull.")
+batch_size = whole("smaller batches tell a candidate and its rivals apart too slowly.", least=4)
+max_batches = whole("the first batch finds a candidate, and a later one tests it.", least=2)
+batch_cost = not_negative("what each batch costs beside its measurements.")
+regularization = positive("what holds the weights near their start.")
+block_size = whole("a block has room for a candidate and a rival.", least=2)
+
+
+def check_noise(name: str, noise: Noise, given: Mapping[str, Any], *, unknown_scale: bool) -> None:
+    """Refuse a noise that a policy cannot do with.
+
+    Args:
+        name: of the policy.
+        noise: what is assumed of the rewards.
+        given: the options.
+        unknown_scale: the policy can do without a scale that is known beforehand.
+
+    Raises:
+        InvalidInput: the policy, or one of its options, rests on a scale that nobody knows; or it would have to take
+            a pilot's failure from delta, and does not; or a scale is too small or too large for numbers.
+    """
+    if isinstance(noise, PilotGaussian) and not name.startswith("certified-"):
+        raise InvalidInput(
+            f"the noise's pilot may fail with probability {noise.failure:g}, which would have to be taken from delta; "
+            f"{name} does not, only the certified policies do. Declare subgaussian:SIGMA, or take "
+            "certified-independent (--policy certified-independent)."
+        )
+    if known_scale(noise):
+        check_size("a scale of the noise", float(np.min(noise.sigma)), float(np.max(noise.sigma)))
+        return
+    if not unknown_scale:
+        raise InvalidInput(
+            f"noise is normal with unknown scales, and {name} rests on a scale that is known beforehand. Take "
+            "certified-independent (--policy certified-independent), certified-linear or certified-kernel, or declare "
+            "subgaussian:SIGMA."
+        )
+    for option, allowed in (("evidence", (None, "carried", "paired", "lists")),):
+        value = given.get(option)
+        if value not in allowed:
+            raise InvalidInput(
+                f"{option} is {quoted(value)}, which rests on a scale of the noise that is known beforehand, and noise "
+                f"is normal with unknown scales. Leave {option} out, or declare subgaussian:SIGMA."
+            )
+
+
+def block_name(name: str, value: object) -> None:
+    """Refuse what cannot be the name of a column of results."""
+    if not isinstance(value, str) or not value.strip() or value in RESERVED:
+        raise InvalidInput(
+            f"{name} is {quoted(value)}; say what measurements that belong together are called, e.g. 'plate' or 'day': "
+            f"the column of results that names each row's block. {', '.join(RESERVED)} are other columns."
+        )
+
+
+def arm_id(name: str, value: object) -> None:
+    """Refuse what is no id."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} is {quoted(value)}; give the id of a candidate.")
+
+
+def share_of_delta(name: str, value: object) -> None:
+    """Refuse what is no share."""
+    if not 0.0 < as_number(name, value) < 1.0:
+        raise InvalidInput(f"{name} is {quoted(value)}; it must lie strictly between 0 and 1: a share of delta.")
+
+
+def arm_ids(name: str, value: object) -> None:
+    """Refuse what are no ids."""
+    if isinstance(value, str) or not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        raise InvalidInput(f"{name} is {quoted(value)}; give a list of ids of candidates.")
+
+
+def yes(name: str, value: object) -> None:
+    """Refuse all but True: what is not wanted is left out."""
+    if value is not True:
+        raise InvalidInput(f"{name} is {quoted(value)}; it is True, or left out.")
+
+
+# --- What policies are made of beside the problem and their own options: embeddings, features, networks.
+
+LINEAR = ("norm_bound", "bound", "norm_source", "max_rank")
+KERNEL = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "rounding", "norm_source")
+EXPANSIONS = "mercer"  # the embedding that has them, in surepick-bench
+MERCER = ("expansion", "norm_bound", "bound", "max_dim", "norm_source")
+NAMES_OF_A_KERNEL = ("gamma", "kernel", "expansion")
+OF_BLOCKS = ("blocks", "block_size", "control", "once_a_block", "streams")
+OF_LISTS = ("batch_size", "max_batches", "batch_cost", "blocks", "block_size", "once_a_block")
+PAIRED = "paired"  # the evidence of differences within blocks
+NETWORK = ("depth", "width", "architecture", "inputs", "seed", "device", "precision")
+
+Parts = dict[str, Any]  # what a policy is made of beside the problem and its own options
+MakeParts = Callable[[Arms, dict[str, Any]], Parts]  # it takes its options out of the second
+
+
+def _need_norm_bound(options: dict[str, Any]) -> None:
+    if options.get("norm_bound") is None:
+        raise InvalidInput(
+            "an embedding needs norm_bound: the largest norm that the reward function can have. The misspecification "
+            "that compression causes is proportional to it; without it nothing can be certified."
+        )
+
+
+def taken(options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """The named options, removed from `options`."""
+    return {name: options.pop(name) for name in names if name in options}
+
+
+def _doubles(arms: Arms) -> FloatArray:
+    """The features in double precision, for policies that compute with them at once."""
+    features = np.asarray(arms.features, dtype=np.float64)
+    features.flags.writeable = False  # so that no policy copies them again
+    return features
+
+
+def linear(arms: Arms, options: dict[str, Any]) -> Parts:
+    _need_norm_bound(options)
+    return {"embedding": LinearEmbedding(arms.features, **taken(options, LINEAR))}
+
+
+def kernel(arms: Arms, options: dict[str, Any]) -> Parts:
+    """The gram matrix's eigenvectors of a kernel; or, named by its `expansion`, its eigenfunctions.
+
+    Raises:
+        InvalidInput: not exactly one of gamma, kernel and expansion, or an option of the embedding that is not used.
+    """
+    _need_norm_bound(options)
+    named = [name for name in NAMES_OF_A_KERNEL if options.get(name) is not None]
+    if len(named) != 1:
+        raise InvalidInput(
+            "say which kernel, once: gamma=G for the Gaussian exp(-G ||x - z||^2); kernel=..., for instance "
+            "'matern:2.5:1.0'; or expansion=..., for instance 'hermite:1.0:0.5', for its eigenfunctions."
+        )
+    used, others = (MERCER, KERNEL) if named == ["expansion"] else (KERNEL, MERCER)
+    idle = [name for name in others if name not in used and options.pop(name, None) is not None]
+    if idle:
+        raise InvalidInput(
+            f"{', '.join(idle)} has no effect on an embedding named by {named[0]}; that knows {', '.join(used)}."
+        )
+    gamma = options.pop("gamma", None)
+    if named == ["expansion"]:
+        if EXPANSIONS not in plugin_names(EMBEDDINGS):
+            raise InvalidInput('expansion is in another package, which is absent: pip install "surepick[bench]".')
+        return {"embedding": embedding_spec(EXPANSIONS).make(arms.features, options)}
+    if gamma is not None:
+        options["kernel"] = GaussianKernel(gamma)
+    return {"embedding": KernelEmbedding(arms.features, **taken(options, KERNEL))}
+
+
+def of_package(arms: Arms, options: dict[str, Any]) -> Parts:
+    """The embedding of another package, by its name."""
+    return {"embedding": embedding_spec(options.pop("embedding")).make(arms.features, options)}
+
+
+def unbounded(arms: Arms, _: dict[str, Any]) -> Parts:
+    return {"embedding": LinearEmbedding(arms.features, norm_bound=1.0)}  # its bound is not used
+
+
+def independent(arms: Arms, _: dict[str, Any]) -> Parts:
+    return {"embedding": IndependentEmbedding(arms.num_arms)}
+
+
+def exact(arms: Arms, _: dict[str, Any]) -> Parts:
+    return {"embedding": ExactFeatures(_doubles(arms))}
+
+
+def features(arms: Arms, _: dict[str, Any]) -> Parts:
+    return {"features": _doubles(arms)}
+
+
+def nothing(_: Arms, __: dict[str, Any]) -> Parts:
+    return {}
+
+
+def network(arms: Arms, options: dict[str, Any]) -> Parts:
+    from surepick.embeddings.network import Network  # noqa: PLC0415 (torch: heavy, and an extra)
+
+    return {"features": _doubles(arms), "network": Network(**taken(options, NETWORK))}
+
+
+OPTIONS_OF: Mapping[MakeParts, tuple[str, ...]] = MappingProxyType(
+    {
+        linear: LINEAR,
+        kernel: tuple(dict.fromkeys((*KERNEL, *MERCER, "gamma"))),
+        network: NETWORK,
+        of_package: ("embedding",),
+    }
+)
+
+
+def embedding_options(parts: MakeParts, given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The options of the embedding of another package that `given` names.
+
+    Raises:
+        InvalidInput: no package has it.
+    """
+    name = given.get("embedding")
+    return () if parts is not of_package or name is None else embedding_spec(name).options
+
+
+def are_paired(options: Mapping[str, Any], *, known_scale: bool) -> bool:
+    """Whether candidates are compared within blocks, by differences of which nobody knows how much they vary."""
+    return options.get("streams") is not None or (options.get("blocks") is not None and not known_scale)
+
+
+HEURISTIC_BIASED = 0.2  # of epsilon: where the bias stays larger, epochs are the usual evidence
+
+
+def stays_biased(embedding: ArmEmbedding | None, dim: int | None, epsilon: float) -> bool:
+    """Whether misspecification eats much of epsilon in the largest dimension that may be used.
+
+    The weights of carried-on evidence minimise variance alone, those of epochs the bias too (docs/decisions/0022).
+    """
+    if embedding is None or embedding.norm_bound is None:
+        return False
+    used = dim if isinstance(dim, int) and 1 <= dim <= embedding.max_dim else embedding.max_dim
+    return 2.0 * embedding.misspecification(used) > HEURISTIC_BIASED * epsilon
+
+
+def fitting_policy(options: Mapping[str, Any]) -> str:
+    """The certified policy that these options speak of; those that are None were not given."""
+    given = {option for option, value in options.items() if value is not None}
+    if "items" in given:
+        return "certified-items"
+    if "embedding" in given:
+        return "certified-embedding"
+    if "misspecification" in given:
+        return "certified-neural"
+    if given & set(NAMES_OF_A_KERNEL):
+        return "certified-kernel"
+    return "certified-linear" if "norm_bound" in given else "certified-independent"
+
+
+# --- How a name becomes a policy: its class, its parts and its options. Other packages give theirs by an entry point.
+
+ANY_OTHER = "*"  # stands for the questions of other packages
+EVERY_QUESTION = (BEST, *NAMES, ANY_OTHER)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySpec:
+    """How a name becomes a policy. The entry point of another package in `surepick.policies` gives one.
+
+    Args:
+        path: of the class, "module:Class", a record with `problem` and `spec`; it is loaded when a policy is made.
+        parts: (arms, options) -> what it is made of beside the problem and its own options: one of the functions of
+            `surepick.policies.options`, of which `nothing` is for policies that look at the number of arms only,
+            `features` for those that take vectors, `linear`, `kernel` and `independent` for those with an embedding.
+        summary: one line for people who choose.
+        paper: the options that give the literal choices of its source.
+        rule: how the dimension of a round is chosen, where that is an option.
+        defaults: values that differ from those of the records.
+        set: fields that the name decides, which are no options.
+        hidden_defaults: options with a usual value that says nothing, which a spec does not name.
+        evidence: values of the option "evidence" that stand for another class, with its path.
+        listed: its own options, as words, where the class cannot be loaded without torch; "": read from the records.
+        questions: the names of those that it answers; ANY_OTHER among them: those of other packages, too.
+    """
+
+    path: str
+    parts: MakeParts
+    summary: str
+    paper: Mapping[str, Any] = field(default_factory=dict)
+    rule: type[Any] | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    set: Mapping[str, Any] = field(default_factory=dict)
+    hidden_defaults: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    listed: str = ""
+    questions: tuple[str, ...] = (BEST,)
+
+    def record(self, kind: str | None = None) -> type[Any]:
+        """The class; torch is loaded only for those that need it.
+
+        Args:
+            kind: the value of "evidence"; None: the usual one.
+        """
+        module, _, name = (self.path if kind is None else self.evidence[kind]).partition(":")
+        found: type[Any] = getattr(import_module(module), name)
+        return found
+
+    def own_options(self) -> tuple[str, ...]:
+        """What a user may set of the policy and its rule."""
+        return (*(["evidence"] if self.evidence else []), *(tuple(self.listed.split()) or self.record_fields()))
+
+    def record_fields(self) -> tuple[str, ...]:
+        """The fields of the policy and its rule, but for what they are made of."""
+        ours = {"problem", "embedding", "features", "network", "rule", "spec", *self.set}
+        records = [self.record(), *map(self.record, self.evidence), *([self.rule] if self.rule else [])]
+        names = [each.name for one in records for each in fields(one) if each.init and each.name not in ours]
+        return tuple(dict.fromkeys(names))
+
+    def options(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        """All options, those of the problem and of the parts included, and of what `given` names of other packages."""
+        asked = [each.name for name in self.questions if name in NAMES for each in fields(NAMES[name])]
+        question = ("question", *asked, *own_fields(given.get("question"))) if asked else ()
+        parts = (*OPTIONS_OF.get(self.parts, ()), *embedding_options(self.parts, given))
+        return tuple(dict.fromkeys(("gap_bound", *self.own_options(), *parts, *question)))
+
+
+def asked_question(name: str, spec: PolicySpec, given: dict[str, Any]) -> Question | None:
+    """The question that the options ask of a policy; its options are taken out of them.
+
+    Raises:
+        InvalidInput: there is no such question, or the policy does not answer it.
+    """
+    question = None if spec.questions == (BEST,) else taken_question(given)
+    check_answered(name, spec, question_name(question))
+    return question
+
+
+def for_each_segment(name: str, spec: PolicySpec, arms: Arms, question: Question | None) -> Question | None:
+    """The question, where arms have segments: the best of each segment is one of its 1 best.
+
+    Raises:
+        InvalidInput: the policy or the question has no segments.
+    """
+    if arms.segments is None:
+        return question
+    if "lists" not in spec.evidence:
+        raise InvalidInput(
+            f"{name} answers for the whole list and not for each segment: leave segments out, or take "
+            "certified-independent, certified-linear or certified-kernel."
+        )
+    if question is None:
+        return TopM(1)
+    if isinstance(question, Above) and question.errors == "discovery":
+        raise InvalidInput(
+            "errors='discovery' promises a share of the whole list, not of each segment's: leave segments out, or take "
+            "errors='family'."
+        )
+    if constraints_of(question):
+        raise InvalidInput(
+            "constraints are not asked of segments, so far: leave segments out, or make a study of each."
+        )
+    if not isinstance(question, (Above, TopM, AllGood)):
+        raise InvalidInput(
+            f"question {question_name(question)!r} is not asked of segments, so far: leave segments out, or make a "
+            "study of each."
+        )
+    return question
+
+
+def check_answered(name: str, spec: PolicySpec, asked: str) -> None:
+    """Refuse a question that a policy does not answer.
+
+    Raises:
+        InvalidInput: it is none of its own.
+    """
+    if asked not in spec.questions and (asked in EVERY_QUESTION or ANY_OTHER not in spec.questions):
+        known = " or ".join(map(repr, spec.questions))
+        raise InvalidInput(
+            f"{name} answers question {known}, not {asked!r}; certified-independent answers every question."
+        )
+
+
+def refuse_beside_lists(
+    name: str, hidden_defaults: Mapping[str, Any], given: Mapping[str, Any], *, allowed: tuple[str, ...] = ()
+) -> None:
+    """Refuse options of the best arm's evidence where the question is another one, but for those allowed.
+
+    Raises:
+        InvalidInput: one of them says something.
+    """
+    said = [
+        option
+        for option, usual in hidden_defaults.items()
+        if option not in allowed and given.get(option, usual) not in (usual, None)
+    ]
+    if said:
+        raise InvalidInput(f"{name} takes {said[0]} for question 'best' only, so far; leave {said[0]} out.")

@@ -1,0 +1,439 @@
+"""Certified elimination from differences within blocks, of normal noise whose scale nobody knows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import field, replace
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from surepick.core.observations import BlockTotals, Observations
+from surepick.core.plans import Blocking, Intervals, Plan, Step
+from surepick.core.records import FloatArray, IntArray, record
+from surepick.embeddings import ArmEmbedding
+from surepick.errors import ContractError, InvalidInput
+from surepick.estimators import NormalMgf
+from surepick.estimators.noise_mgf import likely_variances
+from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
+from surepick.noise import failure_probability, known_scale
+from surepick.policies import model_checks, options, uniform
+from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
+from surepick.policies.carried.guesses import (
+    HEURISTIC_CAUTION,
+    HEURISTIC_LEAST_MARGIN,
+    HEURISTIC_LEAST_WHEN_SWITCHING,
+    Guess,
+    guess_of_means,
+)
+from surepick.policies.carried.means_rule import whole
+from surepick.policies.carried.planning import HEURISTIC_REPEATS, steadied
+from surepick.policies.carried.predictions import HEURISTIC_SWITCH, BatchSizes, Grid
+from surepick.policies.carried.situation import intervals_of
+from surepick.policies.carried.state import (
+    HEURISTIC_FIRST_START,
+    CarriedState,
+    Goal,
+    Rest,
+    gap_of,
+    open_rivals,
+    start_weights,
+    tightened,
+)
+from surepick.policies.certified.conclusion import delta_for_test, threshold_of
+from surepick.policies.options import check_options, option
+from surepick.policies.paired import rule
+from surepick.policies.paired.rule import Pairs, Spread, alone, pairs_with, spread_of_differences, spread_of_streams
+
+# --- What a study of differences within blocks has come to.
+
+
+@record
+class PairedState:
+    """Where the study stands.
+
+    Args:
+        carried: round, evidence, candidates and verdict; what it has seen is without the effects of blocks.
+        opening: what the blocks of the first batch with results had; None before it.
+        pairs: those with each arm that was a candidate.
+    """
+
+    carried: CarriedState
+    opening: BlockTotals | None = None
+    pairs: tuple[Pairs, ...] = ()
+
+    @property
+    def round(self) -> int:
+        """The next batch, from 1."""
+        return self.carried.round
+
+    @property
+    def active(self) -> IntArray:
+        """The arms that may still be the best, ascending."""
+        return self.carried.active
+
+    @property
+    def leader(self) -> int:
+        """The arm that would be recommended now."""
+        return self.carried.leader
+
+    @property
+    def pulls(self) -> int:
+        """All pulls received."""
+        return self.carried.pulls
+
+    @property
+    def seen(self) -> Observations:
+        """Everything told so far, without the effects of blocks."""
+        return self.carried.seen
+
+    def levelled(self, blocks: BlockTotals) -> BlockTotals:
+        """Blocks less the typical reward of the first batch: only differences are used, and so they lose no digit."""
+        return blocks.less((blocks if self.opening is None else self.opening).typical)
+
+    @property
+    def processes(self) -> MeanProcesses:
+        """The evidence.
+
+        Raises:
+            ContractError: nothing was told yet.
+        """
+        if self.carried.means is None:
+            raise ContractError("nothing was told yet.")
+        return self.carried.means
+
+    def pairs_of(self, centre: int) -> Pairs:
+        """Those with an arm while it was a candidate, and in the opening.
+
+        Raises:
+            ContractError: nothing was told yet.
+        """
+        known = next((one for one in self.pairs if one.centre == centre), None)
+        if known is not None:
+            return known
+        if self.opening is None:
+            raise ContractError("nothing was told yet.")
+        return pairs_with(self.levelled(self.opening), centre, len(self.carried.beaten))
+
+
+def with_more(pairs: tuple[Pairs, ...], now: Pairs) -> tuple[Pairs, ...]:
+    """The pairs of all candidates, those of one of them as they are now.
+
+    None is forgotten: a list that began anew would have a bound, and a chance to fail, of its own.
+    """
+    return (*(one for one in pairs if one.centre != now.centre), now)
+
+
+T = TypeVar("T")
+
+
+class Kept:
+    """What was worked out of the last state, so as not to form it again: bit by bit the same. Copied as empty."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last: tuple[PairedState | None, dict[Hashable, Any]] = (None, {})
+
+    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
+        return Kept, ()
+
+    def of(self, state: PairedState, name: Hashable, form: Callable[[], T]) -> T:
+        """What `form` gives for that very state."""
+        last, known = self._last
+        if last is not state:
+            known = {}
+            self._last = (state, known)  # one assignment: another thread sees the old or the new
+        if name not in known:
+            known[name] = form()
+        return cast(T, known[name])
+
+
+@record
+class PairedElimination:
+    """Certify one candidate c by differences within blocks, for each arm j, against "j is the best arm, and better than
+    c by epsilon".
+
+        log M_j grows by  sum y - cost  in a batch for c,    y = w (beta r_c - r_j) in blocks that have both
+        U_j = (log(1/delta) - log M_j) / F_j(c),    F_j(c): the bets so far while c was the candidate
+        recommend c when every U_j has once been at most epsilon
+
+    Blocks are streams of random numbers that several systems share, or days and plates on which every candidate is
+    measured at most once. The rewards of a block may go together as they like: what is assumed is that they are jointly
+    normal, alike in all blocks, and independent from block to block. So only the variance of a difference matters, and
+    it is bounded from the differences themselves. Bets against former candidates are kept: that j is the best arm is
+    false of all but one, and of that one they say nothing wrong (docs/certified-elimination.md, lines 27 and 28).
+
+    The first batch measures each arm in five blocks, which show how much differences vary. Each later one is for the
+    leader, which is in each of its blocks.
+
+    Args:
+        problem: what is asked; the noise is `Normal`.
+        embedding: that of arms without features.
+        blocks: what measurements that may all be off by one amount are called ("day"): the column of results that
+            names the block of each.
+        streams: in its place, what measurements that share random numbers are called ("stream"): nothing is added to
+            all of them, so that arms that do not go together are compared as if they had been measured apart.
+        largest_batch: most pulls in a batch after the first, but for those that put the candidate in each block; None:
+            no limit.
+
+    Raises:
+        InvalidInput: a setting has no meaning.
+
+    Source: ours; common random numbers in ranking and selection: Nelson & Matejcik (1995).
+    """
+
+    problem: Problem
+    embedding: ArmEmbedding
+    blocks: str | None = option(None, options.block_name)
+    streams: str | None = option(None, options.block_name)
+    largest_batch: int | None = option(None, options.largest_batch)
+    evidence: str = field(default="paired", init=False, compare=False, repr=False)
+    _kept: Kept = field(default_factory=Kept, init=False, compare=False, repr=False)
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_arms(self.problem, self.embedding.num_arms)
+        check_options(self)
+        self._check_named()
+        delta_for_test(self.problem)
+
+    def _check_named(self) -> None:
+        """Refuse what pairs within blocks cannot be formed of.
+
+        Raises:
+            InvalidInput: not exactly one of blocks and streams, a scale that is declared, or features.
+        """
+        if (self.blocks is None) == (self.streams is None):
+            both = "blocks and streams are both given" if self.blocks is not None else "nothing says what goes together"
+            raise InvalidInput(
+                f"{both}; name one: streams of random numbers that candidates share, or blocks (days, plates) that may "
+                "be off by any amount beside."
+            )
+        if known_scale(self.problem.noise) or self.embedding.traits.family != "independent":
+            raise InvalidInput(
+                f"how much differences within a {self.blocks or self.streams} vary is measured, not declared, and "
+                "features are not used: take --noise normal (Normal()) and certified-independent. With a declared "
+                "noise take --blocks."
+            )
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(
+            eliminates=True,
+            certifies="candidate",
+            checks=(model_checks.SPREAD,),
+            embedding=self.embedding,
+            misspecification=self.embedding.misspecification,
+            blocks=self.blocking,
+        )
+
+    @property
+    def blocking(self) -> Blocking:
+        """What is said of blocks: an arm is in each at most once, and none goes on in a later plan."""
+        return Blocking(self.blocks or self.streams or "", once=True, anew=True, again=self.streams is not None)
+
+    def init(self) -> PairedState:
+        finished, _ = self.problem.answer_without_pulls()
+        num_arms = self.problem.num_arms
+        nobody, nothing = np.zeros(num_arms, bool), Observations.nothing(num_arms)
+        return PairedState(CarriedState(1, nothing, None, None, (), nobody, -1, 0, 0, finished))
+
+    def ask(self, state: PairedState) -> Plan:
+        carried, num_arms = state.carried, self.problem.num_arms
+        if carried.means is None:
+            counts = np.full(num_arms, HEURISTIC_REPEATS)
+            return Plan(round=carried.round, counts=counts, dim=num_arms, lower_bound=0.0)
+        rest = self._rest(state, self._guess(state))
+        total = BatchSizes(None, None, None).testing(carried.round, state.pulls, rest.total, Grid(1.0, 1.0))
+        limit = np.inf if self.largest_batch is None else self.largest_batch
+        wanted = int(max(min(np.ceil(total), limit), 2))
+        counts = whole(steadied(rest.pulls / rest.pulls.sum()), wanted, of=rest.candidate)
+        counts[rest.candidate] = max(1, int(counts.max()))
+        return Plan(
+            round=carried.round,
+            counts=counts,
+            dim=num_arms,
+            predicted_pulls=rest.num_pulls,
+            lower_bound=0.0,
+            candidate=rest.candidate,
+        )
+
+    def tell(self, state: PairedState, plan: Plan, seen: Observations) -> Step[PairedState]:
+        before = state.carried
+        if seen.blocks is None or seen.total == 0:
+            return self._step(state, plan, seen)
+        if np.any(seen.blocks.counts > 1):
+            raise InvalidInput(f"a candidate has two results in one {self.blocking.name}; one each can be compared.")
+        blocks = state.levelled(seen.blocks)
+        plain = rule.pooled(blocks, np.zeros(blocks.number), self.problem.num_arms)
+        pooled = before.seen.plus(plain if self.blocks is None else rule.without_effects(blocks, before.seen))
+        if before.means is None:
+            first = MeanProcesses.started(self.problem.num_arms, math.log(HEURISTIC_FIRST_START))
+            return self._judged(PairedState(replace(before, means=first, seen=pooled), seen.blocks), plan, seen, ())
+        if plan.candidate is None:
+            raise InvalidInput("a plan after the first one names the candidate that it is for.")
+        known, news = state.pairs_of(plan.candidate), pairs_with(blocks, plan.candidate, self.problem.num_arms)
+        processes = self._processes_after(state, plan.candidate, blocks, news)
+        after = PairedState(
+            replace(before, means=processes, seen=pooled), state.opening, with_more(state.pairs, known.plus(news))
+        )
+        return self._judged(after, plan, seen, self._failed_checks(known, news))
+
+    def claim(self, state: PairedState) -> Claim:
+        return Claim(
+            leader=state.leader,
+            finished=state.carried.finished,
+            pulls=state.pulls,
+            gap=self._gap(state),
+            spent=failure_probability(self.problem.noise, self.problem.delta) + delta_for_test(self.problem),
+            assumptions=self._assumptions(),
+            why_heuristic=model_checks.why_not_certified(self.embedding, state.carried.alarms, False),
+            of_draws=False,
+            remark=lambda: self._remark(state),
+        )
+
+    def _remark(self, state: PairedState) -> str:
+        """Why more pulls would not help, if there is a reason."""
+        if state.carried.finished not in ("", "equal"):
+            return ""
+        return uniform.said(self.problem, self._equal(state))
+
+    def _equal(self, state: PairedState, least: int = uniform.FEWEST) -> IntArray:
+        """The arms whose differences to the candidate are all equal."""
+        carried = state.carried
+        if carried.means is None or carried.candidate < 0:
+            return np.empty(0, np.int64)
+        return uniform.equal_repeats(self.problem, state.pairs_of(carried.candidate).differences, least)
+
+    def _assumptions(self) -> tuple[str, ...]:
+        name = self.blocking.name
+        together = (
+            "go together, as those of every other"
+            if self.blocks is None
+            else ("go together, as those of every other, and may all be off by the same amount")
+        )
+        return (
+            f"The measurements of one {name} are jointly normal around the means of their candidates and {together}; "
+            f"those of different ones are independent. Which of them a {name} has does not depend on their values.",
+            "Standard deviations are bounded by repeats; all bounds that matter hold at all times, except with "
+            f"probability {self._failure:g}, which is part of delta.",
+        )
+
+    def _judged(self, state: PairedState, plan: Plan, seen: Observations, failed: tuple[str, ...]) -> Step[PairedState]:
+        """Who leads, what is known of the candidate, and whether that is enough."""
+        before, processes = state.carried, state.processes
+        candidate = -1 if plan.candidate is None else plan.candidate
+        leader, threshold = self._guess(state).likeliest(self.problem.epsilon), threshold_of(self.problem)
+        tested = before.tested
+        for one in sorted({leader, leader if candidate < 0 else candidate}):
+            tested = tightened(tested, one, rule.upper_bounds(processes, one, threshold))
+        beaten = before.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
+        certified = next((one for one in tested if np.all(beaten | one.rejected(self.problem.epsilon))), None)
+        if certified is not None:
+            candidate = leader = certified.candidate
+        after = replace(
+            before,
+            round=before.round + 1,
+            tested=tested,
+            beaten=beaten,
+            candidate=candidate,
+            leader=leader,
+            finished="certified" if certified is not None else "",
+            alarms=model_checks.with_failed_checks(before.alarms, failed),
+        )
+        if not after.finished:
+            stuck = self._equal(replace(state, carried=after), uniform.ENDLESS)
+            after = replace(after, finished="equal" if (~after.beaten[stuck]).any() else "")
+        return self._step(replace(state, carried=after), plan, seen)
+
+    def _step(self, after: PairedState, plan: Plan, seen: Observations) -> Step[PairedState]:
+        alarms, equal = after.carried.alarms, self._equal(after)
+        row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=alarms, equal=equal)
+        if after.carried.means is None:  # nothing can be guessed of a mean before the first result
+            return Step(after, row)
+        return Step(after, row, lambda _: self._intervals(after))
+
+    def _intervals(self, state: PairedState) -> Intervals:
+        return intervals_of(state.carried, self._guess(state), self.problem.epsilon)
+
+    def _gap(self, state: PairedState) -> float | None:
+        """By how much the leader is worse than the best arm at most; None if nothing can be said."""
+        if state.carried.finished == "single":
+            return 0.0
+        if state.carried.means is None:
+            return None
+        found = gap_of(state.carried, state.leader)
+        return None if found >= UNKNOWN else found
+
+    def _guess(self, state: PairedState) -> Guess:
+        """What the past suggests of the means, without the effects of blocks."""
+
+        def form() -> Guess:
+            seen, scales = state.seen, np.sqrt(likely_variances(state.seen))
+            if self.streams is not None:
+                candidate = state.carried.candidate
+                centre = int(np.argmax(seen.means)) if candidate < 0 else candidate
+                seen, scales = rule.controlled(seen, scales, self._spread(state, centre))
+            return guess_of_means(seen, scales, self.problem.epsilon)
+
+        return self._kept.of(state, "guess", form)
+
+    def _failed_checks(self, known: Pairs, news: Pairs) -> tuple[str, ...]:
+        bounds = spread_of_differences(known, self._failure)
+        nothing = np.zeros_like(bounds.variances)
+        mgf = NormalMgf(bounds.difference_bounds, bounds.difference_bounds, bounds.variances, nothing, known.counts)
+        far = model_checks.spread_of_repeats(self.problem, mgf, known.differences, news.differences)
+        return (far,) if far else ()
+
+    @property
+    def _failure(self) -> float:
+        """What the bounds on variances may fail with."""
+        return failure_probability(self.problem.noise, self.problem.delta)
+
+    def _spread(self, state: PairedState, candidate: int) -> Spread:
+        def form() -> Spread:
+            pairs = state.pairs_of(candidate)
+            if self.streams is None:
+                return spread_of_differences(pairs, self._failure)
+            return spread_of_streams(pairs, state.seen, self._failure)
+
+        return self._kept.of(state, candidate, form)
+
+    def _rest(self, state: PairedState, guess: Guess) -> Rest:
+        """The candidate to go on with, and what it is predicted to take."""
+        best, former = int(np.argmax(guess.scores)), state.carried.candidate
+        candidate = best if former < 0 else former
+        rest = self._rest_for(state, guess, candidate)
+        if best == candidate:
+            return rest
+        other = self._rest_for(state, guess, best)
+        doubted = self._rest_for(state, guess, candidate, least=HEURISTIC_LEAST_WHEN_SWITCHING)
+        return other if other.total < HEURISTIC_SWITCH * doubted.total else rest
+
+    def _rest_for(
+        self, state: PairedState, guess: Guess, candidate: int, *, least: float = HEURISTIC_LEAST_MARGIN
+    ) -> Rest:
+        margins = guess.margins(candidate, self.problem.epsilon, caution=HEURISTIC_CAUTION, least=least)
+        spread = self._spread(state, candidate)
+        return rule.planned(state.processes, self._goal(state, guess, candidate, margins, spread), spread)
+
+    def _goal(self, state: PairedState, guess: Guess, candidate: int, margins: FloatArray, spread: Spread) -> Goal:
+        """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
+        threshold, scales = threshold_of(self.problem), spread.noise_scales(margins)
+        bounds = rule.upper_bounds(state.processes, candidate, threshold)
+        rivals = open_rivals(state.carried, candidate, bounds, self.problem.epsilon)
+        return Goal(candidate, rivals, margins[rivals], self.problem.epsilon, threshold, guess.scores, scales)
+
+    def _processes_after(self, state: PairedState, candidate: int, seen: BlockTotals, news: Pairs) -> MeanProcesses:
+        """The processes after a batch: bets are functions of the past and of which pairs came (line 1)."""
+        guess, spread = self._guess(state), self._spread(state, candidate)
+        planning = guess.margins(candidate, self.problem.epsilon, caution=HEURISTIC_CAUTION)
+        restarts = rule.planned(state.processes, self._goal(state, guess, candidate, planning, spread), spread).restarts
+        processes = state.processes.restarted(restarts, start_weights(state.processes.starts[restarts] + 1))
+        margins = guess.margins(candidate, self.problem.epsilon)
+        goal = self._goal(state, guess, candidate, margins, spread)
+        number, total, squares = alone(seen, candidate)
+        centre = Observations(np.array([number]), np.array([total]), np.array([squares]))
+        return rule.told(processes, goal, margins[goal.rivals], news, centre, spread)

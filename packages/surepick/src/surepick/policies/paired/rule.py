@@ -1,0 +1,462 @@
+"""Where pairs within blocks are measured, and how bets on them are placed.
+
+In a batch for the candidate c let arm j be in n_j of its n_c blocks. A bet of T >= 0 has the weights
+
+    w = T / n_j on each r_j, with the sign turned,    beta w + (1 - beta) T / n_c on r_c beside it,
+    (1 - beta) T / n_c on r_c elsewhere
+
+so that c gives T in all, and r_j - beta r_c varies least. With beta = 1 only differences within blocks count. What was
+bet against former candidates stays as it is: it says that j is not the best arm, and needs no matching.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from surepick.core.observations import ROUNDING, BlockTotals, Observations
+from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.errors import ContractError
+from surepick.estimators import NormalMgf
+from surepick.estimators.noise_mgf import likely_variances, variance_bounds
+from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
+from surepick.policies.carried.state import Goal, Rest, start_weights
+
+# --- Rewards of an arm beside those of a centre in the same block: normal pairs, alike and independent between blocks.
+
+
+@record
+class Pairs:
+    """What was seen of (d, r) = (r_j - r_c, r_c) in the blocks that had both the arm j and a centre c.
+
+    Args:
+        centre: c.
+        counts: n, blocks that had both, shape (K,); 0 for the centre itself.
+        sums, squares: of d and of d^2, shape (K,), in reward units and their squares.
+        centre_sums, centre_squares: of r and of r^2 over the same blocks, shape (K,).
+        products: of d r, shape (K,).
+    """
+
+    centre: int
+    counts: IntArray
+    sums: FloatArray
+    squares: FloatArray
+    centre_sums: FloatArray
+    centre_squares: FloatArray
+    products: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, counts=np.int64, sums=np.float64, squares=np.float64)
+        freeze(self, centre_sums=np.float64, centre_squares=np.float64, products=np.float64)
+
+    @property
+    def differences(self) -> Observations:
+        """As if each difference were a reward of its arm."""
+        return Observations(self.counts, self.sums, self.squares)
+
+    def plus(self, other: Pairs) -> Pairs:
+        """With more pairs of the same centre."""
+        return Pairs(
+            self.centre,
+            self.counts + other.counts,
+            self.sums + other.sums,
+            self.squares + other.squares,
+            self.centre_sums + other.centre_sums,
+            self.centre_squares + other.centre_squares,
+            self.products + other.products,
+        )
+
+    def at(self, arms: IntArray) -> Pairs:
+        """Those of some arms, shape (m,)."""
+        return Pairs(
+            self.centre,
+            self.counts[arms],
+            self.sums[arms],
+            self.squares[arms],
+            self.centre_sums[arms],
+            self.centre_squares[arms],
+            self.products[arms],
+        )
+
+    def totals(self, on_difference: FloatArray, on_centre: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(sum of y, sum of (y - ybar)^2, what rounding may have taken from it), y = u d + v r, each of shape (K,).
+
+        Args:
+            on_difference: u, shape (K,).
+            on_centre: v, shape (K,).
+        """
+        number = np.maximum(self.counts, 1)
+        apart = np.maximum(self.squares - self.sums**2 / number, 0.0)
+        moves = np.maximum(self.centre_squares - self.centre_sums**2 / number, 0.0)
+        both = self.products - self.sums * self.centre_sums / number
+        within = on_difference**2 * apart + 2.0 * on_difference * on_centre * both + on_centre**2 * moves
+        size = on_difference**2 * self.squares + on_centre**2 * self.centre_squares
+        return on_difference * self.sums + on_centre * self.centre_sums, np.maximum(within, 0.0), size
+
+
+def single(seen: BlockTotals) -> BlockTotals:
+    """The entries of one measurement: with several a mean would have another variance."""
+    kept = seen.counts == 1
+    if np.all(kept):
+        return seen
+    return BlockTotals(seen.blocks[kept], seen.arms[kept], seen.counts[kept], seen.sums[kept])
+
+
+def pairs_with(seen: BlockTotals, centre: int, num_arms: int) -> Pairs:
+    """The pairs of each arm with a centre, in the blocks that have one measurement of both.
+
+    Args:
+        seen: the blocks.
+        centre: c.
+        num_arms: K.
+    """
+    entries = single(seen)
+    values = np.full(entries.number, np.nan)
+    own = entries.arms == centre
+    values[entries.blocks[own]] = entries.sums[own]
+    beside = values[entries.blocks]
+    paired = np.isfinite(beside) & ~own
+    arms, beside = entries.arms[paired], beside[paired]
+    apart = entries.sums[paired] - beside
+
+    def added(each: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(arms, each, minlength=num_arms))
+
+    counts = np.bincount(arms, minlength=num_arms).astype(np.int64)
+    return Pairs(centre, counts, added(apart), added(apart**2), added(beside), added(beside**2), added(apart * beside))
+
+
+def alone(seen: BlockTotals, centre: int) -> tuple[int, float, float]:
+    """(number, sum, sum of squares) of an arm's single measurements."""
+    entries = single(seen)
+    own = entries.sums[entries.arms == centre]
+    return len(own), float(own.sum()), float(np.sum(own**2))
+
+
+# --- How much rewards vary beside those of a candidate in the same block: bounds that hold, and guesses that steer.
+
+HEURISTIC_PRIOR = 10.0  # blocks that the correlation which arms have in common counts for
+
+
+@record
+class Spread:
+    """What may be assumed of the blocks of the next batch for a candidate c, fixed before their first reward.
+
+    Args:
+        difference_bounds: V of d = r_j - r_c, shape (K,), in squared reward units; infinite where there is none.
+        bounds: V of r_j, shape (K,); infinite where blocks may be off by any amount.
+        centre_bound: V of r_c; infinite likewise.
+        slopes: beta, by how much r_j moves with r_c, shape (K,), in [0, 1]; 1 where blocks may be off by any amount.
+        variances: guesses of the variance of r_j - beta r_c, shape (K,).
+        centre_variance: guess of that of r_c.
+        before: the pairs on which all this rests.
+    """
+
+    difference_bounds: FloatArray
+    bounds: FloatArray
+    centre_bound: float
+    slopes: FloatArray
+    variances: FloatArray
+    centre_variance: float
+    before: Pairs
+
+    def __post_init__(self) -> None:
+        freeze(self, difference_bounds=np.float64, bounds=np.float64, slopes=np.float64, variances=np.float64)
+
+    def bounds_for(self, own: FloatArray, centre: FloatArray) -> FloatArray:
+        """Bounds on the variance of own r_j + centre r_c, shape (K,): Minkowski's inequality, in both forms.
+
+            sd(u r_j + v r_c) <= |u| sd(d) + |u + v| sd(r_c),    |u| sd(r_j) + |v| sd(r_c)
+
+        Args:
+            own: u, shape (K,).
+            centre: v, shape (K,).
+        """
+        hub = math.sqrt(self.centre_bound)
+        by_difference = _times(own, np.sqrt(self.difference_bounds)) + _times(own + centre, hub)
+        apart = _times(own, np.sqrt(self.bounds)) + _times(centre, hub)
+        return np.asarray(np.minimum(by_difference, apart) ** 2)
+
+    def noise_scales(self, margins: FloatArray) -> FloatArray:
+        """The scale of r_j - beta r_c as a bet on a difference sees it, shape (K,)."""
+        bounds = self.bounds_for(-np.ones_like(self.slopes), self.slopes)
+        centres = np.zeros_like(self.slopes)
+        return NormalMgf(bounds, bounds, self.variances, centres, self.before.counts).noise_scales(margins)
+
+
+def _times(weights: FloatArray, scales: FloatArray | float) -> FloatArray:
+    """|weight| scale, 0 for no weight on what may vary by any amount."""
+    used = weights != 0.0
+    return np.asarray(np.where(used, np.abs(weights) * np.where(used, scales, 0.0), 0.0))
+
+
+def spread_of_differences(before: Pairs, failure: float) -> Spread:
+    """Where blocks may be off by any amount: differences alone count.
+
+    Args:
+        before: all earlier pairs with the candidate.
+        failure: the probability that, for an arm that is fixed beforehand, some bound is too small.
+
+    Source: docs/certified-elimination.md, lines 19 and 27.
+    """
+    seen, num_arms = before.differences, len(before.counts)
+    bounds = variance_bounds(seen, failure / num_arms)
+    nothing, ones = np.full(num_arms, np.inf), np.ones(num_arms)
+    return Spread(bounds, nothing, np.inf, ones, likely_variances(seen), 0.0, before)
+
+
+def spread_of_streams(before: Pairs, past: Observations, failure: float) -> Spread:
+    """Where blocks share random numbers, and nothing else: rewards count by themselves too.
+
+    The slope of an arm is drawn towards rho s_j / s_c, rho being the correlation that arms have in common.
+
+    Args:
+        before: all earlier pairs with the candidate.
+        past: everything told before.
+        failure: as in `spread_of_differences`: half of it for differences, a quarter for the rewards of the arm, a
+            quarter for those of candidates.
+    """
+    num_arms, centre = len(before.counts), before.centre
+    seen = before.differences
+    own = likely_variances(past)
+    hub = float(own[centre])
+    number = np.maximum(before.counts - 1, 0)
+    moves = np.maximum(before.centre_squares - before.centre_sums**2 / np.maximum(before.counts, 1), 0.0)
+    apart = before.products - before.sums * before.centre_sums / np.maximum(before.counts, 1)
+    covariances = apart + moves  # of r_j with r_c, times n - 1
+    likely = np.sqrt(own * hub)
+    common = float(np.clip(covariances.sum() / max(float(np.sum(number * likely)), 1e-300), 0.0, 1.0))
+    shared = (HEURISTIC_PRIOR * common * likely + covariances) / (HEURISTIC_PRIOR + number)
+    slopes = np.clip(shared / hub, 0.0, 1.0)
+    left = np.maximum(own - 2.0 * slopes * shared + slopes**2 * hub, 0.05 * own)
+    slopes[centre] = 0.0
+    return Spread(
+        variance_bounds(seen, 0.5 * failure / num_arms),
+        variance_bounds(past, 0.25 * failure),
+        float(variance_bounds(past, 0.25 * failure / num_arms)[centre]),
+        slopes,
+        left,
+        hub,
+        before,
+    )
+
+
+HEURISTIC_KAPPA = 0.7  # of the bet that promises most
+HEURISTIC_GRID = 40  # shares of the candidate that are tried
+MOST_AT_ONCE = 1_000_000  # entries of what the grid gives the rivals
+HEURISTIC_OF_CENTRE = 0.3  # of its variance: as much as comparisons within blocks leave of a candidate's luck
+MOST_STARTS = 40
+LEAST = 1e-300  # below 0: what evidence that exactly reaches the threshold says
+
+
+def upper_bounds(processes: MeanProcesses, candidate: int, threshold: float) -> FloatArray:
+    """U_j = (threshold - log value) / F_j(c), shape (K,); UNKNOWN without a flow.
+
+    Where the log value has reached the threshold j is not the best arm, and the difference is divided by all that j
+    took: by so much at least it is worse than the candidates on average, and U_j < 0 says that it is out.
+
+    Args:
+        candidate: c.
+        threshold: log(1/delta).
+
+    Source: docs/certified-elimination.md, line 28.
+    """
+    lack, flows = threshold - processes.log_values, processes.given_to(candidate)
+    bounds = np.divide(lack, flows, out=np.full_like(lack, UNKNOWN), where=flows > 0.0)
+    out = (lack <= 0.0) & (processes.taken > 0.0)
+    bounds[out] = np.minimum(lack[out] / processes.taken[out], -LEAST)
+    bounds[candidate] = 0.0
+    return np.asarray(np.minimum(bounds, UNKNOWN))
+
+
+def planned(processes: MeanProcesses, goal: Goal, spread: Spread) -> Rest:
+    """The pulls that are predicted to reject all rivals, and the processes that had better start anew.
+
+        need_j = log(1/delta) - log value - epsilon F_j(c)
+        n_j = v_j / (m_j^2 / (2 need_j) - (1 - beta_j)^2 s_c^2 / n_c)
+
+    v_j is the variance of r_j - beta_j r_c. The candidate is in at least as many blocks as any rival; the sum is a
+    function of n_c, searched on a grid.
+
+    Cost: O(K) for each of the grid's entries.
+    """
+    rivals, margins = goal.rivals, goal.margins
+    held = processes.log_values[rivals] + goal.epsilon * processes.given_to(goal.candidate)[rivals]
+    starts = processes.starts[rivals]
+    anew = start_weights(starts + 1)
+    fresh = (held < anew) & (starts < MOST_STARTS)
+    needs = np.maximum(goal.aimed(goal.threshold - np.where(fresh, anew, held)), 1e-6)
+    own = goal.noise_scales[rivals] ** 2
+    hub = (1.0 - spread.slopes[rivals]) ** 2 * spread.centre_variance
+    rates = margins**2 / (2.0 * needs)
+
+    def rival_pulls(centres: FloatArray) -> FloatArray:
+        left = rates - hub / centres[:, None]
+        pulls = np.divide(own, left, out=np.full_like(left, np.inf), where=left > 0.0)
+        return np.asarray(np.maximum(pulls, 1.0))
+
+    least = max(float(np.max(hub / rates)), float(np.max(own / rates)), 1.0)
+    best, total = least, math.inf
+    for span in (math.log(4.0 * math.sqrt(len(rivals)) + 50.0), 30.0):
+        grid = np.exp(np.linspace(math.log(least), math.log(least) + span, HEURISTIC_GRID))
+        step = max(MOST_AT_ONCE // len(rivals), 1)
+        for centres in (grid[first : first + step] for first in range(0, len(grid), step)):
+            each = rival_pulls(centres)
+            most = np.maximum(centres, each.max(axis=1))
+            totals = most + each.sum(axis=1)
+            place = int(np.argmin(totals))
+            if totals[place] < total:
+                best, total = float(most[place]), float(totals[place])
+        if math.isfinite(total):
+            break
+    counts = np.zeros(len(goal.scores))
+    counts[rivals] = rival_pulls(np.array([best]))[0]
+    counts[goal.candidate] = max(best, float(counts.max()))
+    return Rest(goal.candidate, len(counts), counts, 0.0, rivals[fresh], np.empty(0, np.int64))
+
+
+def told(
+    processes: MeanProcesses,
+    goal: Goal,
+    margins: FloatArray,
+    pairs: Pairs,
+    centre: Observations,
+    spread: Spread,
+) -> MeanProcesses:
+    """The processes after a batch for a candidate.
+
+    Args:
+        margins: guesses of the margins of the rivals, shape (m,).
+        pairs: those of the batch; bets are functions of their numbers, never of their values.
+        centre: the candidate's measurements in the batch, with squares, shape (1,).
+        spread: what may be assumed, from before the batch.
+
+    Source: docs/certified-elimination.md, line 27.
+    """
+    told_of = np.flatnonzero(pairs.counts[goal.rivals] > 0)
+    rivals = goal.rivals[told_of]
+    number, whole = pairs.counts[rivals], float(centre.counts[0])
+    slopes = spread.slopes[rivals]
+    varies = goal.noise_scales[rivals] ** 2 / number + (1.0 - slopes) ** 2 * spread.centre_variance / max(whole, 1.0)
+    flows = HEURISTIC_KAPPA * margins[told_of] / varies
+    own, everywhere = np.zeros(len(spread.slopes)), np.zeros(len(spread.slopes))
+    own[rivals], everywhere[rivals] = flows / number, (1.0 - slopes) * flows / max(whole, 1.0)
+    beside = spread.slopes * own + everywhere
+    able = np.isfinite(spread.bounds_for(-own, beside)[rivals]) & (
+        (everywhere[rivals] == 0.0) | math.isfinite(spread.centre_bound)
+    )
+    rivals, flows = rivals[able], flows[able]
+    if len(rivals) == 0:
+        return processes
+    gained = _within_blocks(rivals, own[rivals], beside[rivals], pairs, spread)
+    gained += _elsewhere(rivals, everywhere[rivals], pairs.at(rivals), centre, spread)
+    given = processes.given_to(goal.candidate)[rivals] + flows
+    return processes.with_flows(rivals, processes.taken[rivals] + flows, {goal.candidate: given}, gained)
+
+
+def _within_blocks(rivals: IntArray, own: FloatArray, beside: FloatArray, pairs: Pairs, spread: Spread) -> FloatArray:
+    """sum y - cost, y = beside r_c - own r_j, over the blocks that have both; shape (m,)."""
+    here, before = pairs.at(rivals), spread.before.at(rivals)
+    sums, within, size = here.totals(-own, beside - own)
+    earlier = np.maximum(before.counts, 1)
+    centres = (-own * before.sums + (beside - own) * before.centre_sums) / earlier
+    bounds = spread.bounds_for(-_at(own, rivals, spread), _at(beside, rivals, spread))[rivals]
+    everywhere = beside - spread.slopes[rivals] * own
+    variances = own**2 * spread.variances[rivals] + everywhere**2 * spread.centre_variance
+    squares = within + ROUNDING * size + sums**2 / here.counts
+    seen = Observations(here.counts, sums, squares)
+    return sums - _cost(NormalMgf(bounds, bounds, variances, centres, before.counts), seen)
+
+
+def _elsewhere(rivals: IntArray, weights: FloatArray, pairs: Pairs, centre: Observations, spread: Spread) -> FloatArray:
+    """sum y - cost, y = weight r_c, over the candidate's blocks without the arm; shape (m,), 0 where there are none."""
+    rest = Observations(
+        centre.counts[0] - pairs.counts, centre.sums[0] - pairs.centre_sums, _squares(centre)[0] - pairs.centre_squares
+    )
+    used = (rest.counts > 0) & (weights > 0.0)
+    if not used.any():
+        return np.zeros(len(rivals))
+    before = spread.before.at(rivals)
+    bounds = weights**2 * (spread.centre_bound if math.isfinite(spread.centre_bound) else 0.0)
+    centres = weights * before.centre_sums / np.maximum(before.counts, 1)
+    squares = weights**2 * (np.maximum(_squares(rest), 0.0) + ROUNDING * _squares(centre)[0])
+    seen = Observations(np.where(used, rest.counts, 0), np.where(used, weights * rest.sums, 0.0), squares)
+    bounds = np.where(used, bounds, 1.0)
+    variances = np.where(used, weights**2 * spread.centre_variance, 1.0)
+    gained = seen.sums - _cost(NormalMgf(bounds, bounds, variances, centres, before.counts), seen)
+    return np.asarray(np.where(used, gained, 0.0))
+
+
+def _cost(mgf: NormalMgf, seen: Observations) -> FloatArray:
+    """What weights of 1 on these numbers cost, shape (m,)."""
+    places = np.arange(len(seen.counts))
+    return mgf.total(np.ones(len(places)), places, seen)
+
+
+def _at(values: FloatArray, rivals: IntArray, spread: Spread) -> FloatArray:
+    """The values of some arms as an array of all, shape (K,)."""
+    found = np.zeros(len(spread.slopes))
+    found[rivals] = values
+    return found
+
+
+def _squares(seen: Observations) -> FloatArray:
+    if seen.squares is None:
+        raise ContractError("rewards of blocks have squares.")
+    return seen.squares
+
+
+def controlled(past: Observations, scales: FloatArray, spread: Spread) -> tuple[Observations, FloatArray]:
+    """(what arms would have got in blocks as good as all of the centre's, scales of that). For steering only.
+
+        mean_j - beta_j (n / n_j) (mean of r_c beside j - mean of r_c),    n: blocks with both
+
+    Args:
+        past: everything told, shape (K,).
+        scales: guesses of the standard deviations of the arms, shape (K,).
+        spread: with the centre.
+
+    Source: control variates with an estimated mean.
+    """
+    pairs, centre = spread.before, spread.before.centre
+    share = np.divide(pairs.counts, past.counts, out=np.zeros(len(scales)), where=past.counts > 0)
+    beside = np.divide(pairs.centre_sums, pairs.counts, out=np.zeros(len(scales)), where=pairs.counts > 0)
+    luck = np.where(pairs.counts > 0, beside - past.means[centre], 0.0)
+    means = past.means - spread.slopes * share * luck
+    variances = share * spread.variances + (1.0 - share) * scales**2
+    variances[centre] = HEURISTIC_OF_CENTRE * scales[centre] ** 2
+    return Observations(past.counts, past.counts * means), np.sqrt(variances)
+
+
+def without_effects(seen: BlockTotals, past: Observations) -> Observations:
+    """A batch as it would have been if no block had an effect, as far as this can be told. For steering only.
+
+    The effect of a block is how far its rewards lie above the earlier means of their arms, on average.
+
+    Args:
+        seen: the batch.
+        past: everything told before, without effects.
+
+    Returns:
+        Counts, sums and sums of squares, shape (K,).
+    """
+    num_arms = len(past.counts)
+    known = past.counts[seen.arms] > 0
+    away = seen.sums / seen.counts - past.means[seen.arms]
+    use = known if known.any() else np.ones(len(known), bool)
+    number = seen.per_block(use.astype(np.float64))
+    effects = np.divide(seen.per_block(np.where(use, away, 0.0)), number, out=np.zeros(seen.number), where=number > 0.0)
+    if not known.any():
+        effects -= effects.mean() if len(effects) else 0.0
+    return pooled(seen, effects, num_arms)
+
+
+def pooled(seen: BlockTotals, effects: FloatArray, num_arms: int) -> Observations:
+    """What the arms of a batch got, less the effects of their blocks, shape (K,)."""
+    left = seen.sums / seen.counts - effects[seen.blocks]
+    return Observations(
+        np.bincount(seen.arms, seen.counts, minlength=num_arms).astype(np.int64),
+        np.asarray(np.bincount(seen.arms, seen.counts * left, minlength=num_arms), np.float64),
+        np.asarray(np.bincount(seen.arms, seen.counts * left**2, minlength=num_arms), np.float64),
+    )

@@ -1,0 +1,497 @@
+"""What the past suggests of the means, for steering; and what a batch says, which is all that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from surepick.core.observations import BlockTotals, Observations
+from surepick.core.plans import Blocking, Design, Embedding, IndependentArms
+from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.designs import solve_target_design
+from surepick.designs.problem import independent_pairs_design
+from surepick.embeddings import ArmEmbedding
+from surepick.errors import InvalidInput
+from surepick.estimators import (
+    NoiseMgf,
+    NormalMgf,
+    batch_evidence,
+    e_values,
+    noise_mgf_after,
+    normal_mgf_of_all,
+    with_squares,
+)
+from surepick.noise import failure_probability, known_scale
+from surepick.policies.base import Problem
+from surepick.policies.blocking import equations
+from surepick.policies.carried.guesses import guess_of_means, guess_of_vectors
+from surepick.policies.certified import sampling_rule
+from surepick.policies.certified.elimination import embedded_in
+from surepick.policies.dimension import best_found
+from surepick.questions import constraints_of, number_of
+
+# --- The evidence of every comparison that a question needs: sheets of e-processes, one process an arm.
+
+NUMBER = -1  # as the centre of a comparison: a number that is known
+
+
+@record
+class Bet:
+    """What a batch bets on, decided from the past: one comparison of many arms with one centre.
+
+        low      evidence against "h_i - h_c > margin":  that arm i is not above the centre by more
+        high     evidence against "h_c - h_i > margin":  that arm i is not below it by more
+
+    Args:
+        sheet: name of the sheet that it is written on.
+        centre: c, an arm, or NUMBER.
+        margin: in reward units, of any sign.
+        high: the second of the two.
+        arms: whose processes bet, shape (K,).
+        needs: what the evidence of each arm still lacks, shape (K,); bets need not promise much more.
+        start: log of the weight with which a new sheet begins, at most 0.
+        bold: where the arms share nothing, bets are as high as promises most: guesses of means that are drawn towards
+            their centre are caution enough. Else bets are a share of that.
+        quantity: what is compared: 0 the reward, l the quantity of the l-th constraint.
+    """
+
+    sheet: str
+    centre: int
+    margin: float
+    high: bool
+    arms: BoolArray
+    needs: FloatArray
+    start: float = 0.0
+    bold: bool = False
+    quantity: int = 0
+
+    def __post_init__(self) -> None:
+        freeze(self, arms=np.bool_, needs=np.float64)
+
+
+@record
+class Sheet:
+    """One e-process for each arm, all against nulls of one kind.
+
+    Args:
+        name: which kind.
+        values: log of each process now, shape (K,).
+        peaks: log of the largest that each has been, shape (K,).
+    """
+
+    name: str
+    values: FloatArray
+    peaks: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, values=np.float64, peaks=np.float64)
+
+    def after(self, gains: FloatArray) -> Sheet:
+        """The sheet after one more batch."""
+        values = self.values + gains
+        return Sheet(self.name, values, np.maximum(self.peaks, values))
+
+
+Sheets = tuple[Sheet, ...]
+
+
+def sheet_of(sheets: Sheets, name: str, num_arms: int, start: float = 0.0) -> Sheet:
+    """The sheet of that name; a new one where there is none."""
+    found = next((one for one in sheets if one.name == name), None)
+    return Sheet(name, np.full(num_arms, start), np.full(num_arms, start)) if found is None else found
+
+
+def written(sheets: Sheets, sheet: Sheet) -> Sheets:
+    """The sheets with that one in the place of its former self, or added."""
+    if all(one.name != sheet.name for one in sheets):
+        return (*sheets, sheet)
+    return tuple(sheet if one.name == sheet.name else one for one in sheets)
+
+
+# --- Evidence of two arms where measurements of a block share an effect: they are compared within blocks only.
+
+
+def gains_in_blocks(
+    seen: Observations, scales: FloatArray, bet: Bet, margins: FloatArray, caution: float
+) -> FloatArray:
+    """The log e-values of a batch for one bet, shape (K,); 0 for arms that do not bet.
+
+        L = sum_B w_j w_c / (w_j + w_c),   Q = sum_B w_j w_c / (w_j + w_c) (y_j(B) - y_c(B)),   w = n(B) / s^2
+        gain = l (L margin - Q) - l^2 L / 2,    l = kappa times the guessed margin
+
+    What all rewards of a block share drops out of y_j(B) - y_c(B), the means of both arms in block B.
+
+    Args:
+        seen: the batch, rewards negated where the bet is high; without blocks it is a single one.
+        scales: s, sub-Gaussian, shape (K,), in reward units.
+        bet: its centre is an arm.
+        margins: guesses from before the batch of what the truth adds to the bet's margin, shape (K,).
+        caution: kappa.
+
+    Source: docs/questions.md, line 19; docs/certified-elimination.md, lines 24 and 25.
+    """
+    gains = np.zeros(len(scales))
+    blocks = BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
+    arms = np.flatnonzero(bet.arms & (margins > 0.0) & (seen.counts > 0))
+    if len(arms) == 0 or seen.counts[bet.centre] == 0:
+        return gains
+    found = equations(blocks, scales, bet.centre, arms, [])
+    whole, drawn = found.matrix[:, 0, 0], found.totals[:, 0]
+    placed = caution * margins[arms] * whole
+    costs = 0.5 * caution * margins[arms] * placed
+    shrunk, _ = e_values.enough(placed, margins[arms], costs, bet.needs[arms])
+    levels = np.divide(shrunk, whole, out=np.zeros_like(whole), where=whole > 0.0)
+    gains[arms] = levels * (whole * bet.margin - drawn) - found.cost(levels[:, None])
+    return np.minimum(gains, e_values.CERTAIN)
+
+
+def check_blocks(problem: Problem, blocking: Blocking | None, *, features: bool) -> None:
+    """Refuse blocks where their effects would not drop out.
+
+    Raises:
+        InvalidInput: there is a threshold or a constraint, the scale of the noise is not known, or features are used.
+    """
+    if blocking is None:
+        return
+    if number_of(problem) is not None:
+        raise InvalidInput(
+            f"a {blocking.name} may shift all of its measurements, and a threshold does not shift with them: measure a "
+            "control in the place of the threshold (control=ID, --control ID), or leave blocks out."
+        )
+    if constraints_of(problem.question):
+        raise InvalidInput(
+            f"a {blocking.name} may shift the quantities of the constraints too, and their bounds do not shift with "
+            "them: leave blocks out."
+        )
+    if not known_scale(problem.noise):
+        raise InvalidInput(
+            "blocks of noise whose scale nobody knows are compared for question 'best' only, so far: declare "
+            "subgaussian:SIGMA, the scale of measurements in the same block."
+        )
+    if features:
+        raise InvalidInput(
+            "blocks are compared without features where the question is another than 'best', so far: take "
+            "certified-independent (--policy certified-independent)."
+        )
+
+
+HEURISTIC_BOLD = 1.0  # share of the bet that promises most, of bold bets
+HEURISTIC_DOUBT = 1.0  # standard errors within which a lead on the wrong side is taken for chance
+HEURISTIC_CAUTION = 0.5  # standard errors by which leads are lowered where pulls are planned
+HEURISTIC_LEAST_MARGIN = 0.25  # of a comparison's margin
+MOST_TARGETS = 2000  # pairs that a design is made for
+
+
+@record
+class Aims:
+    """The comparisons that are to be decided next.
+
+    Args:
+        first, second: the arms of each pair, or NUMBER in the second place, shape (m,).
+        leads: the margin plus the lead that the null denies, as guessed, shape (m,), in reward units.
+        needs: what the evidence of each pair still lacks, shape (m,).
+        alone: pulls that each arm takes whatever is measured of others, shape (K,); None: pairs are all.
+    """
+
+    first: IntArray
+    second: IntArray
+    leads: FloatArray
+    needs: FloatArray
+    alone: FloatArray | None = None
+
+
+@record
+class Rest:
+    """What is still to be measured, as it is predicted.
+
+    Args:
+        weights: shares of the pulls, shape (K,).
+        pulls: how many.
+        least: no design needs fewer; None where the design is for money.
+        cost: money for them; None where all pulls cost alike.
+    """
+
+    weights: FloatArray
+    pulls: float
+    least: float | None
+    cost: float | None
+
+
+@record
+class Outlook:
+    """Guesses of the means.
+
+    Args:
+        scores: shape (K,), in reward units; absolute where there is a number to compare with.
+        number: what arms are compared with, in the same units.
+        errors: c or NUMBER -> standard errors of the difference of each arm to it, shape (K,).
+    """
+
+    scores: FloatArray
+    number: float
+    errors: Callable[[int], FloatArray]
+
+    def score_of(self, centre: int) -> float:
+        """That of an arm, or the number."""
+        return self.number if centre == NUMBER else float(self.scores[centre])
+
+    def leads(self, centre: int, *, high: bool) -> FloatArray:
+        """By how much each arm is below the centre, or above it where `high`, as guessed; shape (K,)."""
+        found = self.score_of(centre) - self.scores
+        return -found if high else found
+
+    def margins(self, bet: Bet) -> FloatArray:
+        """By how much the truth contradicts each null of a bet, as guessed; no bet where it is not positive; (K,)."""
+        lead = self.leads(bet.centre, high=bet.high)
+        if bet.margin <= 0.0:
+            return np.maximum(bet.margin + lead, 0.0)
+        behind = np.minimum(lead + HEURISTIC_DOUBT * self.errors(bet.centre), 0.0)
+        trails = np.maximum(bet.margin + behind, HEURISTIC_LEAST_MARGIN * bet.margin)
+        return np.asarray(np.where(lead >= 0.0, bet.margin + lead, trails))
+
+    def cautious(self, arms: IntArray, centre: int, margin: float, *, high: bool) -> FloatArray:
+        """The same for planning, shape of `arms`: leads are lowered by part of their errors."""
+        lead = self.leads(centre, high=high)[arms]
+        lowered = np.maximum(lead - HEURISTIC_CAUTION * self.errors(centre)[arms], np.minimum(lead, 0.0))
+        return np.asarray(np.maximum(margin + lowered, HEURISTIC_LEAST_MARGIN * abs(margin)))
+
+
+@record
+class Ground:
+    """The arms as they are compared: in d dimensions, with one more at the origin where there is a number.
+
+    Args:
+        problem: what is asked.
+        embedding: the family psi_d.
+        dim: d.
+        number: what arms are compared with; None: with each other.
+        tolerance: relative gap of the designs.
+        in_blocks: measurements of a block share an effect.
+    """
+
+    problem: Problem
+    embedding: ArmEmbedding
+    dim: int
+    number: float | None
+    tolerance: float
+    in_blocks: bool = False
+
+    @property
+    def embedded(self) -> Embedding | IndependentArms:
+        """psi_d; arms without structure where nothing is assumed of the arms."""
+        return embedded_in(self.embedding, self.problem.num_arms, self.dim)
+
+    @property
+    def extended(self) -> Embedding | IndependentArms:
+        """The same with the origin as the last arm, where vectors are compared with a number."""
+        embedded = self.embedded
+        if self.number is None or isinstance(embedded, IndependentArms):
+            return embedded
+        origin = np.zeros((1, embedded.dim))
+        return Embedding(np.vstack([embedded.features, origin]), embedded.misspecification)
+
+    def outlook(self, seen: Observations) -> Outlook:
+        """What the past suggests."""
+        number, extended = self.number or 0.0, self.extended
+        scales = self.noise_mgf(seen).typical_scales(self.problem.epsilon)
+        if isinstance(extended, IndependentArms):
+            guess = guess_of_means(seen, scales, self.problem.epsilon)
+
+            def errors(centre: int) -> FloatArray:
+                if centre != NUMBER:
+                    return guess.errors(centre)
+                squares = guess.errors(0) ** 2
+                return np.asarray(np.sqrt(np.maximum(squares - 0.5 * squares[0], 0.0)))
+
+            return Outlook(guess.scores, number, errors)
+        more = extended.num_arms - self.problem.num_arms
+        longer, wider = with_more(seen, more), np.append(scales, np.full(more, scales.max()))
+        fitted = guess_of_vectors(sampling_rule.plug_in_means(extended, longer, wider))
+        scores = fitted.scores - (fitted.scores[-1] if more else 0.0)
+        num_arms = self.problem.num_arms
+
+        def distances(centre: int) -> FloatArray:
+            return np.asarray(fitted.errors(num_arms if centre == NUMBER else centre)[:num_arms])
+
+        return Outlook(scores[:num_arms], number, distances)
+
+    def noise_mgf(self, past: Observations) -> NoiseMgf | NormalMgf:
+        """What the next batch may assume of the noise; in blocks the scales alone, since effects move the means."""
+        noise = self.problem.noise
+        if self.in_blocks:
+            scales = self.problem.scales
+            return NoiseMgf(scales, np.inf, past.means, past.counts > 0, scales**2)
+        if known_scale(noise):
+            return noise_mgf_after(noise, past)
+        return normal_mgf_of_all(past, failure_probability(noise, self.problem.delta))
+
+    def gains(self, bet: Bet, past: Observations, seen: Observations, outlook: Outlook) -> FloatArray:
+        """The log e-values of a batch for one bet, shape (K,); 0 for arms that do not bet (docs/questions.md, line 2).
+
+        Args:
+            past: everything told before the batch.
+            seen: the batch.
+            outlook: from the past.
+        """
+        noise, epsilon = self.problem.noise, self.problem.epsilon
+        before, batch = (negated(past), negated(seen)) if bet.high else (past, seen)
+        noise_mgf = self.noise_mgf(before)
+        if self.in_blocks:
+            margins = np.where(bet.arms, outlook.margins(bet), 0.0)
+            caution = HEURISTIC_BOLD if bet.bold else e_values.HEURISTIC_CAUTION
+            return gains_in_blocks(batch, self.problem.scales, bet, margins, caution)
+        batch, scales = noise_mgf.usable(with_squares(noise, batch)), noise_mgf.noise_scales(epsilon)
+        margins = np.where(bet.arms, outlook.margins(bet), 0.0)
+        margin, centre, used = bet.margin, bet.centre, self.extended
+        bold = bet.bold and isinstance(used, IndependentArms)
+        caution = HEURISTIC_BOLD if bold else e_values.HEURISTIC_CAUTION
+        if bet.centre == NUMBER:
+            margin = margin - outlook.number if bet.high else margin + outlook.number
+            if isinstance(used, IndependentArms):
+                return e_values.number_evidence(batch, margin, margins, noise_mgf, scales, bet.needs, caution)
+            centre = self.problem.num_arms
+        more = 0 if isinstance(used, IndependentArms) else used.num_arms - self.problem.num_arms
+        found = batch_evidence(
+            used,
+            with_more(batch, more),
+            centre=centre,
+            epsilon=margin,
+            margins=np.append(margins, np.zeros(more)),
+            noise_mgf=noise_mgf,
+            noise_scales=np.append(scales, np.full(more, scales.max())),
+            norm_bound=self.embedding.norm_bound,
+            needs=np.append(bet.needs, np.zeros(more)),
+            caution=caution,
+        )
+        return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
+
+    def rest(self, aims: Aims, noise_mgf: NoiseMgf | NormalMgf) -> Rest:
+        """What deciding all pairs is predicted to take still, by the design that does it with the fewest pulls.
+
+        Where pulls cost c_x, the design is for noise scales s_x sqrt(c_x), and x gets its weight divided by c_x: then
+        the design's value is money, in units of the cheapest pull.
+        """
+        scales, costs = noise_mgf.noise_scales(self.problem.epsilon), self.problem.relative_costs
+        if aims.alone is not None:
+            return self._with_alone(aims, aims.alone, scales)
+        if costs is None:
+            design = self._design(aims, scales)
+            return Rest(design.weights, design.value, design.lower_bound, None)
+        design = self._design(aims, scales * np.sqrt(costs))
+        pulls = design.weights / costs
+        return Rest(
+            pulls / pulls.sum(),
+            design.value * float(pulls.sum()),
+            None,
+            design.value * self.problem.cheapest_cost,
+        )
+
+    def _with_alone(self, aims: Aims, alone: FloatArray, scales: FloatArray) -> Rest:
+        """The design of the pairs, raised to what each arm takes by itself."""
+        costs, pulls = self.problem.relative_costs, alone
+        if len(aims.first):
+            design = self._design(aims, scales if costs is None else scales * np.sqrt(costs))
+            shares = design.weights if costs is None else design.weights / costs
+            pulls = np.maximum(design.value * shares, alone)
+        cost = None if costs is None else float(pulls @ costs) * self.problem.cheapest_cost
+        return Rest(pulls / pulls.sum(), float(pulls.sum()), None, cost)
+
+    def _design(self, aims: Aims, scales: FloatArray) -> Design:
+        """The design that decides all pairs with the fewest pulls; its value is their number."""
+        accuracies = aims.leads / sampling_rule.efforts(-aims.needs, 0.0)
+        embedded = self.embedded
+        if isinstance(embedded, IndependentArms):
+            return independent_pairs_design(aims.first, aims.second, accuracies, scales, tolerance=self.tolerance)
+        vectors = embedded.features / scales[:, None]
+        ends = np.where((aims.second >= 0)[:, None], embedded.features[aims.second], 0.0)
+        bias = 2.0 * embedded.misspecification
+        room = np.maximum(aims.leads - bias, sampling_rule.LEAST_SLACK * aims.leads) / aims.leads
+        targets = (embedded.features[aims.first] - ends) / (accuracies * room)[:, None]
+        if len(targets) > MOST_TARGETS:
+            lengths = np.einsum("ij,ij->i", targets, targets)
+            targets = targets[np.sort(np.argsort(-lengths, kind="stable")[:MOST_TARGETS])]
+        return best_found(solve_target_design, vectors, targets, tolerance=self.tolerance)
+
+
+def negated(seen: Observations) -> Observations:
+    """The same with the sign of every reward turned."""
+    held = seen.blocks
+    blocks = None if held is None else BlockTotals(held.blocks, held.arms, held.counts, -held.sums)
+    return Observations(seen.counts, -seen.sums, seen.squares, blocks=blocks, within=seen.within)
+
+
+def with_more(seen: Observations, more: int) -> Observations:
+    """The same with that many arms more, of which nothing was told."""
+    if more == 0:
+        return seen
+    zeros = np.zeros(more)
+    squares, within = (None if one is None else np.append(one, zeros) for one in (seen.squares, seen.within))
+    counts = np.append(seen.counts, zeros.astype(np.int64))
+    return Observations(counts, np.append(seen.sums, zeros), squares, within=within)
+
+
+# --- Where a study of a question stands.
+
+
+@record
+class Lists:
+    """What is answered of each arm; an arm on neither list is undecided, or not asked about.
+
+    Args:
+        inside: shape (K,).
+        outside: shape (K,).
+    """
+
+    inside: BoolArray
+    outside: BoolArray
+
+    def __post_init__(self) -> None:
+        freeze(self, inside=np.bool_, outside=np.bool_)
+
+    @staticmethod
+    def empty(num_arms: int) -> Lists:
+        """Nothing is decided."""
+        return Lists(np.zeros(num_arms, bool), np.zeros(num_arms, bool))
+
+    @property
+    def decided(self) -> BoolArray:
+        """Which arms are on a list, shape (K,)."""
+        return np.asarray(self.inside | self.outside)
+
+
+@record
+class QuestionState:
+    """Where the study stands.
+
+    Args:
+        round: the next batch, from 1.
+        seen: everything told so far; it steers, and never enters a later batch's evidence.
+        sheets: the evidence.
+        lists: what is answered so far.
+        dim: dimension of the last batch's embedding; 0 before the first.
+        active: the arms that are asked about and on no list, ascending.
+        leader: the arm that looks best now.
+        finished: why it stopped: "" while it runs, or "certified".
+        compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
+        alarms: what the checks of the embedding found so far, in words.
+    """
+
+    round: int
+    seen: Observations
+    sheets: Sheets
+    lists: Lists
+    dim: int
+    active: IntArray
+    leader: int
+    finished: str
+    compressed: bool = False
+    alarms: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        freeze(self, active=np.int64)
+
+    @property
+    def pulls(self) -> int:
+        """All pulls received."""
+        return self.seen.total

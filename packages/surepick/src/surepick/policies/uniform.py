@@ -1,0 +1,170 @@
+"""What measuring every candidate equally often costs, for the same promise."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from surepick.core.observations import Observations
+from surepick.core.records import BoolArray, IntArray
+from surepick.noise import known_scale, largest_scale, scales
+from surepick.policies.base import Policy, Problem
+from surepick.policies.dimension import uniform_pulls
+from surepick.questions import Above, AllGood, BestFeasible, OneOf, OwnQuestion, TopM
+from surepick.text import quoted
+
+
+def uniform_pulls_for(problem: Problem, sigma: float) -> int:
+    """Pulls of one batch, the same of each arm, whose averages then answer the question.
+
+        K ceil(2 v log(n / delta) / m^2)
+
+    n nulls, each of which an average, or a difference of two, contradicts wrongly only if it is off by the margin m; v
+    is its variance for one pull an arm: sigma^2, or 2 sigma^2.
+
+        best                     2 sigma^2, epsilon      K - 1 worse arms that could overtake the best one
+        above a threshold        sigma^2,   epsilon      K arms
+        better than a control    2 sigma^2, epsilon      K - 1 arms
+        the m best               2 sigma^2, epsilon      m (K - m) pairs, of each segment
+        within epsilon of best   2 sigma^2, slack / 2    K (K - 1) pairs, of each segment
+        one of the best share    as the best of the sample, with delta / 2
+        of another package       2 sigma^2, epsilon      as many as it says
+        best that keeps bounds   the best, and K arms for each bound with half of its tolerance; each with its share of
+                                 delta
+
+    With errors="discovery" the promise is more than is asked: no error at all.
+
+    Args:
+        problem: what is asked.
+        sigma: the scale of a measurement.
+
+    Source: ours (Hoeffding and a union).
+    """
+    asked, num_arms, delta, epsilon = problem.question, problem.num_arms, problem.delta, problem.epsilon
+    if isinstance(asked, OneOf):
+        best = asked.best_of(num_arms)
+        drawn = math.ceil(math.log(delta / 2.0) / math.log1p(-best / num_arms)) if best < num_arms else 1
+        return uniform_pulls(min(num_arms - best + 1, drawn), sigma=sigma, epsilon=epsilon, delta=delta / 2.0)
+    sizes = _sizes(problem)
+    if isinstance(asked, Above):
+        variance, nulls = (sigma**2, num_arms) if asked.control is None else (2.0 * sigma**2, num_arms - 1)
+        return num_arms * _each(variance, nulls, epsilon, delta)
+    if isinstance(asked, (TopM, OwnQuestion)):
+        pairs = [asked.m * max(size - asked.m, 0) for size in sizes] if isinstance(asked, TopM) else []
+        nulls = asked.nulls(num_arms) if isinstance(asked, OwnQuestion) else sum(pairs)
+        return num_arms * _each(2.0 * sigma**2, nulls, epsilon, delta)
+    if isinstance(asked, AllGood):
+        slack = epsilon if asked.slack is None else asked.slack
+        return num_arms * _each(2.0 * sigma**2, sum(size * (size - 1) for size in sizes), slack / 2.0, delta)
+    if isinstance(asked, BestFeasible):
+        noisy = [one for one in asked.constraints if one.noise is not None]
+        share = delta / (1 + len(noisy))
+        each = [_each(2.0 * sigma**2, num_arms - 1, epsilon, share)]
+        for one in noisy:
+            assert one.noise is not None
+            scale = float(np.max(scales(one.noise, num_arms)))
+            each.append(_each(scale**2, num_arms, one.tolerance / 2.0, share))
+        return num_arms * max(*each, 1)
+    return uniform_pulls(num_arms, sigma=sigma, epsilon=epsilon, delta=delta)
+
+
+LIMIT = 20  # times what measuring all equally often takes; the worst-case forecast is about twice that
+UNKNOWN = 3  # times as many where the scale is to be found out too
+LEAST_EACH = 100  # measurements of each arm that no limit forbids
+SURE = 5  # repeats after which an arm's own spread counts
+
+
+def usual_limit(policy: Policy[Any], seen: Observations | None) -> int | None:
+    """Measurements after which a loop without a limit of its own ends: far beyond what any study should take.
+
+        20 uniform_pulls_for(problem, sigma), at least 100 for each arm; 60 where repeats are to show sigma
+
+    Args:
+        policy: the algorithm.
+        seen: everything told so far, where sigma is the largest standard deviation that it shows, of all repeats
+            together or of an arm with five or more; not needed where a scale is declared.
+
+    Returns:
+        None for a policy that ends after a number of measurements that is planned, or while nothing shows a scale.
+
+    Cost: O(K).
+    """
+    traits, problem = policy.traits, policy.problem
+    if traits.stops == "budget" or traits.rounds is not None or traits.items is not None or traits.rows is not None:
+        return None
+    sigma, times = None, LIMIT
+    if known_scale(problem.noise):
+        sigma = largest_scale(problem.noise)
+    elif seen is not None and (seen.within is not None or seen.squares is not None):
+        sigma, times = _shown(seen), UNKNOWN * LIMIT
+    if sigma is None:
+        return None
+    return max(times * uniform_pulls_for(problem, sigma), LEAST_EACH * problem.num_arms)
+
+
+def _shown(seen: Observations) -> float | None:
+    """The largest standard deviation that repeats show; None without repeats."""
+    freedom, within = np.maximum(seen.counts - 1, 0), seen.deviations
+    if not freedom.any():
+        return None
+    own = within[freedom >= SURE - 1] / freedom[freedom >= SURE - 1]
+    return math.sqrt(max(float(within.sum() / freedom.sum()), float(own.max(initial=0.0))))
+
+
+def _sizes(problem: Problem) -> list[int]:
+    """How many arms each segment has."""
+    segments = None if problem.arms is None else problem.arms.segments
+    return [problem.num_arms] if segments is None else [*Counter(segments).values()]
+
+
+def _each(variance: float, nulls: int, margin: float, delta: float) -> int:
+    return math.ceil(2.0 * variance * math.log(nulls / delta) / margin**2) if nulls else 0
+
+
+# --- Repeats that are all equal, where they alone say how much measurements vary: such a study would go on for ever.
+
+FEWEST = 3  # equal repeats of a candidate that are worth a word
+ENDLESS = 30  # after so many we expect no other
+SHOWN = 3  # names in a message
+
+
+def equal_repeats(problem: Problem, seen: Observations, least: int = FEWEST) -> IntArray:
+    """The arms with so many repeats or more that are all equal, to within rounding; none where a scale is declared."""
+    if known_scale(problem.noise) or (seen.within is None and seen.squares is None):
+        return np.empty(0, np.int64)
+    return np.flatnonzero((seen.counts >= least) & (seen.deviations <= 2.0 * seen.rounding))
+
+
+def endless(problem: Problem, seen: Observations, asked: BoolArray, *, features: bool) -> bool:
+    """Whether no end is in sight: an arm that must be decided shows no scale, so that no bet on it is possible.
+
+    Args:
+        asked: the arms that must still be decided, shape (K,).
+        features: others may speak for an arm; then every arm that was repeated must be such a one.
+    """
+    equal = equal_repeats(problem, seen, ENDLESS)
+    if not features:
+        return bool(asked[equal].any())
+    return len(equal) > 0 and int(np.count_nonzero(seen.counts >= FEWEST)) == len(equal_repeats(problem, seen))
+
+
+def all_equal(names: Sequence[str]) -> str:
+    """What is said of them."""
+    shown = ", ".join(quoted(name) for name in names[:SHOWN])
+    more = f" and {len(names) - SHOWN:,} others" if len(names) > SHOWN else ""
+    return (
+        f"All repeats of {shown}{more} are equal, and equal repeats show no scale: with noise normal nothing can be "
+        "proved of such a candidate. Start a study with bounded:LOW:HIGH, if rewards have a range, or "
+        "subgaussian:SIGMA; or report single results with more digits."
+    )
+
+
+def said(problem: Problem, arms: IntArray) -> str:
+    """The same of the arms of a problem; "" of none."""
+    if len(arms) == 0:
+        return ""
+    return all_equal([str(arm) if problem.arms is None else problem.arms.ids[arm] for arm in arms.tolist()])

@@ -1,0 +1,248 @@
+"""The answer in words, from what an algorithm may claim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from typing import Any
+
+from surepick.core.arms import Arms, ColumnNames
+from surepick.core.certificate import Certificate
+from surepick.core.plans import Blocking
+from surepick.core.records import record
+from surepick.noise import Normal, PilotGaussian, failure_probability, largest_scale
+from surepick.policies.base import Claim, Policy, Problem
+from surepick.policies.prices import Prices
+from surepick.policies.questions.asked import lists_of
+from surepick.questions import LISTED, NAMES, BestFeasible, Constraint, OneOf, constraints_in, constraints_of
+
+
+def certificate(problem: Problem, claim: Claim) -> Certificate:
+    """The certificate that a claim amounts to. Its one constructor.
+
+    Args:
+        problem: what was asked.
+        claim: what the algorithm may say.
+
+    Source: ours; docs/verdict.md has the rules.
+    """
+    verdict, reason = _verdict(problem, claim)
+    remark = claim.remark()
+    return Certificate(
+        best_arm=str(claim.leader),
+        arm=claim.leader,
+        epsilon=_promised(problem, claim),
+        delta=problem.delta,
+        pulls=claim.pulls,
+        verdict=verdict,
+        reason=f"{reason} {remark}" if remark else reason,
+        assumptions=_assumptions(problem, claim),
+        certified_gap=claim.gap,
+        lists=lists_of(problem, claim),
+    )
+
+
+def certificate_of(policy: Policy[Any], state: Any) -> Certificate:
+    """The certificate of a policy that has come to that state."""
+    return certificate(policy.problem, policy.claim(state))
+
+
+def _promised(problem: Problem, claim: Claim) -> float:
+    return problem.epsilon if claim.epsilon is None else claim.epsilon
+
+
+def _verdict(problem: Problem, claim: Claim) -> tuple[str, str]:
+    """(verdict, reason in words)."""
+    if claim.reason:
+        return "heuristic", claim.reason
+    if not claim.finished:
+        return "not-yet", f"The measurements so far do not {_wanted(problem)}; more are needed."
+    if claim.finished == "equal":
+        return "budget-exhausted", f"The measurements do not {_wanted(problem)}, and more would not."
+    if claim.finished == "budget":
+        over = "The batches that the study was allowed are over, and the measurements do not"
+        return "budget-exhausted", f"{over} {_wanted(problem)}."
+    reason, proved = _reason(problem, claim)
+    if not proved:
+        return "not-yet", reason
+    doubts = []
+    if claim.pulls > 0 and claim.spent > problem.delta * (1.0 + 1e-12):
+        doubts.append(
+            f"The schedule and union chosen can spend an error probability of {claim.spent:.4g}, more than "
+            f"delta = {problem.delta:g}."
+        )
+    if claim.why_heuristic and not doubts:
+        doubts.append(claim.why_heuristic)
+    return ("heuristic", " ".join([*doubts, reason])) if doubts else ("certified", reason)
+
+
+def _reason(problem: Problem, claim: Claim) -> tuple[str, bool]:
+    """(why the answer is good, whether it was shown to be)."""
+    if claim.finished == "given":
+        return (
+            f"No two arms differ by more than {claim.gap:g} by assumption, and epsilon is "
+            f"{_promised(problem, claim):g}: every arm is epsilon-best, so nothing had to be measured."
+        ), True
+    if claim.finished == "single":
+        return (
+            "There is only one arm: nothing was measured." if claim.pulls == 0 else "All others were ruled out.",
+            True,
+        )
+    if claim.lists is not None:
+        return _reason_of_lists(problem, claim, len(claim.lists[0])), True
+    if claim.gap is None or claim.gap > _promised(problem, claim):
+        return (
+            "The planned rounds are over, but the realised widths do not certify the leader: measurements are "
+            "missing, or the settings forbid another round."
+        ), False
+    return f"No other candidate can be better by more than {claim.gap:.4g}.", True
+
+
+def _wanted(problem: Problem) -> str:
+    """What the measurements are to do."""
+    asked = problem.question
+    if isinstance(asked, BestFeasible):
+        return "single out the best candidate that keeps the bounds"
+    if asked is None or isinstance(asked, OneOf):
+        return "single out a candidate that is good enough"
+    return "put every candidate on a list"
+
+
+def _reason_of_lists(problem: Problem, claim: Claim, inside: int) -> str:
+    """Why an answer by lists is good."""
+    if isinstance(problem.question, OneOf):
+        return f"No other candidate of the sample can be better by more than {_promised(problem, claim):.4g}."
+    if not isinstance(problem.question, BestFeasible):
+        return "Every candidate that the question asks about is on a list."
+    if inside == 0:
+        return "No candidate keeps all bounds."
+    return "Each other candidate is worse, or better by less than epsilon, or does not keep a bound."
+
+
+def _assumptions(problem: Problem, claim: Claim) -> tuple[str, ...]:
+    """The sentences that an answer reached in this way rests on."""
+    if problem.num_arms == 1 and claim.lists is None:
+        return ()
+    if claim.finished == "given":
+        return (f"No two arms differ by more than {problem.largest_gap:g} in mean reward.",)
+    return (*claim.assumptions, noise_assumption(problem)) if claim.of_draws else claim.assumptions
+
+
+def noise_assumption(problem: Problem) -> str:
+    """The sentence about the rewards that every certificate rests on."""
+    noise = problem.noise
+    if isinstance(noise, PilotGaussian):
+        return noise.assumption
+    independent = (
+        "Given what was measured before, each measurement is an independent draw around the mean of its candidate"
+    )
+    if isinstance(noise, Normal):
+        return (
+            f"{independent}, normally distributed with a standard deviation of the candidate's own, which its repeats "
+            f"bound; all bounds that matter hold at all times, except with probability "
+            f"{failure_probability(noise, problem.delta):g}, which is part of delta."
+        )
+    if noise.support is not None:
+        return f"{independent}, between {noise.support[0]:g} and {noise.support[1]:g}."
+    return f"{independent}, with sub-Gaussian noise of scale at most {largest_scale(noise):g}."
+
+
+# --- What a study knows of its policy without building it: enough to say what its closed rounds prove.
+
+
+@record
+class Terms:
+    """What a policy promises while it runs.
+
+    Args:
+        delta: the probability that something it proves is wrong.
+        most_rounds: after so many it is done if no result is missing; None: not known.
+        proves: what it says of its leader at any time is a theorem, unless a check of the results fails.
+        eliminates: arms that leave its `active` set are not the best.
+        gap_bound: the declared bound on the gap of two arms, in reward units; None without one.
+        prices: what measurements cost; None where nothing has a cost.
+        blocks: what is said of blocks; None where measurements are independent. The control is not known here.
+        listed: the question is answered by lists.
+        constraints: on what else each measurement tells beside the reward.
+        later: how many arms are not there when the study begins, and may come.
+        shortens: rows of the list that it shortens; 0: it chooses among its arms.
+        named: what the columns of its tables are called.
+    """
+
+    delta: float
+    most_rounds: int | None
+    proves: bool
+    eliminates: bool
+    gap_bound: float | None = None
+    prices: Prices | None = None
+    blocks: Blocking | None = None
+    listed: bool = False
+    constraints: tuple[Constraint, ...] = ()
+    later: int = 0
+    shortens: int = 0
+    named: ColumnNames = field(default_factory=ColumnNames)
+
+    @staticmethod
+    def of(policy: Policy[Any], arms: Arms | None = None) -> Terms:
+        """Those of a policy for these arms; None: for those that it knows."""
+        traits, delta = policy.traits, policy.problem.delta
+        within = policy.claim(policy.init()).spent <= delta * (1.0 + 1e-12)
+        backed = traits.embedding is None or not traits.embedding.traits.heuristic
+        proves = traits.certifies != "nothing" and within and backed
+        gap_bound, prices = policy.problem.gap_bound, Prices.of(policy, arms)
+        blocks = None if traits.blocks is None else replace(traits.blocks, control=None)
+        listed, constraints = traits.certifies == "lists", constraints_of(policy.problem.question)
+        said = (proves, traits.eliminates, gap_bound, prices, blocks, listed, constraints, len(traits.later))
+        return Terms(delta, traits.most_rounds, *said, 0 if traits.rows is None else traits.rows.num_rows)
+
+    @staticmethod
+    def stored_in(configuration: Mapping[str, Any]) -> Terms:
+        """Those of a stored study."""
+        asked = configuration["policy"]
+        question = (asked.get("question") or {}).get("name")
+        return Terms(
+            delta=asked["delta"],
+            most_rounds=configuration["most_rounds"],
+            proves=configuration["proves"],
+            eliminates=configuration["eliminates"],
+            gap_bound=asked.get("gap_bound"),
+            prices=Prices.stored_in(configuration),
+            blocks=Blocking.stored_in(asked),
+            listed=question is not None and (question in LISTED or question not in NAMES),
+            constraints=constraints_in(asked),
+            later=len(asked.get("later") or ()),
+            shortens=sum((asked.get("first_look") or {}).get("sizes", ())),
+            named=ColumnNames.stored_in(configuration),
+        )
+
+    def stored(self) -> dict[str, Any]:
+        """What is stored beside the policy's spec."""
+        costs = None if self.prices is None or self.prices.arms is None else self.prices.arms.tolist()
+        promised = {"most_rounds": self.most_rounds, "proves": self.proves, "eliminates": self.eliminates}
+        return promised if costs is None else {**promised, "costs": costs}
+
+
+class Stated:
+    """A study's terms, as properties."""
+
+    _terms: Callable[[], Terms]
+
+    @property
+    def prices(self) -> Prices | None:
+        """What measurements cost; None where nothing has a cost."""
+        return self._terms().prices
+
+    @property
+    def column_names(self) -> ColumnNames:
+        """What the columns of tables of results are called beside "id" and "reward"."""
+        return self._terms().named
+
+    @property
+    def blocking(self) -> Blocking | None:
+        """What results say of blocks; None where measurements are independent."""
+        return self._terms().blocks
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """On what each measurement tells beside its reward, in the order in which `tell` takes the columns."""
+        return self._terms().constraints

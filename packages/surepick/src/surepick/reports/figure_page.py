@@ -1,0 +1,292 @@
+"""Figures as files: panels with a title, a legend outside and notes below. Matplotlib is imported when one is drawn."""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from surepick.core.files import write_whole
+from surepick.core.records import record
+from surepick.errors import InvalidInput
+from surepick.forecasts import ForecastRow
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+
+# Okabe and Ito's palette without yellow, which white paper swallows; black is kept for means
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
+MARKERS = ("o", "s", "^", "v", "P", "X", "h", "<", ">", "p", "d", "8", "H")
+LINES = ("-", "--", ":", "-.")
+LETTERS_PER_INCH, LARGE_PER_INCH = 15.5, 11.5  # of the notes, and of the title
+ROOM_FOR_ROW = 2.2  # inches, of a legend in a row beside the title
+LEGENDS: dict[str, dict[str, Any]] = {
+    "beside": {"loc": "outside right center", "ncols": 1, "handlelength": 3.2},
+    "above": {"loc": "outside upper right", "ncols": 9, "handlelength": 1.5},
+    "below": {"loc": "outside lower center", "ncols": 2},
+}
+
+
+@record
+class Look:
+    """How a series is drawn: colour, marker and line are the same in all figures of a table.
+
+    Args:
+        filled: whether its marks are filled or hollow, in one figure.
+    """
+
+    colour: str
+    marker: str
+    line: str
+    filled: bool = True
+
+    @property
+    def face(self) -> str:
+        """The colour inside its marks."""
+        return self.colour if self.filled else "white"
+
+
+Looks = Mapping[str, Look]
+
+
+def looks(names: Sequence[str]) -> dict[str, Look]:
+    """A look for each series; no two are equal up to 91 of them."""
+    return {
+        name: Look(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], LINES[i // len(COLOURS) % len(LINES)])
+        for i, name in enumerate(names)
+    }
+
+
+@contextmanager
+def reproducible() -> Iterator[None]:
+    """Draw so that equal data give equal files.
+
+    Raises:
+        InvalidInput: matplotlib is absent.
+    """
+    try:
+        import matplotlib  # noqa: PLC0415 (heavy, and an extra)
+    except ImportError as error:
+        raise InvalidInput('figures need matplotlib, which is absent: pip install "surepick[reports]".') from error
+    with matplotlib.rc_context({"svg.hashsalt": "surepick"}):
+        yield
+
+
+def write_figure(figure: Figure, path: str | Path, **drawing: Any) -> None:
+    """Draw the figure, then write it whole or not at all.
+
+    Args:
+        figure: what is drawn.
+        path: a file whose ending says the format; without an ending we write PATH.png.
+        drawing: for `savefig`.
+
+    Raises:
+        InvalidInput: matplotlib does not know the format, or the file cannot be written.
+    """
+    target = Path(path)
+    if not target.suffix:
+        target = target.with_name(f"{target.name}.png")
+    drawn = io.BytesIO()
+    try:
+        figure.savefig(drawn, format=target.suffix[1:], **drawing)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"the figure cannot be written to {target}: {error}.") from error
+    write_whole(target, drawn.getvalue(), what="the figure")
+
+
+def save(figure: Figure, directory: Path, name: str) -> list[Path]:
+    """Write the figure as PNG and SVG.
+
+    Raises:
+        InvalidInput: a file cannot be written.
+    """
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
+    paths = [directory / f"{name}.png", directory / f"{name}.svg"]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"the figure cannot be written to {directory}: {error}.") from error
+    write_figure(figure, paths[0], dpi=150)
+    figure.set_layout_engine("none")  # where everything is has been found, and takes most of the time
+    write_figure(figure, paths[1], metadata={"Date": None})
+    return paths
+
+
+@record
+class Page:
+    """A figure that is being drawn.
+
+    Args:
+        figure: what is drawn on.
+        axes: its panels, row by row.
+        width: of the figure, in inches.
+        legend: where the legend is: beside the panels, in a row above them beside the title, or below them.
+        notes: sentences for below the panels, filled while drawing.
+        key: entries of the legend, filled while drawing.
+    """
+
+    figure: Figure
+    axes: list[Axes]
+    width: float
+    legend: Literal["beside", "above", "below"]
+    notes: list[str] = field(default_factory=list)
+    key: list[Line2D] = field(default_factory=list)
+
+    def name_mark(self, label: str, **drawn: Any) -> None:
+        """A legend entry for a mark, a line or both."""
+        from matplotlib.lines import Line2D  # noqa: PLC0415 (heavy)
+
+        self.key.append(Line2D([], [], label=label, **drawn))
+
+    def name_series(self, styles: Looks, notes: Mapping[str, str], *, marker: bool = True, line: bool = True) -> None:
+        """A legend entry for each series, with what is to be said of it, and those of its marks that are drawn."""
+        for name, look in styles.items():
+            self.name_mark(
+                f"{name} ({notes[name]})" if name in notes else name,
+                color=look.colour,
+                marker=look.marker if marker else "",
+                linestyle=look.line if line else "",
+                markerfacecolor=look.face,
+            )
+
+    def finish(self, title: str) -> Figure:
+        """Title, legend and notes; the figure is ready."""
+        letters = int(LARGE_PER_INCH * (self.width - ROOM_FOR_ROW * (self.legend == "above")))
+        self.figure.suptitle("\n".join(textwrap.wrap(title, letters)), x=0.01, ha="left", fontsize="large")
+        if self.key:
+            where = LEGENDS[self.legend]
+            self.figure.legend(handles=self.key, frameon=False, fontsize="small", **where)
+        lines = [line for note in self.notes for line in textwrap.wrap(note, int(LETTERS_PER_INCH * self.width))]
+        if lines:
+            self.figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize="x-small", color="#444444")
+        return self.figure
+
+
+def say(axes: Axes, words: str) -> None:
+    """A panel with nothing to draw says so."""
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center")
+
+
+def open_page(
+    panels: int,
+    *,
+    columns: int,
+    width: float,
+    height: float,
+    room: float,
+    legend: Literal["beside", "above", "below"] = "beside",
+) -> Page:
+    """An empty page.
+
+    Args:
+        panels: how many, at least 1.
+        columns: most panels side by side.
+        width, height: of a panel, in inches.
+        room: inches beside the panels, for names.
+        legend: where it is.
+    """
+    from matplotlib.figure import Figure  # noqa: PLC0415 (heavy, and an extra)
+
+    across = panels if panels <= columns else min(columns, 2 if panels == 4 else 3)
+    down = -(-panels // across)
+    total = room + width * across
+    figure = Figure(figsize=(total, 1.1 + height * down))
+    figure.set_layout_engine("constrained", wspace=0.05)
+    grid = figure.subplots(down, across, squeeze=False).ravel().tolist()
+    for surplus in grid[panels:]:
+        surplus.remove()
+    return Page(figure, grid[:panels], total, legend)
+
+
+def short_number(value: float, _position: int = 0) -> str:
+    """A tick's label: 300, 2k, 10M."""
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:g}{name}"
+    return f"{value:g}"
+
+
+def label_powers(axis: Axis, steps: Sequence[float] = (1.0, 2.0, 5.0)) -> None:
+    """Labels at these multiples of the powers of ten, on a logarithmic axis."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415 (heavy)
+
+    axis.set_major_locator(LogLocator(base=10.0, subs=steps))
+    axis.set_major_formatter(FuncFormatter(short_number))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def scale_pulls(axes: Axes, which: Literal["x", "y"], values: Sequence[float]) -> None:
+    """A logarithmic axis for these numbers of pulls, from one round number to another, however close they are."""
+    values = [max(value, 1.0) for value in values]  # no pull at all is at the edge
+    getattr(axes, f"set_{which}scale")("log")
+    lowest, highest = _round_below(0.9 * min(values, default=1.0)), _round_above(1.1 * max(values, default=10.0))
+    getattr(axes, f"set_{which}lim")(lowest, highest)
+    wide, narrow = highest > 200.0 * lowest, highest < 6.0 * lowest
+    steps = (1.0,) if wide else tuple(map(float, range(1, 10))) if narrow else (1.0, 2.0, 5.0)
+    label_powers(getattr(axes, f"{which}axis"), steps)
+    axes.grid(axis=which, alpha=0.3)
+
+
+def _round_below(value: float) -> float:
+    power = 10.0 ** math.floor(math.log10(value))
+    return max(step * power for step in (1.0, 2.0, 5.0) if step * power <= value * (1.0 + 1e-9))
+
+
+def _round_above(value: float) -> float:
+    power = 10.0 ** math.floor(math.log10(value))
+    return min(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= value * (1.0 - 1e-9))
+
+
+# --- The figure of a forecast.
+
+BLUE, ORANGE, GREY = *COLOURS[:2], COLOURS[-1]
+
+
+def forecast_figure(rows: Sequence[ForecastRow], uniform: int, path: str | Path, *, title: str = "") -> None:
+    """What each choice is forecast to cost, on a logarithmic axis: guess and worst case, and sampling equally often.
+
+    Args:
+        rows: from `compare`; rows that refuse to run are listed without a mark.
+        uniform: pulls of sampling all arms equally often, drawn as a line.
+        path: a .png, .pdf or .svg file.
+        title: above the figure.
+
+    Raises:
+        InvalidInput: matplotlib is absent, or the file cannot be written in that format.
+    """
+    with reproducible():
+        page = open_page(1, columns=1, width=8.0, height=0.6 + 0.42 * len(rows), room=0.0, legend="below")
+        (axes,) = page.axes
+        drawn = [float(max(uniform, 1))]
+        for height, row in enumerate(rows):
+            if row.guess is not None and row.worst is not None:
+                axes.plot([row.guess.total, row.worst.total], [height] * 2, color=GREY, linewidth=1, zorder=1)
+                axes.plot([row.guess.lowest, row.guess.highest], [height] * 2, color=BLUE, linewidth=4, alpha=0.35)
+                axes.plot(row.guess.total, height, "o", color=BLUE)
+                drawn += [row.guess.lowest, row.guess.total]
+            if row.worst is not None:
+                face = ORANGE if row.believable else "white"
+                axes.plot(row.worst.total, height, "s", color=ORANGE, markerfacecolor=face)
+                drawn.append(row.worst.total)
+        axes.axvline(drawn[0], color=GREY, linestyle="--")
+        scale_pulls(axes, "x", drawn)
+        axes.set_yticks(range(len(rows)), [row.name if row.worst else f"{row.name} (refused)" for row in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlabel("measurements")
+        if any(row.guess is not None for row in rows):
+            page.name_mark("under your guess (band: all simulated studies)", color=BLUE, marker="o", linestyle="")
+        page.name_mark("worst case", color=ORANGE, marker="s", linestyle="")
+        if any(row.worst is not None and not row.believable for row in rows):
+            hollow: dict[str, Any] = {"marker": "s", "linestyle": "", "markerfacecolor": "white"}
+            page.name_mark("not credible (see warnings)", color=ORANGE, **hollow)
+        page.name_mark("uniform sampling", color=GREY, linestyle="--")
+        write_figure(page.finish(title), path, dpi=150)

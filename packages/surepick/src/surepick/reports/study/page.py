@@ -1,0 +1,288 @@
+"""The report of a study: one static HTML file that can be read without knowing the field, and without a network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import operator
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surepick.certificates.document import certificate_document
+from surepick.core.files import as_path, write_whole
+from surepick.core.records import FloatArray
+from surepick.errors import InvalidInput
+from surepick.policies.prices import product
+from surepick.reports.study import facts as written
+from surepick.reports.study.charts import Foreseen, comparisons, effort, foreseen, gaps, narrowing, spending
+from surepick.reports.study.facts import (
+    EDGES,
+    NOBODY,
+    Document,
+    History,
+    answer_of,
+    batches,
+    facts_of,
+    history_of,
+    is_empty,
+    time,
+    users_words,
+)
+from surepick.reports.study.lists import arrow, candidate_map, place, standings, star
+from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
+from surepick.studies.progress import confidence_of, times
+from surepick.studies.study import Study
+from surepick.text import about, money, percent, quoted
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+
+# --- Templates as all pages of surepick have them: nothing is unescaped or undefined, and numbers are written alike.
+
+
+def environment_of(folder: Path) -> Environment:
+    """The templates of a folder."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 (an extra)
+
+    found = Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    found.filters |= {
+        "about": about,
+        "confidence": lambda delta: percent(confidence_of(delta)),
+        "money": money,
+        "percent": percent,
+        "times": times,
+    }
+    return found
+
+
+FORECAST_UP_TO = 1_000  # candidates; a forecast of more takes longer than the rest of the report
+TIME = re.compile(r"\d{4}-\d\d-\d\d[ \xa0]\d\d:\d\d[ \xa0]UTC")
+TEMPLATES = Path(__file__).with_name("templates")
+
+
+def write_report(
+    study: Study, path: str | Path, *, name: str | None = None, forecast_up_to: int = FORECAST_UP_TO
+) -> Path:
+    """Write what a study found as one static HTML file: the answer in words, pictures, assumptions, and the log.
+
+    Nothing of an open plan is in it, and equal studies give equal files. It needs no network and no other file.
+
+    Args:
+        study: a study, stopped or not.
+        path: the file, replaced if it exists.
+        name: what the study is called in it.
+        forecast_up_to: with more candidates the spending is not compared with a forecast, which would take longer to
+            compute than all the rest; 0: never.
+
+    Returns:
+        The path.
+
+    Raises:
+        InvalidInput: jinja2 is absent, or the file cannot be written.
+
+    Cost: a few seconds for 10,000 candidates, and the time of `forecast`.
+    """
+    target = as_path(path, meaning="there the report is written.")
+    if not isinstance(study, Study):
+        raise InvalidInput(
+            f"study is {quoted(study)}, a {type(study).__name__}; give a Study, e.g. the .study of a Result."
+        )
+    if study.elsewhere is not None:
+        write_whole(target, study.elsewhere.report(name, forecast_up_to), what="the report")
+        return target
+    check_extra()
+    document = certificate_document(study, name)
+    judged = max((look["plan"] for entry in document["rounds"] for look in entry["looks"]), default=0)
+    page = report_page(
+        with_costs(with_candidates(document, study), study),
+        history=history_of(study.log, judged),
+        features=study.arms.features,
+        expected=foreseen(study.policy, most_arms=forecast_up_to),
+    )
+    write_whole(target, page.encode("utf-8", "replace"), what="the report")  # names may hold what UTF-8 cannot
+    return target
+
+
+def check_extra() -> None:
+    """Refuse to go on without what reports need.
+
+    Raises:
+        InvalidInput: it is absent; the pip command is named.
+    """
+    try:
+        import jinja2  # noqa: F401, PLC0415 (an extra)
+    except ImportError as error:
+        raise InvalidInput('reports need jinja2, which is absent: pip install "surepick[reports]".') from error
+
+
+def report_page(document: Document, *, history: History, features: FloatArray, expected: Foreseen) -> str:
+    """The report as HTML: what each section draws and says, handed to the templates, which hold the words.
+
+    Args:
+        document: the certificate's, with ids and candidates.
+        history: what the log says beyond it.
+        features: of the candidates, shape (K, D).
+        expected: the forecast, or why there is none.
+    """
+    study = facts_of(document)
+    environment = _environment(users_words(study))
+    style, script = (_stripped((TEMPLATES / name).read_text("utf-8")) for name in ("report.css", "report.js"))
+    return environment.get_template("report.html").render(
+        study=study,
+        document=document,
+        answer=answer_of(study),
+        narrowing=narrowing(study),
+        gaps=gaps(study),
+        comparisons=comparisons(study),
+        standings=standings(study),
+        effort=effort(study),
+        map=candidate_map(study, features),
+        spending=spending(study, expected),
+        expected=expected,
+        kept=history,
+        batches=batches(study, history),
+        style=style,
+        script=script,
+        policy_of_page=f"default-src 'none'; style-src '{_source(style)}'; script-src '{_source(script)}'",
+    )
+
+
+def report_drawings(study: Study) -> list[tuple[str, str, Markup]]:
+    """(key, heading, HTML) of the report's pictures of the closed plans, to be shown in another page.
+
+    That page has `report.css`, and no element of the same ids.
+    """
+    from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
+
+    document = with_costs(with_candidates(certificate_document(study), study), study)
+    facts = facts_of(document)
+    drawn = {"narrowing": narrowing(facts), "gaps": gaps(facts), "standings": standings(facts), "effort": effort(facts)}
+    lists = facts.lists is not None
+    narrows = (
+        drawn["narrowing"] is not None
+        and not facts.shortens
+        and (facts.list_names is None or bool(facts.list_names.second))
+    )
+    shown = (
+        ("narrowing", "How the lists filled" if lists else "How the field narrowed", narrows),
+        ("gap", "How close to the best", drawn["gaps"] is not None),
+        ("standings", "Where the candidates stand", bool(drawn["standings"])),
+        ("effort", "Where the measurements went", drawn["effort"] is not None),
+    )
+    environment = _environment(users_words(facts))
+    values = {"study": facts, "document": document, **drawn}
+    return [
+        (key, heading, Markup(environment.get_template(f"{key}.html").render(values)))
+        for key, heading, there in shown
+        if there
+    ]
+
+
+def with_candidates(document: Document, study: Study) -> Document:
+    """The document with what the policy says of itself, and with what is left out of very many candidates."""
+    arms, traits = {**document["arms"], "ids": list(study.ids)}, study.policy.traits
+    said = {name: getattr(traits, name) for name in ("uses_features", "certifies", "eliminates")}
+    document = {**document, "traits": said}
+    if document["candidates"] is not None:
+        return {**document, "arms": arms, "candidates": _led(document, document["candidates"])}
+    pulls, sums, waiting = np.zeros(len(study.ids), np.int64), np.zeros(len(study.ids)), set(traits.later)
+    for entry in document["rounds"]:
+        for look in entry["looks"]:
+            pulls[look["told"]["arms"]] += np.array(look["told"]["pulls"], np.int64)
+            sums[look["told"]["arms"]] += np.array(look["told"]["sums"])
+            waiting -= {one["arm"] for one in look["added"]}
+    fates = ["left"] * len(study.ids)
+    trace = study.trace
+    for arm in trace[-1].active.tolist() if trace else range(len(fates)):
+        fates[arm] = "possible"
+    for arm in trace[-1].withdrawn.tolist() if trace and trace[-1].withdrawn is not None else ():
+        fates[arm] = "withdrawn"
+    for arm in waiting:
+        fates[arm] = "waiting"
+    fates[study.ids.index(document["best_arm"])] = "recommended"
+    means = [total / count if count else None for total, count in zip(sums.tolist(), pulls.tolist(), strict=True)]
+    found = {"pulls": pulls.tolist(), "means": means, "fates": fates}
+    return {**document, "arms": arms, "candidates": _led(document, found)}
+
+
+def with_costs(document: Document, study: Study) -> Document:
+    """The document with what was spent on each candidate, and on batches, where something has a cost."""
+    prices, candidates = study.prices, document["candidates"]
+    if prices is None:
+        return document
+    rows = zip(prices.each(len(study.ids)).tolist(), candidates["pulls"], strict=True)
+    costs = [product(price, pulls) for price, pulls in rows]
+    return {**document, "candidates": {**candidates, "costs": costs}, "batch_cost": prices.batch}
+
+
+def _led(document: Document, candidates: dict[str, Any]) -> dict[str, Any]:
+    """The candidates; before anything was measured none of them leads."""
+    if not is_empty(document):
+        return candidates
+    return {**candidates, "fates": ["possible" if fate == "recommended" else fate for fate in candidates["fates"]]}
+
+
+def _environment(own: list[str]) -> Environment:
+    """Templates with what they need to write numbers, names, times and places.
+
+    Args:
+        own: what users wrote, which `plain` leaves as it is.
+    """
+    environment = environment_of(TEMPLATES)
+    environment.filters |= {
+        "column": written.column,
+        "date": lambda seconds: _dated(time(seconds)),
+        "dated": _dated,
+        "listed": written.listed,
+        "negative": operator.neg,
+        "number": written.number,
+        "plain": lambda sentence: written.plain(sentence, own),
+        "shortened": written.shortened,
+        "signed": written.signed_column,
+    }
+    environment.globals |= {
+        "arrow": arrow,
+        "at": _places,
+        "edges": EDGES,
+        "independent": INDEPENDENT_OF_VALUE,
+        "most_rows": written.MOST_ROWS,
+        "nobody": NOBODY,
+        "star": star,
+    }
+    return environment
+
+
+def _places(**given: float) -> Markup:
+    """Attributes of a mark: its places on the drawing."""
+    from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
+
+    return Markup(" ".join(f'{name}="{place(value)}"' for name, value in given.items()))
+
+
+def _dated(text: str) -> Markup:
+    """Text in which no time is broken over two lines."""
+    from markupsafe import Markup, escape  # noqa: PLC0415 (comes with jinja2)
+
+    return Markup(TIME.sub(r'<span class="date">\g<0></span>', str(escape(text))))
+
+
+def _stripped(text: str) -> str:
+    """Exactly what stands between the tags, so that the browser can compare its hash."""
+    return f"\n{text.strip()}\n"
+
+
+def _source(text: str) -> str:
+    """A hash for the page's security policy: only these bytes are style or script."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,0 +1,261 @@
+"""The audit: we compute every decision again from the stored results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, TypeVar
+
+from surepick.core.files import write_whole
+from surepick.core.records import TOLERANCE, first_difference, from_json
+from surepick.errors import StorageError, SurepickError
+from surepick.policies.prices import product
+from surepick.studies.logs.base import AS_THEY_COME, Decision, Planned, Results, format_utc
+from surepick.studies.logs.hash_chain import UNREADABLE, Illegible
+from surepick.studies.logs.open_plan import OpenPlan
+from surepick.studies.replay import Closed, Judged, closed_plan, decision_on, first_decision, in_order, replay
+from surepick.studies.slips import Repeats
+from surepick.studies.study import Study
+from surepick.tables.delimited import check_suffix, write_table
+
+Row = TypeVar("Row")
+
+
+ALTERED = (
+    "The database was altered or is damaged, or another version computed it. Nothing was changed now; take the latest "
+    "backup (docs/studies.md)."
+)
+
+
+COMPARED = ("state", "stopped", "verdict", "leader", "seen", "row", "deviations")
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What follows from what was recorded, computed while one goes through it.
+
+    Args:
+        judged: number of the last plan that was judged when the log was read.
+        replayed: the plans that were judged, in order. Going on raises a StorageError where a decision does not follow;
+            go to the end, so that nothing is left out.
+    """
+
+    judged: int
+    replayed: Iterator[Judged]
+
+
+def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
+    """Replay the log from its start, with the stored plans, and compare each decision with the stored one.
+
+    Discrete content (arms, counts, dimensions, verdicts, words) must be equal, numbers within `tolerance`, relative.
+
+    Raises:
+        StorageError: a decision does not follow from what was recorded; the row and what differs are named.
+    """
+    for _ in audited(study, name, tolerance=tolerance).replayed:
+        pass
+
+
+def audited(study: Study, name: str, *, tolerance: float = TOLERANCE) -> Audit:
+    """As `audit`, for those who need the replay too: the log is read now, and replayed while one goes through it.
+
+    Raises:
+        StorageError: a row cannot be read.
+    """
+    _ = study.policy  # built before the replay: what is wrong with the policy is not wrong with the log
+    stored = _all(study.log.decisions(), "decision", 0, name)  # before the plans: others may go on between two looks
+    plans = _all(study.log.plans(), "plan", 1, name)
+    study.log.check_rows()
+    judged = max((decision.plan for decision in stored), default=0)
+    return Audit(judged, _replayed(study, name, stored, plans, tolerance))
+
+
+def _replayed(
+    study: Study, name: str, stored: list[Decision], plans: list[Planned], tolerance: float
+) -> Iterator[Judged]:
+    policy, doubtful = study.policy, False
+    repeats = Repeats(policy)
+    closed = (_closed(study, planned, name) for planned in plans)
+    steps = replay(policy, in_order(closed))
+    for planned, decision in zip_longest([None, *plans], stored):
+        if decision is None:  # the plan is open, or closed and not judged yet
+            _check_closing(study, planned, name)
+            break
+        if planned is None and decision.plan > 0:
+            raise StorageError(f"study {name!r}: decision {decision.plan} is on a plan that is not there.")
+        judged: Judged | None = None
+        try:
+            if planned is None:
+                again = first_decision(policy)
+            else:
+                judged = next(steps)
+                contradicted = repeats.after(judged.closed.seen)
+                again = decision_on(policy, judged, doubtful=doubtful, contradicted=contradicted)
+            difference = _difference(decision, again, tolerance)
+        except (SurepickError, *UNREADABLE) as error:
+            if isinstance(error, StorageError) and not isinstance(error, Illegible):
+                raise
+            raise StorageError(
+                f"study {name!r}: decision {decision.plan} cannot be computed from the reported results: "
+                f"{_cause(error)} {ALTERED}"
+            ) from error
+        if difference:
+            raise StorageError(
+                f"study {name!r}: decision {decision.plan} does not follow from the reported results: {difference}. "
+                f"{ALTERED}"
+            )
+        if judged is not None:
+            yield judged
+        doubtful = again.deviations.doubtful
+
+
+def _all(rows: Iterator[Row], kind: str, first: int, name: str) -> list[Row]:
+    """The rows; one that cannot be read is named."""
+    found = []
+    try:
+        for row in rows:
+            found.append(row)  # one by one: how many were read says which one could not be
+    except UNREADABLE as error:
+        raise StorageError(f"study {name!r}: {kind} {first + len(found)} cannot be read: {error}. {ALTERED}") from error
+    return found
+
+
+def _cause(error: Exception) -> object:
+    """The fault of a value, without the words around it."""
+    return error.__cause__ if isinstance(error, Illegible) else error
+
+
+def _closed(study: Study, planned: Planned, name: str) -> Closed:
+    """A plan that must be closed, and complete."""
+    open_plan = _open_plan(study, planned)
+    if not open_plan.closed:
+        raise StorageError(f"study {name!r}: decision {planned.number} is on a plan that was never closed. {ALTERED}")
+    _check_complete(study, open_plan, name)
+    return closed_plan(study.log, open_plan, len(study.ids), minimize=study.minimize)
+
+
+def _check_closing(study: Study, planned: Planned | None, name: str) -> None:
+    """A plan that is closed and not judged yet is about to be: nothing may be wanting."""
+    if planned is None:
+        return
+    try:
+        open_plan = _open_plan(study, planned)
+    except (Illegible, *UNREADABLE) as error:
+        raise StorageError(
+            f"study {name!r}: the results of plan {planned.number} cannot be read: {_cause(error)} {ALTERED}"
+        ) from error
+    if open_plan.closed:
+        _check_complete(study, open_plan, name)
+
+
+def _open_plan(study: Study, planned: Planned) -> OpenPlan:
+    open_plan = OpenPlan.of(planned)
+    open_plan.add(study.log.arrivals(planned.number))
+    return open_plan
+
+
+def _check_complete(study: Study, open_plan: OpenPlan, name: str) -> None:
+    wanting = int(open_plan.missing.sum())
+    if wanting and not (open_plan.in_part and study.judging == AS_THEY_COME):
+        raise StorageError(
+            f"study {name!r}: plan {open_plan.planned.number} is closed, and {wanting} of the measurements that it "
+            f"asks for were neither reported nor abandoned. {ALTERED}"
+        )
+
+
+def _difference(stored: Decision, again: Decision, tolerance: float) -> str:
+    """Where they differ, "" where they agree."""
+    for field in COMPARED:
+        theirs, ours = getattr(stored, field), getattr(again, field)
+        if isinstance(theirs, str) and not isinstance(ours, str):
+            try:
+                theirs = from_json(type(ours), theirs)
+            except StorageError as error:
+                return f"{field}: {error}"
+        difference = first_difference(theirs, ours, tolerance)
+        if difference:
+            return f"{field}{difference}"
+    return ""
+
+
+# --- The results of a study as a table. Nothing of the open plan is in it.
+
+KINDS: dict[str, type] = {
+    "plan": int,
+    "status": str,
+    "id": str,
+    "pulls": int,
+    "sum": float,
+    "squares": float,
+    "key": str,
+    "source": str,
+    "told_at": str,
+}
+
+
+def export_results(study: Study, path: str | Path) -> int:
+    """Write the results to a CSV, Parquet or JSON-lines file, row by row as they were reported.
+
+    Columns: plan (0 for prior results), status ("counted", "late", "prior" or "undone"), id, pulls, sum and squares in
+    the user's sign and unit, key, source, told_at (UTC); and the item that was answered, of test items; and cost, of
+    the row's measurements, where they have one; and the block, under the name that the study has for it; and the sums
+    of what constraints are on, under their names.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        InvalidInput: the file cannot be written.
+    """
+    if study.elsewhere is not None:
+        check_suffix(Path(path))
+        content, number = study.elsewhere.export(Path(path).suffix.removeprefix("."))
+        write_whole(path, content, what="the results")
+        return number
+    columns: dict[str, list[Any]] = {name: [] for name in KINDS}
+    blocks: list[str | None] = []
+    items: list[int] = []
+    beside: dict[str, list[float | None]] = {one.name: [] for one in study.constraints}
+    for stored in study.log.history(study.progress().judged):
+        results = stored.results
+        number = len(results.arms)
+        columns["plan"] += [stored.plan] * number
+        columns["status"] += [stored.status] * number
+        columns["id"] += [study.ids[arm] for arm in results.arms.tolist()]
+        columns["pulls"] += results.pulls.tolist()
+        columns["sum"] += results.sums.tolist()
+        columns["squares"] += [None] * number if results.squares is None else results.squares.tolist()
+        columns["key"] += results.keys or [None] * number
+        blocks += results.blocks or [None] * number
+        items += [-1] * number if results.items is None else results.items.tolist()
+        for at, one in enumerate(study.constraints):
+            beside[one.name] += _sums(results, at)
+        columns["source"] += [results.source] * number
+        columns["told_at"] += [format_utc(stored.at)] * number
+    kinds = KINDS
+    order = study.policy.traits.items if any(item >= 0 for item in items) else None
+    if order is not None:
+        kinds, names = {**kinds, "item": str}, order.items.ids
+        columns["item"] = [None if item < 0 else names[item] for item in items]
+    if study.prices is not None:
+        kinds, each = {**kinds, "cost": float}, dict(zip(study.ids, study.prices.each(len(study.ids)), strict=True))
+        rows = zip(columns["id"], columns["pulls"], strict=True)
+        columns["cost"] = [product(each[name], pulls) for name, pulls in rows]
+    if study.blocking is not None:
+        name = study.blocking.name if study.blocking.name not in kinds else f"block {study.blocking.name}"
+        kinds, columns[name] = {**kinds, name: str}, blocks
+    for name, sums in beside.items():
+        column = name if name not in kinds else f"quantity {name}"
+        kinds, columns[column] = {**kinds, column: float}, sums
+    write_table(path, columns, kinds=kinds)
+    return len(columns["plan"])
+
+
+def _sums(results: Results, place: int) -> list[float | None]:
+    """The sum of a quantity in each row; None where it was not measured."""
+    if results.quantities is None:
+        return [None] * len(results.arms)
+    one = results.quantities[place]
+    return [total if number else None for number, total in zip(one.counts.tolist(), one.sums.tolist(), strict=True)]

@@ -1,0 +1,532 @@
+"""The closed loop: ask, measure and tell until the study stops."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Any, Literal, Protocol, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.core.arms import Originals
+from surepick.core.certificate import Certificate, Listed
+from surepick.core.plans import RoundRecord
+from surepick.core.records import FloatArray, IntArray, record
+from surepick.core.values import as_number, check_order, real_numbers, reason, whole_number
+from surepick.errors import InvalidInput, MeasurementFailed, SurepickError, UnusualResult, UnusualWarning
+from surepick.noise import known_scale
+from surepick.policies.prices import Prices, added, checked_budget
+from surepick.questions import Constraint
+from surepick.studies.batch import Batch
+from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
+from surepick.studies.progress import Progress
+from surepick.studies.recording import Accept
+from surepick.text import money, printable, quoted
+
+# --- The function of a user that measures: recognised before anything is asked, called, and its answer read.
+
+# ids -> rewards; of test items (ids, items) -> scores; in blocks also (ids, blocks); with constraints a row for each id
+Measure = Callable[..., ArrayLike]
+EACH = "measure gets a list of ids and returns a reward for each, in the same order"
+ONE_BY_ONE = "If yours measures one id, give lambda ids: [measure(i) for i in ids]."
+NO_COROUTINE = (
+    "measure is a coroutine function, and find_best waits for no coroutine: give a function that returns the rewards, "
+    "lambda ids: asyncio.run(measure(ids))."
+)
+
+
+def check_measure(measure: object) -> None:
+    """Refuse what cannot measure, before anything is asked.
+
+    Raises:
+        InvalidInput: it is no function, or one that returns no rewards but a coroutine.
+    """
+    if not callable(measure):
+        raise InvalidInput(f"measure is {quoted(measure)}, which is no function: {EACH}.")
+    inner: Any = measure
+    while isinstance(inner, partial):
+        inner = inner.func
+    own = getattr(type(inner), "__call__", None)  # noqa: B004 (we look at what it is)
+    for one in (inner, own):
+        if inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one):
+            raise InvalidInput(NO_COROUTINE)
+
+
+def takes_two(measure: Measure) -> bool:
+    """Whether a function needs a second argument: the names of the blocks beside the ids."""
+    try:
+        wanted = inspect.signature(measure).parameters.values()
+    except (TypeError, ValueError):  # it does not say
+        return False
+    placed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [one for one in wanted if one.default is one.empty and one.kind in placed]
+    return len(needed) > 1
+
+
+def measured(
+    measure: Measure,
+    ids: Sequence[object],
+    names: Sequence[str],
+    *beside: Sequence[object],
+    constraints: Sequence[Constraint] = (),
+) -> np.ndarray:
+    """What a function measured, checked as far as its form goes.
+
+    Args:
+        measure: the function.
+        ids: n ids, as they were given to us.
+        names: their texts.
+        beside: what it gets besides: the test items, or the names of the blocks.
+        constraints: on what else is measured.
+
+    Returns:
+        Shape (n,); with r constraints (n, 1 + r). NaN where a measurement gave no number.
+
+    Raises:
+        InvalidInput: it did not return that many numbers, or it measures one id and failed on several; then its own
+            exception is the cause. Other exceptions of it pass.
+    """
+    try:
+        given: Any = measure(ids, *beside)
+        if isinstance(given, Iterator):
+            given = list(islice(given, len(ids) + 1))
+    except (TypeError, AttributeError, KeyError) as error:
+        if not _of_the_list(error, ids):
+            raise
+        said = f"{type(error).__name__}: {reason(error)}"
+        raise InvalidInput(f"{EACH}; this one raised {quoted(said)[1:-1]}. {ONE_BY_ONE}") from error
+    _refuse_kinds(given, len(ids))
+    check_order("the rewards that measure returned", given, names)
+    wanted = "one reward for each id"
+    if constraints:
+        wanted = f"a row for each id: the reward, then {', '.join(one.name for one in constraints)}"
+    called = f"measure was called with {len(ids)} ids, and it must return {wanted}"
+    rewards = real_numbers("rewards", given, wrong=f"{called}; what it returned are not numbers")
+    if rewards.shape != ((len(ids), 1 + len(constraints)) if constraints else (len(ids),)):
+        one = f" {ONE_BY_ONE}" if not rewards.shape else ""
+        raise InvalidInput(f"{called}; it returned rewards of shape {rewards.shape}.{one}")
+    return rewards
+
+
+def _refuse_kinds(given: object, number: int) -> None:
+    """Refuse what holds no rewards in an order.
+
+    Raises:
+        InvalidInput: nothing, a coroutine, a mapping or a set.
+    """
+    if given is None:
+        raise InvalidInput(f"measure was called with {number} ids and returned None; does it end with return? {EACH}.")
+    if inspect.isawaitable(given) or inspect.isasyncgen(given):
+        if inspect.iscoroutine(given):
+            given.close()
+        raise InvalidInput(NO_COROUTINE)
+    if isinstance(given, list | tuple) and any(map(inspect.isawaitable, given)):
+        for one in filter(inspect.iscoroutine, given):
+            one.close()
+        raise InvalidInput(NO_COROUTINE)
+    if isinstance(given, Mapping):
+        raise InvalidInput(
+            f"measure returned a {type(given).__name__}, and an id may be asked several times at once: return "
+            "[rewards[i] for i in ids], one reward for each id in their order."
+        )
+
+
+def _of_the_list(error: Exception, ids: Sequence[object]) -> bool:
+    """Whether an error looks like that of a function that was made for one id."""
+    if isinstance(error, KeyError):
+        return any(one is ids or (isinstance(one, str) and one == str(ids)) for one in error.args)
+    return not {"list", "sequence"}.isdisjoint(reason(error).replace("'", " ").split())
+
+
+Told = TypeVar("Told")
+OnUnusual = Literal["warn", "accept", "refuse"]
+EndedBy = Literal["policy", "batches", "repeats", "pulls", "cost", "seconds"]
+PASSED = (
+    "The next plan would have passed {:,} measurements, the usual limit: 20 times what measuring every candidate "
+    "equally often takes. More than that points at a mistake (in a reward, the noise, the unit). max_pulls=N sets "
+    "another limit, max_pulls=math.inf none."
+)
+TRIES = 3  # of a measurement that gives NaN
+
+
+class Askable(Protocol):
+    """What the loop needs of a study."""
+
+    @property
+    def ids(self) -> tuple[str, ...]: ...
+    @property
+    def missing(self) -> IntArray: ...
+    @property
+    def trace(self) -> tuple[RoundRecord, ...]: ...
+    @property
+    def prices(self) -> Prices | None: ...
+    @property
+    def constraints(self) -> tuple[Constraint, ...]: ...
+    @property
+    def originals(self) -> Originals: ...
+    @property
+    def item_originals(self) -> Originals: ...
+    def ask(self) -> Batch | None: ...
+    def progress(self) -> Progress: ...
+    def tell(self, ids: Any, rewards: ArrayLike, *, accept_unusual: Accept = False) -> object: ...
+    def fail(self, ids: Sequence[object]) -> object: ...
+    def withdraw(self, ids: Sequence[object], reason: str) -> None: ...
+    def certificate(self) -> Certificate: ...
+
+
+@record
+class Result:
+    """What a closed loop came to.
+
+    Args:
+        best_arm: the recommended arm as it was given: its id, or the object whose text that is. None where the answer
+            is lists and nobody is on the first one. Of several on it the one that looks best.
+        verdict: of the certificate; "budget-exhausted" where the next batch would have passed max_pulls, max_cost or
+            max_batches, or where repeats that are all equal prove nothing.
+        pulls: measurements in the closed plans of the study.
+        certificate: the answer, and what it rests on.
+        study: the `Study`; `study.run(measure)` goes on after a budget was exhausted.
+        ended_by: "policy", by itself; "repeats", which are all equal; "batches", "pulls", "cost" or "seconds", the
+            budget that was exhausted. After "batches" and "repeats" the study is over.
+        features: the features that `find_best` used, in a line; "" where it used none.
+    """
+
+    best_arm: Any
+    verdict: str
+    pulls: int
+    certificate: Certificate
+    study: Askable
+    ended_by: EndedBy = "policy"
+    features: str = ""
+
+    @property
+    def lists(self) -> Listed | None:
+        """The lists of the certificate with the candidates as they were given; None where one best is asked for."""
+        found = self.certificate.lists
+        if found is None:
+            return None
+        segments = None if found.segments is None else tuple(map(self._given, found.segments))
+        given: Listed = replace(self._given(found), segments=segments)
+        return given
+
+    def _given(self, lists: Any) -> Any:
+        """A record with lists of ids, with the candidates as they were given."""
+        named = {name: getattr(lists, name) for name in ("inside", "outside", "undecided")}
+        return replace(lists, **{name: tuple(self.study.originals.all_of(ids)) for name, ids in named.items()})
+
+    @property
+    def cost(self) -> float | None:
+        """Money spent on these measurements, in the currency of the costs; None where nothing has a cost."""
+        return self.certificate.cost
+
+    def __str__(self) -> str:
+        return str(self.certificate) + (f"\n{self.features}" if self.features else "")
+
+    def _repr_html_(self) -> str:
+        return self.certificate._repr_html_()
+
+
+def run_study(
+    study: Askable,
+    measure: Measure,
+    *,
+    max_pulls: float | None = None,
+    max_cost: float | None = None,
+    at_once: int | None = None,
+    progress: bool | None = None,
+    unusual: OnUnusual = "warn",
+) -> Result:
+    """As `Study.run`, which has the arguments."""
+    if unusual not in get_args(OnUnusual):
+        raise InvalidInput(f"unusual is {quoted(unusual)}; it must be 'warn', 'accept' or 'refuse'.")
+    if max_pulls is not None and as_number("max_pulls", max_pulls) != math.inf:
+        whole_number("max_pulls", max_pulls, least=0, meaning="a number of pulls, or math.inf for no limit.")
+    if at_once is not None:
+        whole_number("at_once", at_once, least=1, meaning="a number of pulls.")
+    check_measure(measure)
+    measuring = Measuring(study, measure, takes_two(measure), unusual)
+
+    def carry_out(batch: Batch) -> None:
+        if batch.blocks and measuring.knows_blocks:
+            parts: Iterator[Batch] = _all_blocks(batch, study.missing)
+        else:
+            parts = _blocks_of(batch, study.missing) if batch.blocks else _parts(batch, study.missing, at_once)
+        for part in parts:
+            measuring.tell(part)
+
+    try:
+        with round_bars(progress) as show:
+            found = until_stopped(study, carry_out, max_pulls=max_pulls, max_cost=max_cost, on_batch=show)
+    except SurepickError as error:
+        error.study = study
+        raise
+    if not measuring.gone:
+        return found
+    names = ", ".join(map(quoted, measuring.gone))
+    words = (
+        f"Could not be measured in {TRIES} tries, and left out: {names}. The promise is about the others, if whether a "
+        "measurement fails has nothing to do with its value."
+    )
+    return replace(found, certificate=replace(found.certificate, reason=f"{found.certificate.reason} {words}"))
+
+
+@dataclass(slots=True)
+class Measuring:
+    """A study measured by a function; what gives NaN is asked again, and then left out.
+
+    Args:
+        study: is told.
+        measure: gives the rewards.
+        knows_blocks: it wants the names of blocks beside the ids.
+        unusual: what becomes of results that stand out, as in `Study.run`.
+        gone: ids of the candidates that were left out.
+    """
+
+    study: Askable
+    measure: Measure
+    knows_blocks: bool
+    unusual: OnUnusual
+    gone: list[str] = field(default_factory=list)
+
+    def tell(self, part: Batch) -> None:
+        """Measure a part of a batch, and tell what came of it.
+
+        Raises:
+            MeasurementFailed: a candidate failed too often, and the study cannot go on without it.
+        """
+        ids = part.pulls()
+        asked = [place for place, name in enumerate(ids) if name not in self.gone]
+        if not asked:
+            return
+        rewards = self._measured(part, ids, asked)
+        failed = np.isnan(rewards) if rewards.ndim == 1 else np.isnan(rewards[:, 0])
+        for _ in range(TRIES - 1):
+            again = [place for place, bad in zip(asked, failed, strict=True) if bad]
+            if not again:
+                break
+            if part.items is None:
+                self.study.fail([ids[place] for place in again])
+            rewards[failed] = self._measured(part, ids, again)
+            failed = np.isnan(rewards) if rewards.ndim == 1 else np.isnan(rewards[:, 0])
+        if len(asked) == len(ids) and not failed.any():
+            self._tell(part, rewards)
+            return
+        came = [place for place, bad in zip(asked, failed, strict=True) if not bad]
+        if came:
+            beside: dict[str, Any] = {"plan": part.number}
+            if part.items is not None:
+                beside["items"] = [part.item_ids[place] for place in came]
+            if part.blocks:
+                beside["blocks"] = [part.blocks[place] for place in came]
+            self._tell([ids[place] for place in came], rewards[~failed], **beside)
+        self._leave_out([ids[place] for place, bad in zip(asked, failed, strict=True) if bad])
+
+    def _tell(self, ids: Any, rewards: FloatArray, **beside: Any) -> None:
+        tell_measured(lambda accept: self.study.tell(ids, rewards, accept_unusual=accept, **beside), self.unusual)
+
+    def _measured(self, part: Batch, ids: Sequence[str], places: Sequence[int]) -> FloatArray:
+        """What `measure` returns of some pulls of a part, one row each."""
+        names = [ids[place] for place in places]
+        beside: list[Sequence[object]] = []
+        if part.items is not None:
+            beside = [self.study.item_originals.all_of([part.item_ids[place] for place in places])]
+        if part.blocks and self.knows_blocks:
+            beside = [[part.blocks[place] for place in places]]
+        whole = self.study.originals.all_of(names)
+        return np.array(measured(self.measure, whole, names, *beside, constraints=self.study.constraints), np.float64)
+
+    def _leave_out(self, failed: Sequence[str]) -> None:
+        """Go on without candidates that could not be measured."""
+        names = [name for name in dict.fromkeys(failed) if name not in self.gone]
+        if not names:
+            return
+        try:
+            self.study.withdraw(names, INDEPENDENT_OF_VALUE)
+        except InvalidInput as error:
+            raise MeasurementFailed(
+                f"{quoted(names[0])} gave no result in {TRIES} tries (NaN), and this study cannot go on without it. "
+                "The results so far are kept: error.study.run(measure) goes on when it can be measured; "
+                "error.study.abandon(reason, ids) gives its pulls up."
+            ) from error
+        self.gone += names
+
+
+def tell_measured(tell: Callable[[Accept], Told], unusual: OnUnusual) -> Told:
+    """Report what a program measured: nobody can be asked about results that stand out.
+
+    Args:
+        tell: reports; it is given `accept_unusual` of `Study.tell`.
+        unusual: as in `Study.run`.
+
+    Raises:
+        UnusualResult: with "refuse".
+    """
+    try:
+        return tell("unasked" if unusual == "accept" else False)
+    except UnusualResult as question:
+        if unusual == "refuse":
+            raise
+        stands_out = str(question).partition(" Is it a typing error?")[0]
+        warnings.warn(f"{stands_out} It counts, since a program measured it.", UnusualWarning, stacklevel=3)
+        return tell("unasked")
+
+
+def until_stopped(
+    study: Askable,
+    carry_out: Callable[[Batch], None],
+    *,
+    max_pulls: float | None = None,
+    max_cost: float | None = None,
+    max_seconds: float | None = None,
+    on_batch: Callable[[Batch, Askable], None] | None = None,
+) -> Result:
+    """Ask and carry out batches until the policy stops, or the next one would pass the budget.
+
+    Args:
+        study: is asked.
+        carry_out: measures a batch and tells the study.
+        max_pulls: the budget, of this call; None: the usual limit, 20 times what measuring all equally often takes
+            (`usual_limit`); math.inf: no limit.
+        max_cost: the budget in money, of this call; None: no limit. A batch of which some results are in does not cost
+            its `batch_cost` again.
+        max_seconds: no batch is carried out later than that after the call; None: no limit. What is computed meanwhile
+            is not interrupted.
+        on_batch: called with each batch before it is carried out.
+
+    Raises:
+        InvalidInput: max_cost is negative, or nothing has a cost.
+    """
+    started, spent, paid = time.monotonic(), 0, 0.0
+    prices = None if max_cost is None else study.prices
+    limit = checked_budget(max_cost, prices)
+    ended_by: EndedBy = "policy"
+    most = max_pulls
+    while (batch := study.ask()) is not None:
+        missing = study.missing
+        wanted = int(missing.sum())
+        due = paid if prices is None else added(paid, prices.total(missing, batches=int(wanted == batch.total)))
+        most = limit_of(study) if max_pulls is None else max_pulls
+        if most is not None and spent + wanted > most:
+            ended_by = "pulls"
+            break
+        if limit is not None and due > limit:
+            ended_by = "cost"
+            break
+        if max_seconds is not None and time.monotonic() - started >= max_seconds:
+            ended_by = "seconds"
+            break
+        if on_batch is not None:
+            on_batch(batch, study)
+        carry_out(batch)
+        spent, paid = spent + wanted, due
+    answer = study.certificate()
+    if ended_by != "policy":
+        over = f"The next plan would have passed the budget of {most or 0:,} pulls."
+        if max_pulls is None:
+            over = PASSED.format(most or 0)
+        if ended_by == "cost":
+            over = f"The next plan would have passed the budget of {money(limit or 0.0)}: {money(due)} in all."
+        if ended_by == "seconds":
+            over = f"The time allowed, {max_seconds:g} s, is over."
+        answer = replace(answer, verdict="budget-exhausted", reason=f"{over} {answer.reason}")
+    elif answer.verdict == "budget-exhausted":
+        ended_by = "repeats" if study.trace and study.trace[-1].equal is not None else "batches"
+    nobody = answer.lists is not None and not answer.lists.inside
+    best = None if nobody else study.originals.of_text(answer.best_arm)
+    return Result(best, answer.verdict, answer.pulls, answer, study, ended_by)
+
+
+def limit_of(study: Askable) -> int | None:
+    """The limit of a loop that was given none; None where the policy ends by itself."""
+    from surepick.policies.uniform import usual_limit  # noqa: PLC0415 - the daily work on a study needs none of it
+
+    policy = getattr(study, "policy", None)
+    if policy is None:
+        return None
+    if known_scale(policy.problem.noise):
+        return usual_limit(policy, None)
+    return usual_limit(policy, getattr(getattr(study, "state", None), "seen", None))
+
+
+def _left(batch: Batch, missing: IntArray) -> tuple[IntArray, list[str]]:
+    """(arm, block) of what is missing of a batch; where some came before, in new blocks."""
+    ends = np.cumsum(batch.counts)
+    arms = np.repeat(np.arange(len(batch.counts)), batch.counts)
+    left = ends[arms] - np.arange(batch.total) <= missing[arms]
+    again = "" if left.all() else f"+{batch.total - int(left.sum())}"
+    return arms[left], [batch.blocks[place] + again for place in np.flatnonzero(left).tolist()]
+
+
+def _all_blocks(batch: Batch, missing: IntArray) -> Iterator[Batch]:
+    """What is missing of a batch, in one call of `measure`."""
+    arms, names = _left(batch, missing)
+    counts: IntArray = np.bincount(arms, minlength=len(batch.counts)).astype(np.int64)
+    yield replace(Batch.of(batch, batch.ids, batch.number, counts=counts), blocks=tuple(names))
+
+
+def _blocks_of(batch: Batch, missing: IntArray) -> Iterator[Batch]:
+    """What is missing of a batch block by block, one call of `measure` each."""
+    arms, found = _left(batch, missing)
+    names = np.array(found)
+    for name in dict.fromkeys(found):
+        counts: IntArray = np.bincount(arms[names == name], minlength=len(batch.counts)).astype(np.int64)
+        part = Batch.of(batch, batch.ids, batch.number, counts=counts)
+        yield replace(part, blocks=(name,) * part.total)
+
+
+def _parts(batch: Batch, missing: IntArray, most: int | None) -> Iterator[Batch]:
+    """What is missing of a batch, in parts of at most so many pulls."""
+    total = int(missing.sum())
+    step, ends = most or max(total, 1), np.cumsum(missing)
+    for start in range(0, total, step):
+        counts: IntArray = np.diff(np.clip(ends, start, start + step), prepend=start).astype(np.int64)
+        items = None if batch.items is None else batch.items[start : start + step]
+        names = batch.item_ids[start : start + step]
+        yield Batch.of(batch, batch.ids, batch.number, counts=counts, items=items, item_ids=names)
+
+
+@contextmanager
+def round_bars(shown: bool | None = None) -> Iterator[Callable[[Batch, Askable], None]]:
+    """One bar on standard error: the round, who is left, how much of the work is in; and what is proved, below it.
+
+    The bar measures the looks of a round, or, where the plan predicts how many pulls are still to come, all pulls.
+
+    Args:
+        shown: draw it; if not, the callback does nothing. None: if standard error is a terminal.
+    """
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield lambda _batch, _study: None
+        return
+    from rich.console import Console, Group  # noqa: PLC0415 (slow to load, and seldom needed)
+    from rich.live import Live  # noqa: PLC0415
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.progress import Progress as Bars  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
+    bars, proved = Bars(*columns), Text()
+    with Live(Group(bars, proved), console=Console(stderr=True), transient=True):
+        bar = bars.add_task("round 1", total=None, note="")
+
+        def show(plan: Batch, study: Askable) -> None:
+            trace, num_arms = study.trace, len(study.ids)
+            left = len(trace[-1].active) if trace else num_arms
+            spent = trace[-1].total_pulls if trace else 0
+            note = f"{left:,} of {num_arms:,} candidates left, {spent:,} measurements"
+            total, completed = float(plan.looks), plan.look - 1
+            if plan.predicted_pulls is not None:
+                total, completed = spent + plan.predicted_pulls, spent
+                note = f"{left:,} of {num_arms:,} possible, {spent:,} of about {total:,.0f} measured"
+            bars.update(bar, description=f"round {plan.round}", total=total, completed=completed, note=note)
+            proved.plain = printable(study.progress().best)
+
+        yield show

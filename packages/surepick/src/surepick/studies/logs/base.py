@@ -1,0 +1,544 @@
+"""The log of a study: plans, leases, results and decisions. Rows are only ever added. A study is a replay over it.
+
+    plan -> leases, results, events -> "closed" -> decision -> plan -> ...
+
+Results are in the user's sign and unit. A log stores rows and gives one writer a turn at a time; the study knows the
+rules.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from surepick.core.observations import Observations, Quantity
+from surepick.core.plans import Plan, RoundRecord
+from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.values import plain_number
+from surepick.errors import InvalidInput
+from surepick.text import quoted
+
+# --- Leases: who measures what and until when, the keys of their pulls, and the only clock of the library.
+
+Clock = Callable[[], float]
+ANYONE = "anyone"
+LONGEST_TEXT = 100  # characters of a duration
+LONGEST = 3.2e9  # seconds, a century: times beyond it have no date
+BEYOND = (OSError, OverflowError, ValueError)  # what a damaged time causes, each on another platform
+NO_TIME = "a time of no calendar"
+SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+
+
+@record
+class Lease:
+    """Who measures a part of a plan, and until when it is theirs.
+
+    Args:
+        number: serial number of the lease among those of the plan, from 1.
+        plan: number of the plan in its study, from 1.
+        worker: who measures.
+        until: seconds since 1970 (UTC); what is missing then is offered to others.
+    """
+
+    number: int
+    plan: int
+    worker: str
+    until: float
+
+
+def pull_key(plan: int, ordinal: int, name: str) -> str:
+    """The key of one leased pull of the arm of that name."""
+    return f"p{plan}.{ordinal}@{name}"
+
+
+def system_clock() -> float:
+    """Seconds since 1970 (UTC), as this machine sees them."""
+    return time.time()
+
+
+def parse_duration(text: str | float) -> float:
+    """Seconds of a duration: "90s", "15m", "8h", "2d", "1w", "1h30m", or a number (not a text) of seconds.
+
+    Raises:
+        InvalidInput: it is none of these, or not positive, or longer than a century.
+    """
+    if isinstance(text, str):
+        whole = text.strip().lower() if len(text) <= LONGEST_TEXT else ""  # a search takes the square of it
+        parts = re.findall(r"(\d+(?:\.\d+)?)([smhdw])", whole)
+        if parts and "".join(number + unit for number, unit in parts) == whole:
+            seconds = sum(float(number) * SECONDS[unit] for number, unit in parts)
+        else:
+            seconds = math.nan  # a number without a unit could be hours or seconds
+    else:
+        seconds = _plain(text)
+    if not 0 < seconds <= LONGEST:
+        raise InvalidInput(f"{quoted(text)} is not a duration; write a positive one, e.g. 30m, 8h, 2d or 1h30m.")
+    return seconds
+
+
+def _plain(text: object) -> float:
+    try:
+        number = plain_number(text)
+    except OverflowError:
+        return math.nan
+    return math.nan if number is None else number
+
+
+def format_time(seconds: float) -> str:
+    """A time as people of this machine's time zone write it, to the minute."""
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z").strip()
+    except BEYOND:
+        return NO_TIME
+
+
+def to_the_minute(seconds: float) -> str:
+    """A time in UTC, to the minute: the same text on every machine.
+
+    Raises:
+        ValueError: no calendar has that time.
+    """
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def format_utc(seconds: float) -> str:
+    """A time in UTC, ISO 8601, to the microsecond."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+    except BEYOND:
+        return NO_TIME
+
+
+INDEPENDENT_OF_VALUE = "independent-of-value"
+COUNTED, LATE, PRIOR = "counted", "late", "prior"
+STATUSES = (COUNTED, LATE, PRIOR)
+FAILED, ABANDONED, CLOSED, ENDED = "failed", "abandoned", "closed", "ended"
+WITHDRAWN, ADDED = "withdrawn", "added"
+UNDONE, UNUSUAL = "undone", "unusual"
+CONFIRMED, UNASKED = "confirmed", "nobody was asked"  # why an unusual result counts
+REFUSED = "cannot be judged: "  # begins the reason of a second event "closed", of a plan that the policy refuses
+Judge = Literal["closed rounds", "as they come"]
+Surplus = Literal["count", "refuse"]  # what becomes of results of the open round beyond what was asked
+COUNT: Surplus = "count"
+REFUSE: Surplus = "refuse"
+CLOSED_ROUNDS: Judge = "closed rounds"
+AS_THEY_COME: Judge = "as they come"
+Values = tuple[tuple[int, float, float], ...]
+
+
+@record
+class Planned:
+    """A plan was opened; its counts are facts from now on.
+
+    Args:
+        number: 1, 2, ... in the study.
+        plan: what the policy asked for, without ids.
+        opened_at: seconds since 1970 (UTC).
+    """
+
+    number: int
+    plan: Plan
+    opened_at: float
+
+
+@record
+class Results:
+    """Results as columns; one row is one pull, or the total of several.
+
+    Args:
+        arms: index of the arm, shape (n,).
+        pulls: pulls that the row sums up, shape (n,).
+        sums: their total reward, shape (n,), in the user's sign and unit.
+        squares: the total of the squared rewards, shape (n,); None when some are unknown.
+        keys: n names that make each row count once, None for a row without; None when no row has one.
+        leases: number of the lease that each row answers, shape (n,), 0 for none; None when no row answers one.
+        source: who reported them.
+        blocks: n names of the rows' blocks; None in a study without blocks.
+        items: number of the test item that each row answers, shape (n,), -1 for none; None when no row answers one.
+        quantities: what else was measured in each row, n entries each; None in a study without.
+        within: squared deviations of each row's rewards from their mean, shape (n,), where a simulation adds them up;
+            it is kept in memory alone. None: only rows of one pull say it.
+    """
+
+    arms: IntArray
+    pulls: IntArray
+    sums: FloatArray
+    squares: FloatArray | None = None
+    keys: tuple[str | None, ...] | None = None
+    leases: IntArray | None = None
+    source: str = ""
+    blocks: tuple[str, ...] | None = None
+    items: IntArray | None = None
+    quantities: tuple[Quantity, ...] | None = None
+    within: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, arms=np.int64, pulls=np.int64, sums=np.float64, squares=np.float64, leases=np.int64)
+        freeze(self, items=np.int64, within=np.float64)
+
+    def recorded(self, status: str = COUNTED) -> list[Recorded]:
+        """Each row as it is known by its key."""
+        number = len(self.arms)
+        beside: Sequence[Values | None] = [None] * number
+        if self.quantities is not None:
+            beside = [self.values_of(row) for row in range(number)]
+        blocks = self.blocks or (None,) * number
+        rows = zip(self.arms.tolist(), self.pulls.tolist(), self.sums.tolist(), blocks, beside, strict=True)
+        return [Recorded(*row, self.source, status) for row in rows]
+
+    def values_of(self, row: int) -> Values:
+        """(number, sum, sum of squares) of each quantity in a row."""
+        return tuple(
+            (int(one.counts[row]), float(one.sums[row]), float(one.squares[row])) for one in self.quantities or ()
+        )
+
+    def rows(self, kept: Sequence[int] | IntArray) -> Results:
+        """The rows of these positions."""
+        kept = np.asarray(kept, dtype=np.int64)
+        return Results(
+            arms=self.arms[kept],
+            pulls=self.pulls[kept],
+            sums=self.sums[kept],
+            squares=None if self.squares is None else self.squares[kept],
+            keys=None if self.keys is None else tuple(self.keys[row] for row in kept.tolist()),
+            leases=None if self.leases is None else self.leases[kept],
+            source=self.source,
+            blocks=None if self.blocks is None else tuple(self.blocks[row] for row in kept.tolist()),
+            items=None if self.items is None else self.items[kept],
+            quantities=None if self.quantities is None else tuple(one.rows(kept) for one in self.quantities),
+            within=None if self.within is None else self.within[kept],
+        )
+
+
+@record
+class Recorded:
+    """The result that is stored under a key.
+
+    Args:
+        arm, pulls, total, block, beside: the result; two that agree in these are the same.
+        source: who reported it.
+        status: "counted", "late" or "prior".
+    """
+
+    arm: int
+    pulls: int
+    total: float
+    block: str | None = None
+    beside: Values | None = None
+    source: str = field(default="", compare=False)
+    status: str = field(default="counted", compare=False)
+
+
+@record
+class Leased:
+    """A lease as it was granted.
+
+    Args:
+        lease: its terms.
+        counts: pulls of each arm, shape (K,).
+        first: ordinal of the first of them, shape (K,); the others follow it.
+        again: how many of them were out with somebody before, whose lease ran out, shape (K,).
+    """
+
+    lease: Lease
+    counts: IntArray
+    first: IntArray
+    again: IntArray
+
+    def __post_init__(self) -> None:
+        freeze(self, counts=np.int64, first=np.int64, again=np.int64)
+
+
+@record
+class Event:
+    """Something that happened to a plan, or to the study.
+
+    Args:
+        kind: "failed" (pulls of a lease that gave no result), "abandoned" (pulls that will not be measured),
+            "withdrawn" or "added" (an arm goes or comes with the next plan), "closed" (the plan takes no more
+            results; for the reason "as they come": some may be missing), "ended" (the study was closed early), "undone"
+            (a result of the open plan counts no more: its reporter took it back) or "unusual" (one counts although it
+            stands out).
+        plan: number of the plan; 0 for the study.
+        arm: index of the arm, None where no single one is meant.
+        pulls: how many pulls.
+        lease: number of the lease, 0 for none.
+        reason: why, in the user's words; of a failed pull its key, if it had one.
+        at: seconds since 1970 (UTC).
+        result: number of the result that it is about, as in `Reported`; 0: of none.
+    """
+
+    kind: str
+    plan: int
+    arm: int | None = None
+    pulls: int = 0
+    lease: int = 0
+    reason: str = ""
+    at: float = 0.0
+    result: int = 0
+
+
+@record
+class Reported:
+    """A result of a plan that counts, as whoever reported it may see it.
+
+    Args:
+        number: of the row in the log.
+        arm, pulls, total, key, lease: the result, in the user's sign and unit.
+        squares: its sum of squares; None: unknown.
+        at: when, seconds since 1970 (UTC).
+        source: who reported it.
+        unusual: it counts although it stands out.
+    """
+
+    number: int
+    arm: int
+    pulls: int
+    total: float
+    squares: float | None
+    key: str | None
+    lease: int
+    at: float
+    source: str = ""
+    unusual: bool = False
+
+
+@record
+class Withdrawal:
+    """An arm that is neither measured nor recommended any more.
+
+    Args:
+        arm: its index.
+        reason: why, in the user's words; "independent-of-value": it has nothing to do with results.
+        at: seconds since 1970 (UTC).
+    """
+
+    arm: int
+    reason: str
+    at: float
+
+    @property
+    def independent(self) -> bool:
+        """Whether it is said that results have nothing to do with it."""
+        return self.reason == INDEPENDENT_OF_VALUE
+
+
+@record
+class Addition:
+    """An arm that may be measured and recommended from now on.
+
+    Args:
+        arm: its index.
+        at: seconds since 1970 (UTC).
+    """
+
+    arm: int
+    at: float
+
+
+@record
+class Stored:
+    """Results as they are stored.
+
+    Args:
+        plan: number of their plan; 0 for prior results.
+        status: "counted", "late", "prior" or "undone".
+        at: when they were reported, seconds since 1970 (UTC).
+        results: the rows.
+    """
+
+    plan: int
+    status: str
+    at: float
+    results: Results
+
+
+@record
+class Arrivals:
+    """What came to a plan since one looked last: everything but the rewards, which nobody sees before it is closed.
+
+    Args:
+        arms, pulls, leases: of the results that count, shape (n,).
+        leased: leases granted.
+        events: of the plan, and of the study.
+        mark: where to go on next time.
+    """
+
+    arms: IntArray
+    pulls: IntArray
+    leases: IntArray
+    leased: tuple[Leased, ...]
+    events: tuple[Event, ...]
+    mark: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        freeze(self, arms=np.int64, pulls=np.int64, leases=np.int64)
+
+
+@record
+class Deviations:
+    """What the certificate must say about how a plan was carried out.
+
+    Args:
+        surplus: more results came than were asked.
+        repeated: measurements that were leased again, because the first failed or its lease ran out.
+        abandoned: reasons given for pulls that were not measured, each once, sorted.
+        doubtful: here or in a plan before, one of these reasons was not that it is independent of the values.
+        withdrawn: the arms that are not asked for after it any more, by their index.
+        added: the arms that can be asked for after it, by their index.
+        contradicted: here or in a plan before, repeats were seen to contradict the declared noise: how, in words; "" if
+            they do not.
+        undone: results that their reporters took back while it was open.
+        confirmed: unusual results that their reporters confirmed.
+        unasked: unusual results that came from a program, which nobody could ask.
+    """
+
+    surplus: bool = False
+    repeated: int = 0
+    abandoned: tuple[str, ...] = ()
+    doubtful: bool = False
+    withdrawn: tuple[Withdrawal, ...] = ()
+    added: tuple[Addition, ...] = ()
+    contradicted: str = ""
+    undone: int = 0
+    confirmed: int = 0
+    unasked: int = 0
+
+    @property
+    def relists(self) -> bool:
+        """Whether the list of arms is another one after the plan."""
+        return bool(self.withdrawn or self.added)
+
+
+@record
+class Decision:
+    """A plan was judged; number 0 is the start.
+
+    Args:
+        plan: number of the plan.
+        state: the policy's state afterwards, or its JSON (a durable log).
+        stopped: no more measurements are needed.
+        verdict: of the certificate; "not-yet" while the study goes on.
+        leader: index of the arm that would be recommended.
+        seen: what was received, in the policy's sign; None at the start.
+        row: the row of the trace; None at the start.
+        deviations: how the plan was carried out.
+        at: seconds since 1970 (UTC).
+    """
+
+    plan: int
+    state: Any
+    stopped: bool
+    verdict: str
+    leader: int
+    seen: Observations | None = None
+    row: RoundRecord | None = None
+    deviations: Deviations = field(default_factory=Deviations)
+    at: float = 0.0
+
+
+class Log(Protocol):
+    """Rows that are only ever added, by one writer at a time."""
+
+    @property
+    def clock(self) -> Clock:
+        """The time that all who write to this log share."""
+        ...
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Others wait; what is written inside is stored together, durable at the end, or not at all."""
+        ...
+
+    def add_plan(self, planned: Planned) -> Planned:
+        """Store it, unless a plan of that number is there; returns the one that is stored."""
+        ...
+
+    def last_plan(self) -> Planned | None: ...
+
+    def plan(self, number: int) -> Planned | None:
+        """The plan of that number; None if there is none."""
+        ...
+
+    def plans(self) -> Iterator[Planned]: ...
+
+    def add_lease(self, leased: Leased, at: float) -> None: ...
+
+    def add_results(self, plan: int, results: Results, *, status: str, at: float) -> None:
+        """Store rows of a plan (0: of none) as "counted", "late" or "prior"."""
+        ...
+
+    def add_event(self, event: Event) -> None: ...
+
+    def add_decision(self, decision: Decision) -> Decision:
+        """Store it, unless one on that plan is there; returns the one that is stored."""
+        ...
+
+    def last_decision(self) -> Decision | None: ...
+
+    def decisions(self, after: int = -1) -> Iterator[Decision]:
+        """The decisions on plans later than `after`, in order."""
+        ...
+
+    def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> Arrivals:
+        """What came to the plan after `mark`."""
+        ...
+
+    def recorded(self, keys: Sequence[str]) -> dict[str, Recorded]:
+        """The keys among these that have a result: counted, late or prior; what was undone is none."""
+        ...
+
+    def reported(self, plan: int, source: str | None) -> list[Reported]:
+        """The results of a plan that count and that this source reported, as they came; None: that anybody did."""
+        ...
+
+    def failed(self, keys: Sequence[str]) -> set[str]:
+        """Those of the keys under which a measurement was reported that gave no result."""
+        ...
+
+    def results(self, plan: int) -> list[Results]:
+        """The results of a plan that count, rewards included, keys perhaps left out: for the judgement alone."""
+        ...
+
+    def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int, int]]:
+        """(block, index of the arm, number of the plan) of the results of these blocks that count."""
+        ...
+
+    def measured(self, plans: int) -> dict[int, int]:
+        """Pulls that count in the first so many plans, by arm; arms without any are left out."""
+        ...
+
+    def latest_plan_of(self, worker: str) -> int:
+        """Number of the plan of the worker's latest lease; 0 if it never had one."""
+        ...
+
+    def ended(self) -> Event | None:
+        """The event that closed the study early."""
+        ...
+
+    def set_aside(self) -> tuple[int, int]:
+        """Numbers of late and of prior results: kept, and never used."""
+        ...
+
+    def history(self, judged: int) -> Iterator[Stored]:
+        """The results of the plans up to `judged`, also what was undone, and those set aside; rewards included."""
+        ...
+
+    def latest_time(self) -> float:
+        """The latest time of the last entries; 0 if there is none."""
+        ...
+
+    def check_rows(self) -> None:
+        """Compare the results, leases and events of closed plans with their hashes, where the log keeps some.
+
+        Raises:
+            StorageError: some were altered; they are named.
+        """
+        ...

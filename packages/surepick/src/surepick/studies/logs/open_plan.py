@@ -1,0 +1,262 @@
+"""The state of an open plan: which pulls are in, leased or free. It holds no reward."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from surepick.core.records import IntArray
+from surepick.studies.logs.base import (
+    ABANDONED,
+    ADDED,
+    AS_THEY_COME,
+    CLOSED,
+    ENDED,
+    FAILED,
+    REFUSED,
+    UNASKED,
+    UNDONE,
+    UNUSUAL,
+    WITHDRAWN,
+    Addition,
+    Arrivals,
+    Deviations,
+    Event,
+    Lease,
+    Leased,
+    Planned,
+    Withdrawal,
+)
+
+
+@dataclass(slots=True)
+class LeaseProgress:
+    """A lease, and how much of it is done.
+
+    Args:
+        leased: its terms and its pulls.
+        done: pulls reported, failed, or given back, shape (K,).
+    """
+
+    leased: Leased
+    done: IntArray
+
+    @property
+    def lease(self) -> Lease:
+        return self.leased.lease
+
+    @property
+    def left(self) -> IntArray:
+        """Pulls that have not come back, shape (K,)."""
+        left: IntArray = np.maximum(self.leased.counts - self.done, 0)
+        return left
+
+
+@dataclass(slots=True)
+class OpenPlan:
+    """An open plan, replayed from its arrivals.
+
+    Args:
+        planned: the plan.
+        recorded: pulls of each arm that came, shape (K,).
+        dropped: pulls of each arm that will not be measured, shape (K,).
+        granted: pulls of each arm that were ever leased, shape (K,): the ordinal of the next one.
+        held: the leases, by number.
+        unfinished: the leases with pulls that have not come back.
+        by_arm: (first ordinals, numbers) of the leases of each arm, in the order in which they were granted.
+        repeated: pulls that failed, or that were leased again because they did not come in time.
+        reasons: why pulls of an arm are not measured.
+        withdrawn, added: arms that go or come after it.
+        failed_keys: keys of pulls that gave no result.
+        undone: results that were taken back.
+        unusual: why each unusual result counts, by its number.
+        closed: no result counts any more.
+        refused: why its results cannot be judged; "": they can, or nobody has tried.
+        in_part: it was closed with what had come.
+        ended: the study was closed early.
+        mark: how far the log was read.
+    """
+
+    planned: Planned
+    recorded: IntArray
+    dropped: IntArray
+    granted: IntArray
+    repeated: int = 0
+    held: dict[int, LeaseProgress] = field(default_factory=dict)
+    unfinished: dict[int, LeaseProgress] = field(default_factory=dict)
+    by_arm: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+    reasons: dict[int, set[str]] = field(default_factory=dict)
+    withdrawn: dict[int, Withdrawal] = field(default_factory=dict)
+    added: dict[int, Addition] = field(default_factory=dict)
+    failed_keys: set[str] = field(default_factory=set)
+    undone: int = 0
+    unusual: dict[int, str] = field(default_factory=dict)
+    closed: bool = False
+    refused: str = ""
+    in_part: bool = False
+    ended: bool = False
+    mark: tuple[int, ...] = ()
+
+    @staticmethod
+    def of(planned: Planned) -> OpenPlan:
+        """The plan just opened."""
+        nothing = np.zeros(len(planned.plan.counts), np.int64)
+        return OpenPlan(planned, nothing, nothing.copy(), nothing.copy())
+
+    def add(self, news: Arrivals) -> None:
+        """Take in what came."""
+        for leased in news.leased:
+            self._lease(leased)
+        np.add.at(self.recorded, news.arms, news.pulls)
+        touched = np.unique(news.leases).tolist()
+        for number in touched:
+            if number in self.held:
+                rows = news.leases == number
+                np.add.at(self.held[number].done, news.arms[rows], news.pulls[rows])
+        for event in news.events:
+            self._happened(event)
+        for number in [number for number in (*touched, *(event.lease for event in news.events)) if number in self.held]:
+            if not self.held[number].left.any():
+                self.unfinished.pop(number, None)
+            elif number not in self.unfinished:  # a result of it was undone
+                self.unfinished[number] = self.held[number]
+        self.mark = news.mark
+
+    def _lease(self, leased: Leased) -> None:
+        number = leased.lease.number
+        self.held[number] = self.unfinished[number] = LeaseProgress(leased, np.zeros_like(self.recorded))
+        self.granted += leased.counts
+        self.repeated += int(leased.again.sum())
+        for arm in np.flatnonzero(leased.counts).tolist():
+            firsts, numbers = self.by_arm.setdefault(arm, ([], []))
+            firsts.append(int(leased.first[arm]))
+            numbers.append(number)
+
+    def _happened(self, event: Event) -> None:
+        self.closed |= event.kind == CLOSED
+        self.in_part |= event.kind == CLOSED and event.reason == AS_THEY_COME
+        if event.kind == CLOSED and event.reason.startswith(REFUSED):
+            self.refused = event.reason.removeprefix(REFUSED)
+        self.ended |= event.kind == ENDED
+        if event.arm is None:
+            return
+        if event.kind == UNUSUAL:
+            self.unusual[event.result] = event.reason
+        if event.kind == UNDONE:
+            self.undone += 1
+            self.unusual.pop(event.result, None)
+            self.recorded[event.arm] -= event.pulls
+            if event.lease in self.held:
+                self.held[event.lease].done[event.arm] -= event.pulls
+        if event.kind == WITHDRAWN:
+            self.withdrawn.setdefault(event.arm, Withdrawal(event.arm, event.reason, event.at))
+        if event.kind == ADDED:
+            self.added.setdefault(event.arm, Addition(event.arm, event.at))
+        if event.kind == ABANDONED:
+            self.dropped[event.arm] += event.pulls
+            self.reasons.setdefault(event.arm, set()).add(event.reason)
+        if event.kind == FAILED:
+            self.failed_keys.add(event.reason)
+            self.repeated += event.pulls
+            if event.lease in self.held:
+                self.held[event.lease].done[event.arm] += event.pulls
+
+    @property
+    def asked(self) -> IntArray:
+        """Pulls that the plan asks for, shape (K,)."""
+        return self.planned.plan.counts
+
+    @property
+    def missing(self) -> IntArray:
+        """Pulls still wanted of each arm, shape (K,)."""
+        missing: IntArray = np.maximum(self.asked - self.dropped - self.recorded, 0)
+        return missing
+
+    def completed_by(self, arms: IntArray, pulls: IntArray) -> bool:
+        """Whether nothing more is wanted once these results are in."""
+        still = self.missing
+        np.subtract.at(still, arms, pulls)
+        return not np.any(still > 0)
+
+    @property
+    def takes_results(self) -> bool:
+        """Whether results count."""
+        return not self.closed and not self.ended
+
+    def free(self, now: float) -> IntArray:
+        """Pulls that nobody holds a lease on, shape (K,)."""
+        out, missing = np.zeros_like(self.recorded), self.missing
+        for held in self.running(now):
+            out += np.minimum(held.left, missing)
+        free: IntArray = np.maximum(missing - out, 0)
+        return free
+
+    def wanted_of(self, held: LeaseProgress) -> IntArray:
+        """Pulls of a lease that have not come back and are still wanted, shape (K,)."""
+        wanted: IntArray = np.minimum(held.left, self.missing)
+        return wanted
+
+    def running(self, now: float) -> list[LeaseProgress]:
+        """The leases that have not run out and have pulls that are still wanted."""
+        missing, held = self.missing, self.unfinished.values()
+        return [one for one in held if one.lease.until > now and np.minimum(one.left, missing).any()]
+
+    def held_by(self, worker: str, now: float) -> LeaseProgress | None:
+        """The worker's running lease, None without one."""
+        return next((held for held in self.running(now) if held.lease.worker == worker), None)
+
+    def grant(self, worker: str, most: int | None, *, now: float, until: float, alike: bool = False) -> Leased | None:
+        """A lease on free pulls, in the order of the arms; None when nothing is free.
+
+        Args:
+            alike: not in their order, but some of each arm in proportion, as blocks ask for.
+        """
+        free = self.free(now)
+        if most is not None and alike and free.any():
+            parts = -(-int(free.sum()) // most)
+            ends = np.cumsum(free)
+            free = -(-ends // parts) - -(-(ends - free) // parts)
+        elif most is not None:
+            free = np.diff(np.minimum(np.cumsum(free), min(most, int(free.sum()))), prepend=0)
+        if not free.any():
+            return None
+        number = max(self.held, default=0) + 1
+        out = sum((held.left for held in self.unfinished.values()), np.zeros_like(free))
+        again = np.clip(self.recorded + out + free - (self.asked - self.dropped), 0, free)
+        return Leased(Lease(number, self.planned.number, worker, until), free, self.granted, again)
+
+    def lease_of(self, arm: int, *, ordinal: int | None, worker: str, spent: Mapping[int, int] | None = None) -> int:
+        """The lease that a result answers: by the ordinal in its key, else the worker's newest with one left; 0: none.
+
+        Args:
+            spent: pulls of the arm, by lease, that come back with it and are not on the open_plan yet.
+        """
+        gone = spent or {}
+        firsts, numbers = self.by_arm.get(arm, ([], []))
+        if ordinal is not None:
+            place = bisect_right(firsts, ordinal) - 1
+            inside = place >= 0 and ordinal < firsts[place] + int(self.held[numbers[place]].leased.counts[arm])
+            return numbers[place] if inside else 0
+        for number in reversed(numbers):
+            held = self.unfinished.get(number)
+            if held is not None and held.lease.worker == worker and held.left[arm] > gone.get(number, 0):
+                return number
+        return 0
+
+    @property
+    def deviations(self) -> Deviations:
+        """What the certificate must say about this plan."""
+        short = [reasons for arm, reasons in self.reasons.items() if self.recorded[arm] < self.asked[arm]]
+        return Deviations(
+            surplus=bool(np.any(self.recorded > self.asked)),
+            repeated=self.repeated,
+            abandoned=tuple(sorted(set().union(*short))),
+            withdrawn=tuple(self.withdrawn[arm] for arm in sorted(self.withdrawn)),
+            added=tuple(self.added[arm] for arm in sorted(self.added)),
+            undone=self.undone,
+            confirmed=sum(why != UNASKED for why in self.unusual.values()),
+            unasked=sum(why == UNASKED for why in self.unusual.values()),
+        )

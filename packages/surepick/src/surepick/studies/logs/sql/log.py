@@ -1,0 +1,417 @@
+"""The log in a database: SQLite or PostgreSQL, the same tables, one writer of a study at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Row
+
+from surepick.errors import StorageError
+from surepick.studies.logs.base import (
+    COUNTED,
+    ENDED,
+    FAILED,
+    LATE,
+    PRIOR,
+    UNDONE,
+    UNUSUAL,
+    Arrivals,
+    Event,
+    Lease,
+    Leased,
+    Recorded,
+    Reported,
+    Results,
+    Stored,
+)
+from surepick.studies.logs.hash_chain import legible
+from surepick.studies.logs.keys import from_values, read_values
+from surepick.studies.logs.sql import schema as sql_seals
+from surepick.studies.logs.sql import schema as tables
+from surepick.studies.logs.sql.chain import (
+    AFTER,
+    ANY_UNDONE,
+    KEYS,
+    LATEST_LEASE,
+    NEW_EVENTS,
+    NEW_LEASES,
+    NEW_RESULTS,
+    NEWEST_TIMES,
+    PLAN,
+    PLANS,
+    RECENT,
+    RECENT_TIMES,
+    RECORDED,
+    STANDS,
+    STUDY,
+    UNDONE_ROWS,
+    USED_BEFORE,
+    WORKER,
+    ChainedRows,
+    altered,
+)
+
+# --- Rows of the database as records of the log. Values of a wrong kind raise; `legible` turns that into words.
+
+
+def check_arms(arms: Sequence[int], num_arms: int) -> None:
+    """Refuse arms that the study does not have: a negative one would count for another.
+
+    Raises:
+        ValueError: there is one.
+    """
+    if len(arms) and not (min(arms) >= 0 and max(arms) < num_arms):
+        raise ValueError(f"there are {num_arms} arms, and a row is of arm {max(arms, key=abs)}")
+
+
+def leased_of(rows: Sequence[Row[Any]], num_arms: int) -> tuple[Leased, ...]:
+    """Leases from their rows, one an arm."""
+    by_number: dict[int, list[Row[Any]]] = {}
+    for row in rows:
+        by_number.setdefault(row.number, []).append(row)
+    found = []
+    for number, parts in by_number.items():
+        counts, first, again = (np.zeros(num_arms, np.int64) for _ in range(3))
+        arms = [part.arm for part in parts]
+        check_arms(arms, num_arms)
+        counts[arms] = [part.pulls for part in parts]
+        first[arms] = [part.first for part in parts]
+        again[arms] = [part.again for part in parts]
+        lease = Lease(int(number), int(parts[0].plan), str(parts[0].worker), float(parts[0].until))
+        found.append(Leased(lease, counts, first, again))
+    return tuple(found)
+
+
+def event_of(row: Row[Any]) -> Event:
+    """An event from its row."""
+    about = 0 if row.result is None else int(row.result)
+    return Event(row.kind, int(row.plan), row.arm, int(row.pulls), int(row.lease), row.reason, float(row.at), about)
+
+
+def row_of(event: Event) -> dict[str, Any]:
+    """An event as a row without its hash."""
+    return {
+        "plan": event.plan,
+        "kind": event.kind,
+        "arm": event.arm,
+        "pulls": event.pulls,
+        "lease": event.lease,
+        "reason": event.reason,
+        "at": event.at,
+        "result": event.result or None,
+        "hash": None,
+    }
+
+
+def events_of(rows: Sequence[Row[Any]], num_arms: int) -> tuple[Event, ...]:
+    """Events from their rows."""
+    check_arms([row.arm for row in rows if row.arm is not None], num_arms)
+    return tuple(event_of(row) for row in rows)
+
+
+CHUNK = 500  # keys or blocks in one question
+MOST_RECENT = 1_000  # rows of all studies among which the newest of one is looked for first
+
+
+@legible
+class SqlLog(ChainedRows):
+    """The log of one study in a database.
+
+    Every writer takes the study's turn first, so that what one reads inside it stays true until it has written; nothing
+    is computed inside a turn. Readers wait for nobody. What a method returned without error is on disk.
+
+    Args:
+        engine: of a database with the tables of `sql_schema`.
+        study: id of the study's row.
+        name: its name, for messages.
+        num_arms: K.
+        start: hash of the study's row, where the chain of plans and decisions begins.
+    """
+
+    # leases and results
+
+    def add_lease(self, leased: Leased, at: float) -> None:
+        terms = leased.lease
+        rows = [
+            {
+                "plan": terms.plan,
+                "number": terms.number,
+                "worker": terms.worker,
+                "arm": arm,
+                "pulls": int(leased.counts[arm]),
+                "first": int(leased.first[arm]),
+                "again": int(leased.again[arm]),
+                "until": terms.until,
+                "leased_at": at,
+            }
+            for arm in np.flatnonzero(leased.counts).tolist()
+        ]
+        self._insert(tables.lease, rows)
+
+    def add_results(self, plan: int, results: Results, *, status: str, at: float) -> None:
+        nothing = [None] * len(results.arms)
+        quantities = results.quantities
+        rows = [
+            {
+                "plan": plan,
+                "status": status,
+                "key": key,
+                "correction": 0,
+                "arm": arm,
+                "pulls": pulls,
+                "sum": total,
+                "squares": squares,
+                "block": block,
+                "item": None if item is None or item < 0 else item,
+                "quantities": None if quantities is None else json.dumps(results.values_of(place)),
+                "lease": lease or 0,
+                "source": results.source,
+                "told_at": at,
+            }
+            for place, (key, arm, pulls, total, squares, block, item, lease) in enumerate(
+                zip(
+                    results.keys or nothing,
+                    results.arms.tolist(),
+                    results.pulls.tolist(),
+                    results.sums.tolist(),
+                    nothing if results.squares is None else results.squares.tolist(),
+                    results.blocks or nothing,
+                    nothing if results.items is None else results.items.tolist(),
+                    nothing if results.leases is None else results.leases.tolist(),
+                    strict=True,
+                )
+            )
+        ]
+        with self.turn(), self._reading() as connection:
+            for key, number in self._used_before(connection, results.keys).items():
+                next(row for row in rows if row["key"] == key)["correction"] = number
+            if status != COUNTED:
+                hashes = sql_seals.set_aside_hashes(connection, self._study, self._start, rows)
+                rows = [{**row, "hash": own} for row, own in zip(rows, hashes, strict=True)]
+            self._insert(tables.observation, rows)
+
+    def _used_before(self, connection: sa.Connection, keys: Sequence[str | None] | None) -> dict[str, int]:
+        """How many results the keys had that were undone; nothing in a study in which nothing was."""
+        wanted, mine = [key for key in keys or () if key is not None], {STUDY: self._study}
+        if not wanted or connection.execute(ANY_UNDONE, mine).first() is None:
+            return {}
+        found: dict[str, int] = {}
+        for start in range(0, len(wanted), CHUNK):
+            rows = connection.execute(USED_BEFORE, {**mine, KEYS: wanted[start : start + CHUNK]})
+            found.update({key: int(number) for key, number in rows})
+        return found
+
+    def add_event(self, event: Event) -> None:
+        row = row_of(event)
+        with self.turn(), self._reading() as connection:
+            if event.kind == ENDED:
+                row["hash"] = sql_seals.end_hash(connection, self._study, self._start, row)
+            self._insert(tables.event, [row])
+
+    def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> Arrivals:
+        recorded, leased, events = mark or (0, 0, 0)
+        mine = {STUDY: self._study, PLAN: plan}
+        with self._reading() as connection:
+            rows = connection.execute(NEW_RESULTS, {**mine, AFTER: recorded}).all()
+            parts = connection.execute(NEW_LEASES, {**mine, AFTER: leased}).all()
+            news = connection.execute(NEW_EVENTS, {STUDY: self._study, PLANS: (0, plan), AFTER: events}).all()
+        columns = np.array([tuple(row) for row in rows], np.int64).reshape(-1, 4)
+        check_arms(columns[:, 1].tolist(), self._num_arms)
+        return Arrivals(
+            arms=columns[:, 1],
+            pulls=columns[:, 2],
+            leases=columns[:, 3],
+            leased=leased_of(parts, self._num_arms),
+            events=events_of(news, self._num_arms),
+            mark=(
+                int(columns[-1, 0]) if len(columns) else recorded,
+                parts[-1].id if parts else leased,
+                news[-1].id if news else events,
+            ),
+        )
+
+    def recorded(self, keys: Sequence[str]) -> dict[str, Recorded]:
+        found: dict[str, Recorded] = {}
+        with self._reading() as connection:
+            for start in range(0, len(keys), CHUNK):
+                rows = connection.execute(RECORDED, {STUDY: self._study, KEYS: keys[start : start + CHUNK]})
+                for key, arm, pulls, total, block, quantities, source, status in rows:
+                    beside = None if quantities is None else read_values(quantities)
+                    found[key] = Recorded(int(arm), int(pulls), float(total), block, beside, source, status)
+        return found
+
+    def reported(self, plan: int, source: str | None) -> list[Reported]:
+        columns, events = tables.observation.c, tables.event.c
+        mine = {STUDY: self._study}
+        wanted = sa.select(tables.observation).where(
+            columns.study == self._study, columns.plan == plan, columns.status == COUNTED, STANDS
+        )
+        if source is not None:
+            wanted = wanted.where(columns.source == source)
+        unusual = sa.select(events.result).where(
+            events.study == self._study, events.plan == plan, events.kind == UNUSUAL
+        )
+        with self._reading() as connection:
+            rows = connection.execute(wanted.order_by(columns.id), mine).all()
+            known = set(connection.execute(unusual).scalars())
+        return [
+            Reported(
+                number=int(row.id),
+                arm=int(row.arm),
+                pulls=int(row.pulls),
+                total=float(row.sum),
+                squares=None if row.squares is None else float(row.squares),
+                key=row.key,
+                lease=int(row.lease),
+                at=float(row.told_at),
+                source=row.source,
+                unusual=row.id in known,
+            )
+            for row in rows
+        ]
+
+    def failed(self, keys: Sequence[str]) -> set[str]:
+        columns = tables.event.c
+        found: set[str] = set()
+        with self._reading() as connection:
+            for start in range(0, len(keys), CHUNK):
+                some = columns.reason.in_(keys[start : start + CHUNK])
+                rows = sa.select(columns.reason).where(columns.study == self._study, columns.kind == FAILED, some)
+                found.update(connection.execute(rows).scalars())
+        return found
+
+    def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int, int]]:
+        columns = tables.observation.c
+        wanted = sa.select(columns.block, columns.arm, columns.plan).distinct()
+        wanted = wanted.where(columns.study == self._study, columns.status == COUNTED, STANDS)
+        found: set[tuple[str, int, int]] = set()
+        with self._reading() as connection:
+            for start in range(0, len(blocks), CHUNK):
+                some = columns.block.in_(blocks[start : start + CHUNK])
+                rows = connection.execute(wanted.where(some), {STUDY: self._study})
+                found.update((block, int(arm), int(plan)) for block, arm, plan in rows)
+        return found
+
+    def results(self, plan: int) -> list[Results]:
+        columns = tables.observation.c
+        told = (columns.arm, columns.pulls, columns.sum, columns.squares)
+        wanted = (*told, columns.block, columns.item, columns.quantities)
+        with self._reading() as connection:
+            rows = connection.execute(
+                sa.select(*wanted)
+                .where(columns.study == self._study, columns.plan == plan, columns.status == COUNTED, STANDS)
+                .order_by(columns.id),
+                {STUDY: self._study},
+            ).all()
+        return [_results(*zip(*rows, strict=True), num_arms=self._num_arms)] if rows else []
+
+    def measured(self, plans: int) -> dict[int, int]:
+        columns = tables.observation.c
+        with self._reading() as connection:
+            rows = connection.execute(
+                sa.select(columns.arm, sa.func.sum(columns.pulls))
+                .where(columns.study == self._study, columns.plan <= plans, columns.status == COUNTED, STANDS)
+                .group_by(columns.arm),
+                {STUDY: self._study},
+            ).all()
+        found = {int(arm): int(pulls) for arm, pulls in rows}
+        check_arms(list(found), self._num_arms)
+        return found
+
+    def latest_plan_of(self, worker: str) -> int:
+        with self._reading() as connection:
+            plan = connection.execute(LATEST_LEASE, {STUDY: self._study, WORKER: worker}).scalar()
+        return int(plan or 0)
+
+    def ended(self) -> Event | None:
+        columns = tables.event.c
+        with self._reading() as connection:
+            row = connection.execute(
+                sa.select(tables.event)
+                .where(columns.study == self._study, columns.plan == 0, columns.kind == ENDED)
+                .order_by(columns.id)
+                .limit(1)
+            ).first()
+        return None if row is None else event_of(row)
+
+    def set_aside(self) -> tuple[int, int]:
+        columns = tables.observation.c
+        with self._reading() as connection:
+            found = connection.execute(
+                sa.select(columns.status, sa.func.count())
+                .where(columns.study == self._study, columns.status != COUNTED)
+                .group_by(columns.status)
+            )
+            numbers = {status: int(number) for status, number in found}
+        return numbers.get(LATE, 0), numbers.get(PRIOR, 0)
+
+    def history(self, judged: int) -> Iterator[Stored]:
+        columns = tables.observation.c
+        with self._reading() as connection:
+            rows = connection.execute(
+                sa.select(tables.observation)
+                .where(columns.study == self._study, columns.plan <= judged)
+                .order_by(columns.id)
+            ).all()
+            undone = set(connection.execute(UNDONE_ROWS, {STUDY: self._study}).scalars())
+        for row in rows:
+            beside = [row.block], [row.item], [row.quantities]
+            results = _results([row.arm], [row.pulls], [row.sum], [row.squares], *beside, num_arms=self._num_arms)
+            told = replace(results, keys=(row.key,), leases=np.array([row.lease]), source=row.source)
+            yield Stored(int(row.plan), UNDONE if row.id in undone else row.status, float(row.told_at), told)
+
+    def latest_time(self) -> float:
+        mine = {STUDY: self._study}
+        with self._reading() as connection:
+            recent = connection.execute(RECENT_TIMES, {**mine, RECENT: MOST_RECENT}).one()
+            times = [
+                connection.execute(newest, mine).scalar() if time is None else time
+                for time, newest in zip(recent, NEWEST_TIMES, strict=True)
+            ]
+        return max((float(time) for time in times if time), default=0.0)
+
+    def check_rows(self) -> None:
+        with self._reading() as connection:
+            for row in (
+                *sql_seals.altered_records(connection, self._study),
+                *sql_seals.altered_aside(connection, self._study, self._start),
+                *sql_seals.altered_end(connection, self._study, self._start),
+            ):
+                raise StorageError(altered(row, self._name))
+
+
+def _results(
+    arms: Sequence[Any],
+    pulls: Sequence[Any],
+    sums: Sequence[Any],
+    squares: Sequence[Any],
+    blocks: Sequence[Any],
+    items: Sequence[Any],
+    quantities: Sequence[Any],
+    *,
+    num_arms: int,
+) -> Results:
+    """Results from the columns of their rows; what some rows have and others do not is refused."""
+    check_arms(arms, num_arms)
+    if not np.isfinite(np.array(sums, np.float64)).all():
+        raise ValueError("a reward is not finite")
+    if _there(blocks) and not all(isinstance(block, str) for block in blocks):
+        raise ValueError("a result does not say its block")
+    return Results(
+        np.array(arms),
+        np.array(pulls),
+        np.array(sums),
+        None if any(one is None for one in squares) else np.array(squares),
+        blocks=tuple(blocks) if _there(blocks) else None,
+        items=np.array([-1 if one is None else one for one in items]) if _there(items) else None,
+        quantities=from_values([read_values(text) for text in quantities]) if _there(quantities) else None,
+    )
+
+
+def _there(column: Iterable[Any]) -> bool:
+    return any(one is not None for one in column)

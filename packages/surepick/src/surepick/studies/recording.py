@@ -1,0 +1,481 @@
+"""Recording results: each once, with its plan and its lease."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from surepick.core.plans import Blocking
+from surepick.core.records import IntArray, record
+from surepick.core.values import listed
+from surepick.errors import InvalidInput, OutOfTurn
+from surepick.studies import slips
+from surepick.studies.ledger import Ledger
+from surepick.studies.logs.base import (
+    ANYONE,
+    CLOSED,
+    CONFIRMED,
+    COUNTED,
+    FAILED,
+    LATE,
+    PRIOR,
+    UNASKED,
+    UNUSUAL,
+    Event,
+    Log,
+    Results,
+)
+from surepick.studies.logs.keys import canonical_keys, check_anew, check_items, check_once, read_pull_key, set_aside
+from surepick.studies.logs.open_plan import OpenPlan
+from surepick.studies.replay import Replay
+from surepick.studies.slips import Unusual
+from surepick.studies.validation import check_asked, check_given, check_no_surplus, never_given, source
+from surepick.text import quoted
+
+Accept = bool | Literal["unasked"]
+ACCEPTED = {True: CONFIRMED, "unasked": UNASKED}  # why results count that stand out
+Look = Callable[[Results, int, IntArray], list[tuple[Unusual, str]]]
+
+
+@record
+class Receipt:
+    """What became of reported results.
+
+    Args:
+        plan: number of the plan that was open; 0 if none was.
+        counted: results that count.
+        repeated: results whose key was reported before; each still counts once.
+        late: results of a plan that was closed before; kept, and never used. Where results are judged as they come
+            they count instead, while the study runs.
+        prior: results that `tell_prior` set aside.
+        failed: measurements that gave no result and are asked again.
+        closed: these results completed the plan.
+    """
+
+    plan: int = 0
+    counted: int = 0
+    repeated: int = 0
+    late: int = 0
+    prior: int = 0
+    failed: int = 0
+    closed: bool = False
+
+
+class _NoPlan(Exception):
+    """Results belong to no plan; what was stored in the same turn is taken back."""
+
+
+class _NextPlanNeeded(Exception):
+    """Results of a closed plan count in the next one, and it is not made yet; what was stored is taken back."""
+
+
+def tell(
+    ledger: Ledger,
+    results: Results,
+    worker: str | None,
+    plan: int | None,
+    failed: Sequence[tuple[object, object]] = (),
+    *,
+    accept_unusual: Accept = False,
+) -> Receipt:
+    """Record results and failed measurements in one turn; `Study.tell` has the arguments."""
+    if accept_unusual not in (False, *ACCEPTED):
+        raise InvalidInput(f"accept_unusual is {quoted(accept_unusual)}; it must be True, False or 'unasked'.")
+    rows = pairs(failed)
+    if slips.asks(ledger.noise):
+        ledger.judged()  # outside of the turn, where it may have to be read
+    while True:
+        try:
+            gone, receipt = _told(ledger, results, worker, plan, rows, ACCEPTED.get(accept_unusual, ""))
+        except _NoPlan:
+            ledger.replay.settle()
+            raise OutOfTurn(ledger.why_closed()) from None
+        except _NextPlanNeeded:
+            ledger.open_plan()  # outside of the turn: a design may take seconds
+        else:
+            break
+    if receipt.closed:
+        ledger.replay.settle()
+    repeated, late = receipt.repeated + gone.repeated, receipt.late + gone.late
+    return replace(receipt, failed=gone.failed, repeated=repeated, late=late)
+
+
+def _told(
+    ledger: Ledger,
+    results: Results,
+    worker: str | None,
+    plan: int | None,
+    failed: Sequence[tuple[object, object]],
+    why: str,
+) -> tuple[Receipt, Receipt]:
+    """What became of the failed measurements, and of the results: all are stored, or none."""
+    with ledger.turn():
+        gone = _fail(ledger, failed, worker) if failed else Receipt()
+        if len(results.arms) == 0:
+            return gone, Receipt()
+        told = (results, ledger.ids, worker, plan)
+        rules: dict[str, Any] = {"in_parts": ledger.in_parts, "blocking": ledger.blocking}
+        rules |= {"no_surplus": ledger.no_surplus, "look": partial(slips_in, ledger, why=why)}
+        receipt = store(ledger.replay, *told, **rules)
+        if receipt is None:
+            raise _NoPlan
+    return gone, receipt
+
+
+def recorded(ledger: Ledger, ids: Sequence[object], keys: Sequence[object]) -> list[bool]:
+    """As `Study.recorded`, which has the arguments."""
+    given = canonical_keys(keys, ledger.arms_of(ids)[1]) or ()
+    wanted = [key for key in given if key is not None]
+    known = {*ledger.log.recorded(wanted), *ledger.log.failed(wanted)}
+    return [key in known for key in given]
+
+
+def keep_apart(ledger: Ledger, results: Results) -> Receipt:
+    """Record results that the study did not ask for; they never enter an estimate."""
+    with ledger.turn():
+        news, repeated = fresh(ledger.log, results, ledger.ids)
+        if news.items is not None:
+            news, again = fresh(ledger.log, set_aside(news), ledger.ids)
+            repeated += again
+        if len(news.arms):
+            ledger.log.add_results(0, news, status=PRIOR, at=ledger.log.clock())
+    return Receipt(prior=len(news.arms), repeated=repeated)
+
+
+def fail(ledger: Ledger, ids: Sequence[object], keys: Sequence[object] | None, worker: str | None) -> Receipt:
+    """As `Study.fail`, which has the arguments."""
+    _, names = ledger.arms_of(ids)
+    labels = canonical_keys(keys, names) or (None,) * len(names)
+    with ledger.turn():
+        ledger.taking()
+        return _fail(ledger, list(zip(names, labels, strict=True)), worker)
+
+
+def _fail(ledger: Ledger, failed: Sequence[tuple[object, object]], worker: str | None) -> Receipt:
+    arms, names = ledger.arms_of([name for name, _ in failed])
+    keys = canonical_keys([key for _, key in failed], names) or ()
+    return store_failures(ledger.replay, arms, ledger.ids, keys, source(worker))
+
+
+def store(
+    replay: Replay,
+    results: Results,
+    ids: Sequence[str],
+    worker: str | None,
+    plan: int | None,
+    *,
+    in_parts: bool = False,
+    blocking: Blocking | None = None,
+    no_surplus: bool = False,
+    look: Look = lambda _news, _plan, _places: [],
+) -> Receipt | None:
+    """Store results, inside a turn; None, and nothing is stored, if they belong to no plan.
+
+    Args:
+        worker, plan: who measured, and the plan, where the keys do not say it; as in `Study.tell`.
+        in_parts: results of closed plans count in the open one.
+        blocking: what the study says of blocks.
+        no_surplus: results beyond what was asked are refused.
+        look: gives those that stand out among results, which would count in the plan of that number, and why they count
+            all the same; or asks. It is given the place of each in the call too, shape (n,).
+
+    Raises:
+        InvalidInput: a row is refused.
+        _NextPlanNeeded: no plan is open that they could count in, and the study goes on.
+    """
+    log = replay.log
+    news, repeated = fresh(log, results, ids)
+    if len(news.arms) == 0:
+        return Receipt(repeated=repeated)  # a retry: all of it counts already, perhaps in a plan that is closed
+    if blocking is not None:
+        check_once(log, news, ids, blocking)
+    planned = log.last_plan()
+    open_plan = None if planned is None else replay.look(planned)
+    latest = 0 if planned is None else planned.number
+    open_number = latest if open_plan is not None and open_plan.takes_results else 0
+    belongs = plans_of(log, news, worker, plan, open_number, latest)
+    if not belongs.all():
+        return None
+    now = log.clock()
+    current = news.rows(np.flatnonzero(belongs == open_number))
+    if len(current.arms) and open_plan is not None:
+        _check_wanted(replay, open_plan, current, ids, blocking=blocking, no_surplus=no_surplus)
+        current = with_leases(current, open_plan, worker)
+    rest = belongs != open_number
+    counts = np.full(len(rest), True) if in_parts and not _over(log) else ~rest
+    if counts.any() and (open_plan is None or open_number == 0):
+        raise _NextPlanNeeded
+    order = np.concatenate([np.flatnonzero(counts & rest), np.flatnonzero(counts & ~rest)])  # as they are stored
+    known = look(news.rows(order), open_number, places_of(results, news)[order]) if counts.any() else []
+    if rest.any() and counts.all() and open_plan is not None:
+        check_earlier(log, news.rows(np.flatnonzero(rest)), belongs[rest], open_plan, ids)
+        log.add_results(open_number, news.rows(np.flatnonzero(rest)), status=COUNTED, at=now)
+        rest[:] = False
+    of_items = planned is not None and planned.plan.first_items is not None
+    again = _keep_late(log, news.rows(np.flatnonzero(rest)), belongs[rest], ids, of_items=of_items)
+    closed = False
+    if len(current.arms):
+        log.add_results(open_number, current, status=COUNTED, at=now)
+    counted = int(np.count_nonzero(~rest))
+    if known:
+        _note_unusual(log, open_number, news.source, counted, known, now)
+    if counted and open_plan is not None:
+        closed = open_plan.completed_by(news.arms[~rest], news.pulls[~rest])
+        if closed:
+            log.add_event(Event(CLOSED, open_number, at=now))
+    return Receipt(open_number, counted, repeated + again, late=len(news.arms) - counted - again, closed=closed)
+
+
+def _check_wanted(
+    replay: Replay,
+    open_plan: OpenPlan,
+    current: Results,
+    ids: Sequence[str],
+    *,
+    blocking: Blocking | None,
+    no_surplus: bool,
+) -> None:
+    """Refuse results that the open plan did not ask for (InvalidInput)."""
+    check_asked(open_plan.asked, current.arms, ids)
+    if no_surplus:
+        check_no_surplus(open_plan.asked - open_plan.recorded, current, ids)
+    plan = open_plan.planned.plan
+    if plan.first_items is not None:
+        check_items(plan, replay.item_order.places, current, ids)
+    if blocking is not None:
+        check_anew(replay.log, current, open_plan.planned.number, blocking)
+
+
+def places_of(results: Results, news: Results) -> IntArray:
+    """The places in a call of those of its results that are new, in their order, shape (n,)."""
+    if results.keys is None or len(news.arms) == len(results.arms):
+        return np.arange(len(news.arms))
+    first = {key: place for place, key in reversed(list(enumerate(results.keys))) if key is not None}
+    without = (place for place, key in enumerate(results.keys) if key is None)
+    return np.array([next(without) if key is None else first[key] for key in news.keys or ()], np.int64)
+
+
+def slips_in(ledger: Ledger, new: Results, plan: int, places: IntArray, *, why: str) -> list[tuple[Unusual, str]]:
+    """The results that stand out, each with why it counts ("": it does not yet); other arguments as of `store`.
+
+    Raises:
+        UnusualResult: there are some, and whoever reports them was not asked yet.
+    """
+    if not slips.asks(ledger.noise) or ledger.unlike:
+        return []
+    own = ledger.log.reported(plan, new.source) if new.source else []  # nobody knows whose the others are
+    found = slips.unusual(ledger.noise, len(ledger.ids), ledger.judged(), own, new)
+    if not found:
+        return []
+    if not why:
+        placed = [replace(one, row=one.row if one.row < 0 else int(places[one.row])) for one in found]
+        raise slips.refusal(placed, ledger.ids)
+    return [(one, why) for one in found]
+
+
+def _note_unusual(
+    log: Log, plan: int, source: str, stored: int, known: Sequence[tuple[Unusual, str]], now: float
+) -> None:
+    """Store why results count that stand out, once they are stored."""
+    latest = log.reported(plan, source)[-stored:]
+    for one, why in known:
+        number = one.number if one.row < 0 else latest[one.row].number
+        log.add_event(Event(UNUSUAL, plan, one.arm, reason=why, at=now, result=number))
+
+
+def _keep_late(log: Log, results: Results, belongs: IntArray, ids: Sequence[str], *, of_items: bool) -> int:
+    """Keep results of closed plans; how many of them were kept before."""
+    again = 0
+    for number in np.unique(belongs).tolist():
+        late = results.rows(np.flatnonzero(belongs == number))
+        if of_items:
+            late, told = fresh(log, set_aside(late), ids)
+            again += told
+        if len(late.arms):
+            log.add_results(number, late, status=LATE, at=log.clock())
+    return again
+
+
+def store_failures(
+    replay: Replay,
+    arms: IntArray,
+    ids: Sequence[str],
+    keys: Sequence[str | None],
+    worker: str | None,
+) -> Receipt:
+    """Record measurements of the open plan that gave no result, inside a turn; each key once. Late ones need nothing.
+
+    Raises:
+        InvalidInput: an arm was not asked, or a key was never given.
+    """
+    log, late = replay.log, 0
+    planned = log.last_plan()
+    open_plan = None if planned is None else replay.look(planned)
+    if planned is None or open_plan is None or not open_plan.takes_results:
+        return Receipt(late=len(arms))
+    events: list[Event] = []
+    known = {*log.recorded([key for key in keys if key is not None]), *open_plan.failed_keys}
+    spent: dict[int, Counter[int]] = defaultdict(Counter)
+    now = log.clock()
+    for arm, key in zip(arms.tolist(), keys, strict=True):
+        if key is not None and key in known:
+            continue  # a retry
+        named = None if key is None else read_pull_key(key)
+        if named is not None and named[0] != planned.number:
+            late += 1  # of a plan that is closed: nothing waits for it
+            continue
+        check_asked(planned.plan.counts, np.array([arm]), ids)
+        ordinal = None if named is None else named[1]
+        if ordinal is not None:
+            check_given(open_plan.granted, arm, ordinal, str(key))
+        lease = open_plan.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE, spent=spent[arm])
+        spent[arm][lease] += 1
+        known.update(() if key is None else (key,))
+        events.append(Event(FAILED, planned.number, arm, 1, lease, key or "", now))
+    for event in events:
+        log.add_event(event)
+    return Receipt(planned.number, repeated=len(arms) - len(events) - late, late=late, failed=len(events))
+
+
+def pairs(failed: Sequence[tuple[object, object]]) -> list[tuple[object, object]]:
+    """Failed measurements, as (id, key) pairs.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    rows = listed("failed", failed, cure="It has pairs of an id and its key, or None for the key.")
+    wrong = [row for row in rows if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != 2]
+    if wrong:
+        raise InvalidInput(f"failed holds {quoted(wrong[0])}; give pairs of an id and its key, or None for the key.")
+    return [(name, key) for name, key in rows]
+
+
+def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]:
+    """(the new rows, the number of repeated ones).
+
+    Raises:
+        InvalidInput: a key was reported before for another arm, or with another value. We do not name the value: it
+            may belong to an open plan.
+    """
+    if results.keys is None:
+        return results, 0
+    seen = dict(log.recorded(list({key for key in results.keys if key is not None})))
+    kept = []
+    for row, (key, stored) in enumerate(zip(results.keys, results.recorded(), strict=True)):
+        if key is None:
+            kept.append(row)
+        elif key not in seen:
+            seen[key] = stored
+            kept.append(row)
+        elif seen[key] != stored:
+            other = f"of arm {ids[seen[key].arm]!r}" if seen[key].arm != stored.arm else "with another value"
+            other = other if seen[key].block in (None, stored.block) else f"of the block {seen[key].block!r}"
+            raise InvalidInput(
+                f"key {key!r} was reported before {other}; a key names one result. Nothing of this call was stored. If "
+                "it is another measurement, give it a key of its own. If the first was a typing error, undo it while "
+                "its round is open (surepick undo), and report the key again; under a new key both would count."
+            )
+    return results.rows(kept), len(results.keys) - len(kept)
+
+
+def plans_of(
+    log: Log,
+    results: Results,
+    worker: str | None,
+    plan: int | None,
+    open_number: int,
+    latest: int,
+) -> IntArray:
+    """Number of the plan that each row belongs to, shape (n,); 0 where that is the open one and none is open.
+
+    Args:
+        worker: who reported; rows without a key of a lease belong to the plan of the worker's latest lease, if results
+            of that lease are still to come.
+        plan: the number that the caller gives; None: nothing.
+        open_number: the open plan, 0 if there is none.
+        latest: the latest plan.
+
+    Raises:
+        InvalidInput: there is no such plan.
+    """
+    if plan is not None and not (isinstance(plan, int | np.integer) and 1 <= plan <= latest):
+        raise InvalidInput(f"plan is {quoted(plan)}; the study has opened {latest} plans so far, numbered from 1.")
+    usual = plan or _owed_plan(log, worker, open_number) or open_number
+    belongs = np.full(len(results.arms), usual, np.int64)
+    if results.keys is not None:
+        for row, key in enumerate(results.keys):
+            named = None if key is None else read_pull_key(key)
+            if named is None or plan is not None:
+                continue
+            if named[0] > latest:
+                raise InvalidInput(never_given(str(key)))
+            belongs[row] = named[0]
+    return belongs
+
+
+def _owed_plan(log: Log, worker: str | None, open_number: int) -> int:
+    """The plan of the worker's latest lease, if results of it are still to come; 0 if not."""
+    latest = log.latest_plan_of(worker) if worker else 0
+    if latest in (0, open_number):
+        return latest
+    news = log.arrivals(latest)
+    left = {leased.lease.number: leased.counts.copy() for leased in news.leased if leased.lease.worker == worker}
+    came = zip(news.leases.tolist(), news.arms.tolist(), news.pulls.tolist(), strict=True)
+    failed = ((event.lease, event.arm, event.pulls) for event in news.events if event.kind == FAILED)
+    for lease, arm, pulls in (*came, *failed):
+        if lease in left and arm is not None:
+            left[lease][arm] -= pulls
+    return latest if any(np.any(counts > 0) for counts in left.values()) else 0
+
+
+def with_leases(results: Results, open_plan: OpenPlan, worker: str | None) -> Results:
+    """The rows with the number of the lease that each answers.
+
+    Raises:
+        InvalidInput: a key looks like that of a lease, and there is no such lease.
+    """
+    if not open_plan.held and results.keys is None:
+        return results
+    keys = results.keys or (None,) * len(results.arms)
+    leases = []
+    for key, arm in zip(keys, results.arms.tolist(), strict=True):
+        named = None if key is None else read_pull_key(key)
+        ordinal = None if named is None or named[0] != open_plan.planned.number else named[1]
+        if ordinal is not None:
+            check_given(open_plan.granted, arm, ordinal, str(key))
+        leases.append(open_plan.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE))
+    return replace(results, leases=np.array(leases, np.int64)) if open_plan.held else results
+
+
+def _over(log: Log) -> bool:
+    """Whether no result counts any more: the study was closed, or its last decision stopped it."""
+    decision = log.last_decision()
+    return log.ended() is not None or (decision is not None and decision.stopped)
+
+
+def check_earlier(log: Log, results: Results, belongs: IntArray, open_plan: OpenPlan, ids: Sequence[str]) -> None:
+    """Refuse results of earlier plans that these did not ask for, or with keys that they never gave.
+
+    Args:
+        belongs: number of each row's plan, shape (n,).
+
+    Raises:
+        InvalidInput: there are some.
+    """
+    granted = {open_plan.planned.number: open_plan.granted}
+    for number in np.unique(belongs).tolist():
+        planned, rows = log.plan(number), results.rows(np.flatnonzero(belongs == number))
+        if planned is not None:
+            check_asked(planned.plan.counts + open_plan.asked, rows.arms, ids)
+    for key, arm in zip(results.keys or (), results.arms.tolist(), strict=False):
+        named = None if key is None else read_pull_key(key)
+        if named is not None and named[0] not in granted:
+            leased = [one.counts for one in log.arrivals(named[0]).leased]
+            granted[named[0]] = np.sum([np.zeros_like(open_plan.asked), *leased], axis=0)
+        if named is not None:
+            check_given(granted[named[0]], arm, named[1], str(key))

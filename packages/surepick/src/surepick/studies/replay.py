@@ -1,0 +1,351 @@
+"""The replay of a log: we judge its closed plans in order, each once. Only the replay turns results into states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from surepick.core.arms import Arms
+from surepick.core.observations import Observations
+from surepick.core.plans import Plan, RoundRecord, Step
+from surepick.core.records import array_bytes, from_json
+from surepick.errors import StorageError, SurepickError
+from surepick.estimators.goodness_of_fit import with_least_squares
+from surepick.items import ItemOrder
+from surepick.policies.base import Policy
+from surepick.policies.verdict import certificate
+from surepick.studies.logs.base import (
+    CLOSED,
+    INDEPENDENT_OF_VALUE,
+    REFUSED,
+    Decision,
+    Deviations,
+    Event,
+    Log,
+    Planned,
+)
+from surepick.studies.logs.keys import answers_of
+from surepick.studies.logs.open_plan import OpenPlan
+from surepick.studies.slips import Repeats
+from surepick.studies.validation import received
+from surepick.text import printable, shortened
+
+Build = Callable[[], "tuple[Arms, Policy[Any]]"]
+LONGEST_WHY = 200  # characters of why a plan cannot be judged
+AN_OBJECT = 400  # bytes of a candidate with its id, or of a row of the trace, beside arrays
+A_LEASE = 32  # bytes of an open plan's lease, for each candidate
+COPIES = 3  # of the features: those of the arms, and what a policy derives of them
+NOT_OF_RESULTS = (StorageError, MemoryError, ImportError, OSError)  # whoever raises it, the results are not to blame
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A plan that takes no more results.
+
+    Args:
+        number: of the plan in its study, from 1.
+        plan: what was asked.
+        seen: what was received, in the policy's sign.
+        deviations: how the plan was carried out.
+    """
+
+    number: int
+    plan: Plan
+    seen: Observations
+    deviations: Deviations = field(default_factory=Deviations)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a policy made of a closed plan.
+
+    Args:
+        closed: the plan.
+        before: the policy's state before it.
+        step: the policy's step; `step.state` is its state afterwards.
+    """
+
+    closed: Closed
+    before: Any
+    step: Step[Any]
+
+
+def replay(policy: Policy[Any], closed: Callable[[Any], Closed | None], *, state: Any = None) -> Iterator[Judged]:
+    """Judge closed plans one after the other: `state, plan -> policy.tell -> state, plan -> ...`.
+
+    Args:
+        policy: the algorithm.
+        closed: gives the next closed plan, None at the end. It is called with the state before that plan, which a
+            simulation needs to make the plan; `in_order` gives the plans of a log.
+        state: where to begin; None: at the policy's start.
+    """
+    state = policy.init() if state is None else state
+    while (one := closed(state)) is not None:
+        step = policy.tell(state, one.plan, one.seen)
+        if one.deviations.relists:
+            step = relisted(policy, step, one.deviations)
+        yield Judged(one, state, step)
+        state = step.state
+
+
+def relisted(policy: Policy[Any], step: Step[Any], deviations: Deviations) -> Step[Any]:
+    """The step, once the arms that went are gone and those that came are there.
+
+    Raises:
+        StorageError: the policy knows nothing of that.
+    """
+    withdraw, add, traits = deviations.withdrawn, deviations.added, policy.traits
+    if (withdraw and traits.withdraw is None) or (add and traits.add is None):
+        raise StorageError("a stored plan changes the list of candidates, and the policy cannot: it was altered.")
+    if withdraw and traits.withdraw is not None:
+        arms = np.array([one.arm for one in withdraw], np.int64)
+        step = traits.withdraw(step, arms, np.array([one.independent for one in withdraw], bool))
+    if add and traits.add is not None:
+        step = traits.add(step, np.array([one.arm for one in add], np.int64))
+    return step
+
+
+def in_order(closed: Iterable[Closed]) -> Callable[[Any], Closed | None]:
+    """Closed plans that are known, one after the other."""
+    plans = iter(closed)
+    return lambda _state: next(plans, None)
+
+
+def closed_plan(log: Log, open_plan: OpenPlan, num_arms: int, *, minimize: bool) -> Closed:
+    """The plan that was open, with its results."""
+    planned = open_plan.planned
+    seen = seen_of(log, planned.number, planned.plan, num_arms, minimize=minimize)
+    return Closed(planned.number, planned.plan, seen, open_plan.deviations)
+
+
+def seen_of(log: Log, number: int, plan: Plan, num_arms: int, *, minimize: bool) -> Observations:
+    """What came of the plan of that number, in the policy's sign; of test items with the single answers."""
+    results = log.results(number)
+    seen = received(results, num_arms, minimize=minimize)
+    return seen if plan.first_items is None else replace(seen, answers=answers_of(results, minimize=minimize))
+
+
+def first_decision(policy: Policy[Any], *, at: float = 0.0) -> Decision:
+    """The decision before the first plan."""
+    return _decided(policy, 0, policy.init(), False, at)
+
+
+def decision_on(policy: Policy[Any], judged: Judged, *, doubtful: bool, contradicted: str, at: float = 0.0) -> Decision:
+    """The decision on a closed plan: a function of the state before it and of the stored results.
+
+    Args:
+        policy: the algorithm.
+        judged: the plan.
+        doubtful: pulls of an earlier plan were given up for a reason that may depend on their values.
+        contradicted: how repeats contradict the declared noise, in words, as of `Repeats.after`; "" if they do not.
+        at: when, seconds since 1970 (UTC).
+    """
+    closed = judged.closed
+    doubtful |= any(reason != INDEPENDENT_OF_VALUE for reason in closed.deviations.abandoned)
+    decision = _decided(policy, closed.number, judged.step.state, doubtful or contradicted != "", at)
+    deviations = replace(closed.deviations, doubtful=doubtful, contradicted=contradicted)
+    return replace(decision, seen=closed.seen, row=judged.step.record, deviations=deviations)
+
+
+def _decided(policy: Policy[Any], plan: int, state: Any, no_theorem: bool, at: float) -> Decision:
+    claim = policy.claim(state)
+    stopped = claim.finished != ""
+    verdict = certificate(policy.problem, claim).verdict if stopped else "not-yet"
+    if no_theorem and verdict == "certified":
+        verdict = "heuristic"
+    return Decision(plan, state, stopped, verdict, claim.leader, at=at)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where the log stands.
+
+    Args:
+        decision: the last one.
+        planned: the open plan after it; None: there is none.
+        refusal: what is to be said of a plan that is closed and whose results the policy refuses; "": there is none.
+    """
+
+    decision: Decision
+    planned: Planned | None
+    refusal: str = ""
+
+
+def refusal_of(open_plan: OpenPlan) -> str:
+    """What is said of a closed plan whose results the policy refuses, and what can be done."""
+    return (
+        f"plan {open_plan.planned.number} is complete, and its results cannot be judged: {open_plan.refused} Close the "
+        "study (surepick close): its certificate then rests on the plans before, and all results stay in its export."
+    )
+
+
+class Replay:
+    """A log as far as it was replayed, kept so that each plan is judged once.
+
+    Args:
+        log: where plans and results are kept.
+        num_arms: K.
+        minimize: small rewards are good.
+        build: arms and policy; called once, and only if something must be computed.
+    """
+
+    def __init__(self, log: Log, *, num_arms: int, minimize: bool, build: Build) -> None:
+        self.log = log
+        self.deviations: list[Deviations] = []
+        self._num_arms = num_arms
+        self.minimize = minimize
+        self._build = build
+        self._built: tuple[Arms, Policy[Any]] | None = None
+        self._open_plan: OpenPlan | None = None
+        self._state: tuple[int, Any] | None = None
+        self._told: tuple[int, Observations | None] = (0, None)
+        self._trace: dict[int, RoundRecord] = {}
+        self._digested = -1
+
+    @property
+    def arms(self) -> Arms:
+        """What is chosen among."""
+        return self._subject[0]
+
+    @property
+    def policy(self) -> Policy[Any]:
+        """The algorithm."""
+        return self._subject[1]
+
+    @property
+    def item_order(self) -> ItemOrder:
+        """The test items in their order.
+
+        Raises:
+            StorageError: the policy asks for none.
+        """
+        items = self.policy.traits.items
+        if items is None:
+            raise StorageError(
+                "a stored plan asks for test items, and the policy knows none: the database was altered."
+            )
+        return items
+
+    @property
+    def _subject(self) -> tuple[Arms, Policy[Any]]:
+        if self._built is None:
+            self._built = self._build()
+        return self._built
+
+    def settle(self) -> Head:
+        """Judge the closed plan, unless somebody has."""
+        earlier = -2
+        while True:
+            decision = self.log.last_decision()
+            if decision is None:
+                decision = self._add(first_decision(self.policy, at=self.log.clock()))
+            planned = self.log.last_plan()
+            if planned is None or planned.number <= decision.plan:
+                return Head(decision, None)
+            if planned.number > decision.plan + 1:  # others went on between the two looks
+                if decision.plan == earlier:
+                    raise StorageError(
+                        f"plan {planned.number} is there and decision {planned.number - 1} is not: the database was "
+                        "altered or is damaged. Nothing was changed now; take the latest backup (docs/studies.md)."
+                    )
+                earlier = decision.plan
+                continue
+            open_plan = self.look(planned)
+            if not open_plan.closed:
+                return Head(decision, planned)
+            closed = closed_plan(self.log, open_plan, self._num_arms, minimize=self.minimize)
+            policy, state = self.policy, self.state_of(decision)
+            try:
+                self._judge(policy, closed, state, decision)
+            except NOT_OF_RESULTS:
+                raise
+            except Exception as error:  # of a policy, which may be anybody's; what it refuses must not end the study
+                self._note(planned, open_plan, error)
+                return Head(decision, None, refusal_of(open_plan))
+
+    def _judge(self, policy: Policy[Any], closed: Closed, state: Any, decision: Decision) -> None:
+        """Judge a plan, and store what is decided."""
+        for judged in replay(policy, in_order([closed]), state=state):
+            before = decision.deviations
+            repeats = Repeats(policy, self.told(decision.plan), before.contradicted)
+            contradicted, now = repeats.after(closed.seen), self.log.clock()
+            self._add(decision_on(policy, judged, doubtful=before.doubtful, contradicted=contradicted, at=now))
+
+    def _note(self, planned: Planned, open_plan: OpenPlan, error: Exception) -> None:
+        """Store once that a closed plan cannot be judged, and why."""
+        kind = "" if isinstance(error, SurepickError) else f"{type(error).__name__}: "
+        why = shortened(printable(f"{kind}{error}"), LONGEST_WHY)
+        if not open_plan.refused:
+            with self.log.turn():
+                self.log.add_event(Event(CLOSED, planned.number, reason=f"{REFUSED}{why}", at=self.log.clock()))
+            self.look(planned)
+
+    def _add(self, decision: Decision) -> Decision:
+        stored = self.log.add_decision(decision)
+        if stored is decision:  # not if others stored theirs first: then theirs is what counts
+            self._state = (decision.plan, decision.state)
+        return stored
+
+    def state_of(self, decision: Decision) -> Any:
+        """The policy's state after a decision: as it was computed here, else as it was stored."""
+        if self._state is None or self._state[0] != decision.plan:
+            state = decision.state
+            if isinstance(state, str):
+                state = from_json(type(self.policy.init()), state)
+            self._state = (decision.plan, state)
+        return self._state[1]
+
+    def told(self, judged: int) -> Observations | None:
+        """All that was told in the plans up to that one, in the policy's sign; None before the first.
+
+        Squares are the least that they can be where they were not told.
+        """
+        number, found = self._told
+        if number < judged:
+            for decision in self.log.decisions(number):
+                if not number < decision.plan <= judged:
+                    continue
+                seen = decision.seen
+                if seen is None:  # a log in memory keeps the rows and the latest sums
+                    planned = self.log.plan(decision.plan)
+                    if planned is None:
+                        raise StorageError(f"decision {decision.plan} is on a plan that is not there; look again.")
+                    seen = seen_of(self.log, decision.plan, planned.plan, self._num_arms, minimize=self.minimize)
+                news = with_least_squares(seen)
+                number, found = decision.plan, news if found is None else found.plus(news)
+            self._told = (number, found)
+        return found
+
+    def trace(self, judged: int) -> tuple[RoundRecord, ...]:
+        """The trace up to the decision on that plan; what others decided since belongs to a later moment."""
+        for decision in self.log.decisions(self._digested):
+            if decision.plan > judged:
+                break
+            self._digested = decision.plan
+            if decision.row is not None:
+                self._trace[decision.row.round] = decision.row
+                self.deviations.append(decision.deviations)
+        return tuple(self._trace[number] for number in sorted(self._trace))
+
+    def look(self, planned: Planned) -> OpenPlan:
+        """Where the plan stands, with what came since the last look."""
+        if self._open_plan is None or self._open_plan.planned.number != planned.number:
+            self._open_plan = OpenPlan.of(planned)
+        self._open_plan.add(self.log.arrivals(planned.number, self._open_plan.mark))
+        return self._open_plan
+
+    @property
+    def kept_bytes(self) -> int:
+        """About as many bytes as it keeps: of candidates, of leases of the open plan, of results and decisions."""
+        leases = 0 if self._open_plan is None else len(self._open_plan.held)
+        built = 0 if self._built is None else COPIES * array_bytes(self._built[0].features)
+        rows = sum(AN_OBJECT + row.active.nbytes for row in self._trace.values())
+        known = array_bytes((self._state, self._told))
+        return (AN_OBJECT + A_LEASE * leases) * self._num_arms + built + rows + known
+
+    def forget(self) -> None:
+        """Forget what we read inside a turn that failed."""
+        self._open_plan = self._state = None

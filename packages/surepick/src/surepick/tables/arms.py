@@ -1,0 +1,564 @@
+"""Tables as arms: ids, features, and rows that share an id."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Unpack, overload
+
+import numpy as np
+
+from surepick.chunks.sources import RowBlocks
+from surepick.core.arms import Arms, KnownIds, checked_ids, may_count
+from surepick.core.files import as_path
+from surepick.core.frames import SOURCE, is_frame
+from surepick.core.records import FloatArray, IntArray, record
+from surepick.errors import InvalidInput
+from surepick.tables.parquet import ParquetSource, table_of_frame
+from surepick.tables.reading import ReadOptions, kind_of, read_table
+from surepick.tables.rows import read_blocks
+from surepick.tables.selection import (
+    Names,
+    Unnamed,
+    Unused,
+    candidates_gone,
+    column_names,
+    complete_rows,
+    feature_columns,
+    named_features,
+    row_ids,
+    warn_of_look,
+)
+from surepick.tables.table import Table, warn
+from surepick.text import quoted
+
+# --- The column of a table that says what one measurement of each candidate costs.
+
+POSITIVE = "A cost is a positive number, in the same currency for all candidates"
+
+
+def row_costs(table: Table, name: str, ids: Sequence[str]) -> FloatArray:
+    """What one measurement costs, row by row.
+
+    Args:
+        table: the rows.
+        name: the column.
+        ids: the candidate of each row.
+
+    Returns:
+        Shape (rows,), positive and finite.
+
+    Raises:
+        InvalidInput: there is no such column, or a cell is empty, a text, zero, negative or infinite; the message names
+            the row and the candidate.
+    """
+    empty = table.missing_rows(name)
+    if empty:
+        raise _refused(table, name, ids, empty, f"{POSITIVE}. Fill the cell in, or leave the row out")
+    words = table.bad_rows(name)
+    if words:
+        raise _refused(table, name, ids, words, f"{POSITIVE}, without a unit. Correct the cell")
+    costs = table.numbers(name)
+    wrong = np.flatnonzero(~((costs > 0.0) & np.isfinite(costs))).tolist()
+    if wrong:
+        raise _refused(table, name, ids, wrong, f"{POSITIVE}. Correct the cell, or leave the row out")
+    return costs
+
+
+def arm_costs(table: Table, name: str, ids: Sequence[str], first: IntArray, arm_of_row: IntArray) -> FloatArray:
+    """What one measurement of each candidate costs, where rows that share an id are one.
+
+    Args:
+        table, name, ids: as in `row_costs`.
+        first: the first row of each candidate, shape (K,).
+        arm_of_row: index of each row's candidate, shape (rows,).
+
+    Returns:
+        Shape (K,).
+
+    Raises:
+        InvalidInput: as `row_costs`, or rows of one id differ.
+    """
+    rows = row_costs(table, name, ids)
+    costs: FloatArray = rows[first]
+    differs = np.flatnonzero(rows != costs[arm_of_row])
+    if differs.size:
+        row = differs[0]
+        raise InvalidInput(
+            f"{table.source}, row {table.line_of(row)}: candidate {ids[row]!r} costs {rows[row]:g} in column {name!r}, "
+            f"and {costs[arm_of_row[row]]:g} in an earlier row; a candidate has one cost. Write the same in all of its "
+            "rows."
+        )
+    return costs
+
+
+def _refused(table: Table, name: str, ids: Sequence[str], rows: Sequence[int], cure: str) -> InvalidInput:
+    row, more = rows[0], len(rows) - 1
+    cell = table.text(name)[row].strip()
+    others = f", and {more} more row{'s' * (more > 1)} cannot be used" if more else ""
+    return InvalidInput(
+        f"{table.source}, row {table.line_of(row)}: the cost of candidate {ids[row]!r} in column {name!r} is "
+        f"{repr(cell) if cell else 'empty'}{others}. {cure}."
+    )
+
+
+# --- The columns of a table that say something of candidates and are no features: their cost and their segment.
+
+
+@record
+class Apart:
+    """Which columns they are.
+
+    Args:
+        cost: of what one measurement costs; None: measurements cost alike.
+        segments: of the segment of each candidate; None: there is one list.
+        reward: of the results, which the table need not have.
+    """
+
+    cost: str | None = None
+    segments: str | None = None
+    reward: str | None = None
+
+    def no_features(self, table: Table) -> tuple[str, ...]:
+        """Those that are no features unless they are named as some.
+
+        Raises:
+            InvalidInput: as `columns`.
+        """
+        return (*self.columns(table), *([self.reward] if self.reward in table.columns else []))
+
+    def columns(self, table: Table) -> tuple[str, ...]:
+        """The columns, as the table names them.
+
+        Raises:
+            InvalidInput: the table does not have one, or both are the same.
+        """
+        given = [name for name in (self.cost, self.segments) if name is not None]
+        return column_names(table, given) if given else ()
+
+
+def rows_apart(table: Table, apart: Apart, ids: Sequence[str]) -> dict[str, Any]:
+    """`costs` and `segments` of `Arms`, as far as they are asked for, where every row is a candidate.
+
+    Raises:
+        InvalidInput: a cost is no positive number, or a segment is empty; the row and the candidate are named.
+    """
+    found: dict[str, Any] = {}
+    if apart.cost is not None:
+        found["costs"] = row_costs(table, column_names(table, [apart.cost])[0], ids)
+    if apart.segments is not None:
+        found["segments"] = _row_segments(table, column_names(table, [apart.segments])[0], ids)
+    return found
+
+
+def arms_apart(table: Table, apart: Apart, ids: Sequence[str], first: IntArray, arm_of_row: IntArray) -> dict[str, Any]:
+    """The same, where rows that share an id are one candidate.
+
+    Args:
+        table, apart, ids: as in `rows_apart`.
+        first: the first row of each candidate, shape (K,).
+        arm_of_row: index of each row's candidate, shape (rows,).
+
+    Raises:
+        InvalidInput: as `rows_apart`, or rows of one id differ.
+    """
+    found: dict[str, Any] = {}
+    if apart.cost is not None:
+        found["costs"] = arm_costs(table, column_names(table, [apart.cost])[0], ids, first, arm_of_row)
+    if apart.segments is not None:
+        name = column_names(table, [apart.segments])[0]
+        rows = np.array(_row_segments(table, name, ids))
+        differs = np.flatnonzero(rows != rows[first][arm_of_row])
+        if differs.size:
+            row = differs[0]
+            raise InvalidInput(
+                f"{table.source}, row {table.line_of(row)}: candidate {ids[row]!r} is in segment {str(rows[row])!r} of "
+                f"column {name!r}, and in {str(rows[first][arm_of_row[row]])!r} in an earlier row; a candidate has one "
+                "segment. Write the same in all of its rows, or make the column part of the id."
+            )
+        found["segments"] = rows[first].tolist()
+    return found
+
+
+def _row_segments(table: Table, name: str, ids: Sequence[str]) -> tuple[str, ...]:
+    """The segment of each row, without spaces around it."""
+    cells = tuple(cell.strip() for cell in table.text(name))
+    empty = [row for row, cell in enumerate(cells) if not cell]
+    if empty:
+        row, more = empty[0], len(empty) - 1
+        others = f", and {more} more row{'s' * (more > 1)}" if more else ""
+        raise InvalidInput(
+            f"{table.source}, row {table.line_of(row)}: the segment of candidate {ids[row]!r} in column {name!r} is "
+            f"empty{others}. Fill the cell in, or leave the row out."
+        )
+    return cells
+
+
+SHOWN = 5  # columns that are no features, by name
+SINGLE_ABOVE = 4_000_000
+LIST = re.compile(r"(\[-?[0-9][-+0-9eE., ]*\])?")  # as Python writes a list of numbers, or a missing one
+
+
+@record
+class Grouped:
+    """A table's rows gathered into arms: rows that share an id are one arm, in the order of first appearance.
+
+    Args:
+        arms: the K arms.
+        arm_of_row: index of each row's arm, shape (rows,).
+        table: the rows; those that miss a cell are not among them.
+    """
+
+    arms: Arms
+    arm_of_row: IntArray
+    table: Table
+
+
+@overload
+def read_arms(
+    path: str | Path,
+    id: Names | None = None,
+    features: Names | None = None,
+    *,
+    blocks: Literal[True],
+) -> RowBlocks: ...
+@overload
+def read_arms(
+    path: object,
+    id: Names | None = None,
+    features: Names | Unnamed | Unused | None = None,
+    *,
+    cost: str | None = None,
+    segments: str | None = None,
+    reward: str | None = None,
+    standardize: bool = False,
+    intercept: bool = False,
+    drop_candidates: bool = False,
+    blocks: Literal[False] = False,
+    **reading: Unpack[ReadOptions],
+) -> Arms: ...
+def read_arms(
+    path: object,
+    id: Names | None = None,  # noqa: A002 (the public name)
+    features: Names | Unnamed | Unused | None = None,
+    *,
+    cost: str | None = None,
+    segments: str | None = None,
+    reward: str | None = None,
+    standardize: bool = False,
+    intercept: bool = False,
+    drop_candidates: bool = False,
+    blocks: bool = False,
+    **reading: Unpack[ReadOptions],
+) -> Arms | RowBlocks:
+    """Arms from a table with one row an arm: a file (CSV, spreadsheet, Parquet, Arrow, JSON), an Olympus folder, or a
+    data frame.
+
+    Args:
+        path: as in `read_table`; or a data frame of pandas, polars, pyarrow, or of whatever speaks the Arrow or the
+            dataframe protocol: its index, if it has one, is the id, or the columns that are named.
+        id: the column of the ids, as written in the file but for spaces around them; several ("a,b" or a sequence)
+            are joined by "/"; None: the row number, "0".."K-1" (in an Olympus folder: all parameters, rows with equal
+            ones being one arm).
+        features: the feature columns ("a,b" or a sequence); [] or "none": there are none. None: every other numeric
+            column that can be one, else those of several id columns that are numeric (in an Olympus folder: the
+            parameters). A column that numbers the rows ("Unnamed: 0", "index", one without a name) is none unless it
+            is named; one that misses a cell, holds words or varies within an id is set aside (`Arms.aside`), which a
+            policy that uses features refuses, and no other. Text columns are one-hot encoded when named, as
+            "column=value"; a column of lists of numbers in a Parquet file is a feature a number when named, as
+            "column[0]", "column[1]", ...
+        cost: the column of what one measurement of each candidate costs, in any currency; it is no feature unless it
+            is named as one. None: measurements cost alike.
+        segments: the column of the segment of each candidate, e.g. "region"; it is no feature unless it is named as
+            one. None: there is one list.
+        reward: the column of results, if the table has one; it is no feature unless it is named as one.
+        standardize: scale every feature to mean 0 and standard deviation 1 over the arms.
+        intercept: append a column of ones, after standardizing.
+        drop_candidates: with drop_missing, candidates of which no row is left may go; else they are named and refused.
+        blocks: read nothing now: more candidates than memory holds, as rows of .npy or Parquet files that are gone
+            through block by block. `path` may be a folder of them, or a pattern ("library/*.parquet"). Costs, segments
+            and prepared features are not known of these.
+        reading: how to read the file, as in `read_table`: sheet, sheets_are_ids, header, skip_units, fill_down,
+            decimal, thousands, percent, drop_missing.
+
+    Returns:
+        The arms; `.columns` names the features, `.preparation` says what was done to them. With blocks=True the rows,
+        for `find_best`.
+
+    Raises:
+        InvalidInput: the file cannot be read, a column is unknown, an id is repeated, a feature is not numeric, not
+            finite, or constant where that is useless (with standardize or intercept); a cost is not a positive number,
+            or a segment is empty; rows miss a cell that is used, and drop_missing is not given, or a candidate would go
+            with them, and drop_candidates is not given.
+
+    Warns:
+        TableWarning: as `read_table`; rows or candidates are left out, a column is set aside or numbers the rows, or
+            two ids differ only in capital letters or look the same.
+
+    Cost: of a Parquet file the numbers are held once, in the array that the arms keep. More than 4,000,000 that are
+        float32 in the file stay so; `standardize` makes them float64. With percent or drop_missing it is read whole,
+        and columns of lists are no features.
+    """
+    if blocks:
+        if cost or segments or standardize or intercept or any(reading.values()):
+            raise InvalidInput(
+                "candidates in blocks are rows of numbers as they are: leave out cost, segments, standardize, "
+                "intercept, and what says how to read a table, and prepare the files."
+            )
+        named = None if isinstance(features, Unnamed | Unused) else features
+        where = as_path(path, meaning="rows in blocks are in files.")
+        return read_blocks(where, id if id is None or isinstance(id, str) else ",".join(id), named)
+    apart = Apart(cost, segments, reward)
+    if features is None:
+        features = Unnamed.needed if standardize or intercept else Unnamed.spare
+    if drop_candidates:
+        reading["drop_missing"] = True
+    prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept, "drop_candidates": drop_candidates}
+    if is_frame(path):
+        drop = bool(reading.pop("drop_missing", False))
+        if any(reading.values()):
+            raise InvalidInput(f"{SOURCE} holds its numbers already; leave out {', '.join(sorted(reading))}.")
+        framed = table_of_frame(path, id, drop_missing=drop)
+        found = _grouped(framed.table, framed.id, features, apart=apart, repeats=False, **prepared)
+        return framed.with_labels(found.arms, found.table)
+    path = as_path(path, meaning="a table is read from a file or a data frame.")
+    if path.suffix.lower() == kind_of(path) == ".parquet" and not any(reading.values()):
+        with ParquetSource.open(path) as source:
+            return _parquet_arms(source, id, features, apart, standardize=standardize, intercept=intercept)
+    table = read_table(path, **reading)
+    repeats = id is None and bool(table.parameters or table.usual_id)
+    return _grouped(table, id, features, apart=apart, repeats=repeats, **prepared).arms
+
+
+def _parquet_arms(
+    source: ParquetSource,
+    id: Names | None,  # noqa: A002 (as in read_arms)
+    features: Names | Unnamed | Unused,
+    apart: Apart,
+    *,
+    standardize: bool,
+    intercept: bool,
+) -> Arms:
+    """The arms of a Parquet file, whose numbers go from the file into the array of the arms."""
+    header = Table(source.name, dict.fromkeys(source.names, ()))
+    id_columns = () if id is None else column_names(header, id)
+    named = apart.columns(header)
+    counting = [name for name in source.numbers if may_count(name)]
+    wanted = named_features(header, features)
+    table = source.outline((*id_columns, *named, *(counting if wanted is None else ())), wanted)
+    ids = None if id is None else checked_ids(row_ids(table, id), source.num_rows)
+    warn_of_look(table.source, ids or ())
+    rows = ids or row_ids(table, None)
+    more = rows_apart(table, apart, rows)
+    names: list[str] = []
+    places: dict[str, slice] = {}
+    known: dict[int, FloatArray] = {}
+    for name, numeric in feature_columns(table, id_columns, features, apart.no_features(table)).items():
+        first = len(names)
+        if name in source.numbers:
+            names += source.parts(name)
+            places[name] = slice(first, len(names))
+        else:
+            encoded = _encoded(table, name, numeric)
+            known |= dict(enumerate(encoded.values(), start=first))
+            names += encoded
+    width = len(names) + intercept
+    in_single = source.in_single(places) and not known and not standardize
+    large = source.num_rows * width > SINGLE_ABOVE
+    matrix = np.empty((source.num_rows, width), np.float32 if in_single and large else np.float64)
+    source.read_numbers(matrix, places)
+    for column, values in known.items():
+        matrix[:, column] = values
+    if features is Unnamed.spare:
+        found = (
+            (name, _why_not_finite(source.name, name, matrix[:, column], rows)) for column, name in enumerate(names)
+        )
+        aside = {name: why for name, why in found if why}
+        more |= _set_aside(aside)
+        if aside:
+            matrix = np.delete(matrix, [column for column, name in enumerate(names) if name in aside], axis=1)
+            names = [name for name in names if name not in aside]
+    return _prepared(matrix, names, ids, more, standardize=standardize, intercept=intercept)
+
+
+def grouped_arms(
+    table: Table,
+    id: Names | None = None,  # noqa: A002 (as in read_arms)
+    features: Names | Unnamed | Unused | None = None,
+    *,
+    cost: str | None = None,
+    segments: str | None = None,
+    exclude: Sequence[str] = (),
+    needed: Sequence[str] = (),
+    standardize: bool = False,
+    intercept: bool = False,
+    drop_candidates: bool = False,
+) -> Grouped:
+    """The arms of a table in which an id may be repeated; arguments as in `read_arms`.
+
+    Args:
+        exclude: columns that are no features unless named (the rewards).
+        needed: columns of numbers that are used besides; a row that misses one is treated as one without a feature.
+
+    Raises:
+        InvalidInput: as in `read_arms`, and rows of one id differ in a feature, in their cost or in their segment.
+    """
+    if features is None:
+        features = Unnamed.needed if standardize or intercept else Unnamed.spare
+    prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept, "drop_candidates": drop_candidates}
+    return _grouped(table, id, features, exclude, needed, apart=Apart(cost, segments), repeats=True, **prepared)
+
+
+def _grouped(
+    table: Table,
+    id: Names | None,  # noqa: A002 (as in read_arms)
+    features: Names | Unnamed | Unused,
+    exclude: Sequence[str] = (),
+    needed: Sequence[str] = (),
+    *,
+    apart: Apart,
+    repeats: bool,
+    drop_candidates: bool,
+    standardize: bool,
+    intercept: bool,
+) -> Grouped:
+    """As `grouped_arms`; without `repeats` an id must not be repeated."""
+    usual = table.usual_id or table.parameters
+    id_columns = column_names(table, id or usual) if id is not None or usual else ()
+    named = apart.columns(table)
+    numeric = feature_columns(table, id_columns, features, (*exclude, *apart.no_features(table)))
+    spare = features is Unnamed.spare and not table.parameters
+    needed = [*needed, *named] if table.drop_missing else needed  # else `arms_apart` names the candidate, too
+    whole = [*(name for name, is_number in numeric.items() if is_number and not spare), *needed]
+    gone = candidates_gone(table, id_columns, whole, accepted=drop_candidates)
+    table = complete_rows(table, id_columns, whole, also=gone)
+    names = row_ids(table, id_columns or None)
+    if not repeats:
+        checked_ids(names, table.num_rows)
+    index: dict[str, int] = {}
+    arm_of_row = np.array([index.setdefault(name, len(index)) for name in names], dtype=np.int64)
+    warn_of_look(table.source, index if id_columns else ())
+    _, first = np.unique(arm_of_row, return_index=True)
+    columns: dict[str, FloatArray] = {}
+    aside: dict[str, str] = {}
+    for name, is_number in numeric.items():
+        if spare and (why := _why_no_feature(table, name, names, first[arm_of_row])):
+            aside[name] = why
+        else:
+            columns |= _encoded(table, name, is_number)
+    matrix = np.empty((len(index), len(columns) + intercept))
+    for column, (name, values) in enumerate(columns.items()):
+        matrix[:, column] = values[first]
+        if (row := _first_that_differs(values, first[arm_of_row])) is not None:
+            raise InvalidInput(
+                f"{table.source}: rows of id {names[row]!r} differ in the feature {name!r} "
+                f"({matrix[arm_of_row[row], column]:g} and {values[row]:g}); an arm has one feature vector. "
+                "Make the column part of the id, or leave it out of the features."
+            )
+    more = arms_apart(table, apart, names, first, arm_of_row) | _set_aside(aside)
+    arms = _prepared(matrix, list(columns), list(index), more, standardize=standardize, intercept=intercept)
+    return Grouped(arms, arm_of_row, table)
+
+
+def _first_that_differs(values: FloatArray, first_of_row: IntArray) -> int | None:
+    """The first row whose value is another one than that of the first row of its arm; None where there is none."""
+    differs = np.flatnonzero((values != values[first_of_row]) & np.isfinite(values))
+    return int(differs[0]) if differs.size else None
+
+
+def _why_no_feature(table: Table, name: str, ids: Sequence[str], first_of_row: IntArray) -> str:
+    """Why a column of numbers that nobody named can be no feature, a sentence; "" where it can."""
+    column = f"{table.source}: column {name!r}"
+    try:
+        missing = table.missing_rows(name)
+        values = table.without(missing).numbers(name) if missing else table.numbers(name)
+    except InvalidInput as error:
+        return str(error)
+    if missing:
+        return f"{column} misses a cell of {ids[missing[0]]!r} (row {table.line_of(missing[0])})."
+    if why := _why_not_finite(table.source, name, values, ids):
+        return why
+    row = _first_that_differs(values, first_of_row)
+    return "" if row is None else f"{column} differs between rows of id {ids[row]!r}."
+
+
+def _why_not_finite(source: str, name: str, values: FloatArray, ids: Sequence[str]) -> str:
+    bad = np.flatnonzero(~np.isfinite(values))
+    return f"{source}: column {name!r} has no finite number of {ids[bad[0]]!r}." if bad.size else ""
+
+
+def _set_aside(aside: Mapping[str, str]) -> dict[str, Any]:
+    """`aside` of `Arms`, from the columns and why they are no features.
+
+    Warns:
+        TableWarning: there are some.
+    """
+    if not aside:
+        return {}
+    names = list(map(quoted, aside))
+    others = f" (nor {', '.join(names[1:SHOWN])}{' and more' * (len(names) > SHOWN)})" if len(names) > 1 else ""
+    warn(
+        f"{next(iter(aside.values()))} So {names[0]} is no feature{others}, which concerns only policies that use "
+        "features: for one of these correct it, or name the features."
+    )
+    return {"aside": tuple(aside.values())}
+
+
+def _encoded(table: Table, name: str, numeric: bool) -> dict[str, FloatArray]:
+    """The column itself when numeric, else one 0/1 column for each of its values, in sorted order."""
+    if numeric:
+        return {name: table.numbers(name)}
+    cells = np.array([cell.strip() for cell in table.text(name)])
+    if any(cells.tolist()) and all(map(LIST.fullmatch, cells.tolist())):
+        raise InvalidInput(
+            f"{table.source}: column {name!r} holds lists of numbers. We read lists as features only from a Parquet "
+            "file, without percent and drop_missing. Write a column for each number."
+        )
+    return {f"{name}={value}": (cells == value).astype(np.float64) for value in np.unique(cells).tolist()}
+
+
+def _prepared(
+    matrix: FloatArray,
+    names: list[str],
+    ids: Sequence[str] | None,
+    more: dict[str, Any],
+    *,
+    standardize: bool,
+    intercept: bool,
+) -> Arms:
+    """Arms with the features of an array, shape (K, D) or, with an intercept, (K, D + 1), which they keep; `more` is
+    what `rows_apart` found."""
+    if standardize:
+        _refuse_constant(matrix, names, "it has no standard deviation to divide by")
+        for column in range(len(names)):
+            matrix[:, column] = _scaled(matrix[:, column])
+    if intercept:
+        _refuse_constant(matrix, names, "it repeats the intercept, or adds nothing")
+        if "intercept" in names:
+            raise InvalidInput("a feature column is already named 'intercept'; rename it, or do not add an intercept.")
+        matrix[:, -1] = 1.0
+        names = [*names, "intercept"]
+    matrix.flags.writeable = False
+    preparation = ["standardize"] * standardize + ["intercept"] * intercept
+    return Arms(matrix, None if ids is None else KnownIds(ids), columns=names, preparation=preparation, **more)
+
+
+def _refuse_constant(matrix: FloatArray, names: Sequence[str], why: str) -> None:
+    for column, name in enumerate(names):
+        if np.all(matrix[:, column] == matrix[0, column]):
+            raise InvalidInput(
+                f"the feature column {name!r} is constant ({matrix[0, column]:g} for every arm): {why}. "
+                "Leave it out of the features."
+            )
+
+
+def _scaled(values: FloatArray) -> FloatArray:
+    """Values with mean 0 and standard deviation 1, shape (K,); those that are not finite as they are."""
+    if not np.all(np.isfinite(values)):
+        return values  # Arms refuses them, and can name the rows
+    shifted = values - values[0]  # exact for close values, so that a tiny spread is not rounded away
+    unit = shifted / np.max(np.abs(shifted))
+    centred = unit - unit.mean()
+    scaled: FloatArray = centred / centred.std()
+    return scaled

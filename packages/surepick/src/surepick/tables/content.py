@@ -1,0 +1,204 @@
+"""What stands in a file: its bytes, or its text. Only regular files are read; each kind of bad one has its words."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from surepick.core.files import read_regular
+from surepick.core.records import record
+from surepick.errors import InvalidInput, SurepickError
+from surepick.tables.table import warn
+
+# --- What a file is by its first bytes, whatever its name says.
+
+LOOKED_AT = 1024  # bytes
+SAVE = "Save the table as CSV (UTF-8)"
+
+
+@record
+class Kind:
+    """A kind of file that is no table in text.
+
+    Args:
+        name: by which callers say that they read it.
+        starts: its first bytes, a pattern.
+        words: what it is, and what to do.
+    """
+
+    name: str
+    starts: re.Pattern[bytes]
+    words: str
+
+
+def _kind(name: str, starts: bytes, words: str) -> Kind:
+    return Kind(name, re.compile(starts, re.DOTALL | re.IGNORECASE if name == "page" else re.DOTALL), words)
+
+
+KINDS = (
+    _kind("lfs", rb"version https://git-lfs", "a pointer of Git LFS, not the file itself. Fetch it: git lfs pull"),
+    _kind(
+        "page",
+        rb"\s*<(!doctype|html|head|body|table|div|script|meta|!--)|MIME-Version:",
+        "a web page, not the table itself (one to sign in, or to see the file?). Download the file, or save it as CSV",
+    ),
+    _kind("xml", rb"\s*<\?xml", f"an XML document. {SAVE}"),
+    _kind("zip", rb"PK\x03\x04", "a workbook or another zip archive. A workbook's name ends in .xlsx, .xlsb or .ods"),
+    _kind("ole", rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old workbook. Let its name end in .xls"),
+    _kind("gzip", rb"\x1f\x8b\x08", "packed by gzip. Let its name end in .gz"),
+    _kind(
+        "packed",
+        rb"BZh[1-9]1AY|\xfd7zXZ\0|\x28\xb5\x2f\xfd|7z\xbc\xaf\x27\x1c|Rar!\x1a\x07",
+        "a packed file. Unpack it first",
+    ),
+    _kind("parquet", rb"PAR1[\0-\x1f]", "a Parquet file. Let its name end in .parquet"),
+    _kind("arrow", rb"ARROW1\0|FEA1[\0-\x1f]", "an Arrow file. Let its name end in .arrow"),
+    _kind("pdf", rb"%PDF-|%!PS", f"a document for printing (PDF). {SAVE}"),
+    _kind("text", rb"\{\\rtf", f"a text of a word processor. {SAVE}"),
+    _kind("picture", rb"\x89PNG|\xff\xd8\xff|GIF8[79]a", f"a picture. {SAVE}"),
+    _kind("numpy", rb"\x93NUMPY", "an array of numpy. Let its name end in .npy, or write it as CSV"),
+    _kind("database", rb"SQLite format 3", "a SQLite database. Export the table as CSV"),
+    _kind("hdf", rb"\x89HDF", "an HDF5 file. Write the table as CSV or Parquet"),
+    _kind("pickle", rb"\x80[\x02-\x05][\x95c\x8c}\]K(]", "a pickled object. Write the table as CSV or Parquet"),
+)
+
+
+def refuse_foreign(path: str | Path, content: bytes, *reads: str) -> None:
+    """Refuse a file that its first bytes show to be of another kind than its name says.
+
+    Args:
+        path: for the message.
+        content: the file, or its first bytes.
+        reads: names of kinds that the caller reads.
+
+    Raises:
+        InvalidInput: it is of another kind.
+    """
+    first = content[:LOOKED_AT].removeprefix(b"\xef\xbb\xbf")
+    for kind in KINDS:
+        if kind.name not in reads and kind.starts.match(first):
+            raise InvalidInput(f"{path} is {kind.words}.")
+
+
+STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+
+
+UNICODE = {  # by byte-order mark; that of UTF-16 begins that of UTF-32
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+END_OF_FILE = re.compile(r"\x1a[\x1a\0\s]*\Z")  # of DOS
+
+
+def file_bytes(path: Path, *reads: str) -> bytes:
+    """The bytes of a regular file; those of a *.gz file unpacked.
+
+    Args:
+        path: the file.
+        reads: what it may be by its first bytes, beside text: kinds of `kinds.KINDS`.
+
+    Raises:
+        InvalidInput: it is missing, unreadable, no regular file, no complete gzip file, or of another kind.
+    """
+    content = read_regular(path)
+    if path.suffix.lower() == ".gz":
+        refuse_foreign(path, content, "gzip")
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InvalidInput(f"{path} is not a complete gzip file: {error}. Obtain it again.") from error
+    refuse_foreign(path, content, *reads)
+    return content
+
+
+def file_text(path: Path) -> str:
+    """The text of a file in UTF-8, or in UTF-16 or UTF-32 with a byte-order mark; without that mark, and without the
+    mark of DOS for the end of a file.
+
+    Raises:
+        InvalidInput: as `file_bytes`, or it is not such text, holds zero bytes, or is empty.
+
+    Warns:
+        TableWarning: it is not UTF-8.
+    """
+    content = file_bytes(path)
+    try:
+        text = decoded(path, content)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InvalidInput(
+            f"{path} is not {error.encoding.upper()} text: byte 0x{content[error.start]:02x} in line {line}. Save the "
+            "table as UTF-8 (spreadsheets call it CSV UTF-8)."
+        ) from error
+    text = END_OF_FILE.sub("", text)
+    if "\0" in text:
+        if content.count(0) > len(content) // 4:
+            raise InvalidInput(f"{path} looks like UTF-16 without a byte-order mark. Save the table as UTF-8.")
+        raise InvalidInput(f"{path} is not text (it holds zero bytes); a table is CSV, Parquet or JSON lines.")
+    if not text.strip():
+        raise InvalidInput(f"{path} is empty; a table needs a header and at least one row.")
+    return text
+
+
+def decoded(path: Path | str, content: bytes) -> str:
+    """A text in UTF-8, or in UTF-16 or UTF-32 with a byte-order mark; without that mark.
+
+    Raises:
+        UnicodeDecodeError: it is none.
+
+    Warns:
+        TableWarning: it is not UTF-8.
+    """
+    for mark, name in UNICODE.items():
+        if content.startswith(mark):
+            text = content.decode(name)
+            warn(f"{path}: we read {name}, which its first bytes show.")
+            return text.lstrip("\ufeff")
+    return content.decode("utf-8").lstrip("\ufeff")
+
+
+@contextmanager
+def readable(path: str | Path, kind: str) -> Iterator[None]:
+    """Whatever another package raises over a damaged file as one InvalidInput: which errors these are depends on the
+    byte that is wrong, and panics of packages in Rust are not even an Exception.
+
+    Raises:
+        InvalidInput: the block raised; errors of our own pass as they are.
+    """
+    try:
+        yield
+    except (SurepickError, *STOPS):
+        raise
+    except BaseException as error:
+        reason = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+        raise InvalidInput(f"{path} is not a readable {kind} file: {reason}. Obtain or write it again.") from error
+
+
+# --- Texts that a spreadsheet would take for formulas, made harmless in CSV files and read back as they were.
+#
+# A cell that begins with = + - @ (also as wide letters), a tab, a carriage return or a line feed is computed where the
+# file is opened in a spreadsheet. Such a text is written with an apostrophe in front, by which spreadsheets know a
+# text. A text that already begins with apostrophes and one of these gets one more, so that no two texts are written
+# alike. What stands behind a semicolon, a tab, a bar or a line break begins a cell for spreadsheets that split there,
+# and is treated alike.
+
+BEGINS = r"(?:^|(?<=[;|\t\r\n]))"  # of a cell, wherever a spreadsheet splits
+FORMULA = r"(?='*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20])"
+TO_ESCAPE, ESCAPED = re.compile(BEGINS + FORMULA), re.compile(f"{BEGINS}'{FORMULA}")
+
+
+def escaped(text: str) -> str:
+    """The text as a cell that no spreadsheet computes; `unescaped` gives it back."""
+    return TO_ESCAPE.sub("'", text)
+
+
+def unescaped(cell: str) -> str:
+    """The text of a cell: apostrophes that could be those of `escaped` are taken away."""
+    return ESCAPED.sub("", cell)

@@ -1,1 +1,0 @@
-"""`surepick bench`."""

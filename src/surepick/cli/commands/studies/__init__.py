@@ -1,1 +1,0 @@
-"""The commands of `surepick --help` under "Studies": studies in a database."""

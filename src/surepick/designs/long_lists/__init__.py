@@ -1,1 +1,0 @@
-"""Designs for rows too many for memory."""

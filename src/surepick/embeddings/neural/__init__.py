@@ -1,1 +1,0 @@
-"""Networks as embeddings; only `network` needs torch."""

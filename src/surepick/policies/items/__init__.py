@@ -1,1 +1,0 @@
-"""Candidates that answer one finite set of test items."""

@@ -1,1 +1,0 @@
-"""A control beside Algorithm 2: its counts and threshold without its network."""

@@ -1,5 +1,0 @@
-"""Figures and pages for people. The only importer of plotting packages, and only when something is drawn."""
-
-from surepick.reports.forecast_figure import forecast_figure
-
-__all__ = ["forecast_figure"]

@@ -1,1 +1,0 @@
-"""What is read of a study afterwards: all decisions, computed again; and its results, as a table."""

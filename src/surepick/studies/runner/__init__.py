@@ -1,1 +1,0 @@
-"""The loop closed with a program that measures."""

@@ -14,8 +14,8 @@ from surepick_server.access.tokens import Ended, Role, Tokens
 from surepick_server.access.webhooks import Webhooks
 from surepick_server.api import documents, results, studies
 from surepick_server.api.routing import API, Routes, Shows, Viewer, check_classified
-from surepick_server.pages import layout
-from surepick_server.pages.routes import PAGES
+from surepick_server.pages import layout, login, new_study
+from surepick_server.pages import study as study_page
 from surepick_server.settings import Settings
 from surepick_server.web.auth import Guard, Server, signer
 from surepick_server.web.connections import Proxies
@@ -24,6 +24,7 @@ from surepick_server.web.open_studies import Studies, Watch, handle_errors
 if TYPE_CHECKING:
     from surepick_server.openid import Provider
 
+PAGES = (login.router, new_study.router, study_page.router)
 SUMMARY = (
     "Studies over HTTP. Errors are problem documents (RFC 9457). Nothing shows a result of an open round to anybody "
     "but the one who reported it."
@@ -74,10 +75,8 @@ def make_app(settings: Settings) -> FastAPI:
         return held.metrics.page()
 
     app.include_router(health)
-    for part in (studies, results, documents, documents, documents, studies, studies):
-        app.include_router(part.router)
-    for pages in PAGES:
-        app.include_router(pages)
+    for router in (*studies.ROUTERS, results.router, *documents.ROUTERS, *PAGES):
+        app.include_router(router)
     check_classified(app)
     handle_errors(app, layout.answer)
     app.add_middleware(Guard, server=held, answer=layout.answer)

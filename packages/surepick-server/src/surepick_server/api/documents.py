@@ -267,3 +267,6 @@ def answer(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noqa
             "best_arm": study.recommend(),
             "trace": [encode(row, sparse=True) for row in study.trace],
         }
+
+
+ROUTERS = (router, event_router, library_router)

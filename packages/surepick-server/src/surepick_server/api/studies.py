@@ -382,3 +382,6 @@ def remove(name: str, number: Number, request: Request, server: Shared, caller: 
     gone = server.webhooks.remove(name, number)
     server.trail.add(caller.name, address_of(request), "remove webhook", name, gone.url)
     return _said_of_webhook(gone)
+
+
+ROUTERS = (router, token_router, webhook_router)

@@ -27,9 +27,10 @@ from surepick_server.web.open_studies import Refused, status_of
 if TYPE_CHECKING:
     from surepick_server.openid import Provider
 
-
 router = APIRouter(include_in_schema=False)
 routes = Routes(router)
+
+
 LOCAL_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")  # of this server: a slash, and no second one; visible ASCII but "\"
 REPORT = FOLDER.parents[1] / "reports/study/templates"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".txt": "text/plain"}
@@ -109,8 +110,6 @@ def _ask(
 
 # --- Login by an identity provider: the way there, and the way back, which opens a session for whom an admin entered.
 
-openid_router = APIRouter(include_in_schema=False)
-openid_routes = Routes(openid_router)
 FLOW_COOKIE = "surepick-login"  # of a login that was begun
 START, BACK = "/login/openid", "/login/openid/back"
 NOT_BEGUN = (
@@ -121,7 +120,7 @@ log = logging.getLogger("surepick_server")
 OURS = (None, "none", "same-origin")  # from where a login may be begun
 
 
-@openid_routes.add("GET", START, Shows.nothing, who=None)
+@routes.add("GET", START, Shows.nothing, who=None)
 def start(request: Request, server: Shared, next: str = "/") -> Response:  # noqa: A002 (of the address)
     """To the provider. Nothing but a cookie is made."""
     provider, path = _provider(server), own_path(next)
@@ -145,7 +144,7 @@ def start(request: Request, server: Shared, next: str = "/") -> Response:  # noq
     return answer
 
 
-@openid_routes.add("GET", BACK, Shows.nothing, who=None)
+@routes.add("GET", BACK, Shows.nothing, who=None)
 def back(request: Request, server: Shared, code: str = "", state: str = "", error: str = "", iss: str = "") -> Response:
     """From the provider: a session, if an admin has entered who comes."""
     provider, address = _provider(server), address_of(request)
@@ -198,17 +197,14 @@ def _unanswered(provider: Provider, why: Exception) -> Refused:
 
 # --- The page of admins: who may do what.
 
-token_router = APIRouter(include_in_schema=False)
-token_routes = Routes(token_router)
 
-
-@token_routes.add("GET", "/tokens", Shows.nothing, who=Role.admin)
+@routes.add("GET", "/tokens", Shows.nothing, who=Role.admin)
 def tokens_page(request: Request, server: Shared, caller: Admin) -> Response:
     """All tokens, without what they are."""
     return _show(request, server, caller)
 
 
-@token_routes.add("POST", "/tokens", Shows.nothing, who=Role.admin)
+@routes.add("POST", "/tokens", Shows.nothing, who=Role.admin)
 def make(request: Request, server: Shared, caller: Admin, form: Posted) -> Response:
     """A new token, which is shown this once."""
     typed = {name: form.text(name) for name in ("name", "role", "study", "days", "identity")}
@@ -224,7 +220,7 @@ def make(request: Request, server: Shared, caller: Admin, form: Posted) -> Respo
     return _show(request, server, caller, made=made)
 
 
-@token_routes.add("POST", "/tokens/revoke", Shows.nothing, who=Role.admin)
+@routes.add("POST", "/tokens/revoke", Shows.nothing, who=Role.admin)
 def revoke(request: Request, server: Shared, caller: Admin, form: Posted) -> Response:
     """Make a token worthless."""
     try:

@@ -32,10 +32,11 @@ from surepick_server.pages.layout import Form, Posted, number_in, page, sentence
 from surepick_server.web.auth import Server, address_of
 from surepick_server.web.open_studies import Refused, status_of
 
+router = APIRouter(include_in_schema=False)
+routes = Routes(router)
+
 # --- The list of studies, with what each waits for.
 
-overview_router = APIRouter(include_in_schema=False)
-overview_routes = Routes(overview_router)
 A_PAGE = 50  # studies
 
 
@@ -58,7 +59,7 @@ class Line:
     best: str
 
 
-@overview_routes.add("GET", "/", Shows.closed, who=Role.viewer)
+@routes.add("GET", "/", Shows.closed, who=Role.viewer)
 def overview(request: Request, server: Shared, caller: Viewer, part: int = 1) -> Response:
     """The studies that the caller may see, the newest first."""
     found = [one for one in server.studies.database.list() if caller.study in (None, one.name)]
@@ -98,8 +99,6 @@ def waits_for(progress: Progress, caller: Principal) -> tuple[str, bool]:
     return "somebody who takes the first measurements of the next round", caller.role >= Role.measurer
 
 
-router = APIRouter(include_in_schema=False)
-routes = Routes(router)
 MOST_ROWS = 40  # measurements with a field of their own; others go by a table
 MOST_NAMED = 500  # candidates that are offered for choice
 
@@ -242,8 +241,6 @@ def table_of(tasks: list[dict[str, Any]]) -> str:
 
 # --- Forms of those who measure: take measurements, enter results, give measurements back.
 
-measuring_router = APIRouter(include_in_schema=False)
-measuring_routes = Routes(measuring_router)
 NOTHING = "Nothing was stored."
 QUESTION = (
     f"Is it a typing error? {NOTHING} If it is one, correct it below. If it is what was read, whatever its value, "
@@ -251,7 +248,7 @@ QUESTION = (
 )
 
 
-@measuring_routes.add("POST", "/studies/{name}/take", Shows.own, who=Role.measurer)
+@routes.add("POST", "/studies/{name}/take", Shows.own, who=Role.measurer)
 def take(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
     """Take measurements, as the API's lease."""
     try:
@@ -271,7 +268,7 @@ def take(name: str, request: Request, server: Shared, caller: Measurer, form: Po
     return to(request, study_path(name), said)
 
 
-@measuring_routes.add("POST", "/studies/{name}/results", Shows.own, who=Role.measurer)
+@routes.add("POST", "/studies/{name}/results", Shows.own, who=Role.measurer)
 def tell(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
     """Store results: of the fields, of a pasted table, or of a file.
 
@@ -326,7 +323,7 @@ def tell(name: str, request: Request, server: Shared, caller: Measurer, form: Po
     return to(request, study_path(name), " ".join([said_of(answer), *map(spoken_note, notes)]))
 
 
-@measuring_routes.add("POST", "/studies/{name}/undo", Shows.own, who=Role.measurer)
+@routes.add("POST", "/studies/{name}/undo", Shows.own, who=Role.measurer)
 def undo(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
     """Take back a result of the open round, as the API's undo."""
     try:
@@ -340,7 +337,7 @@ def undo(name: str, request: Request, server: Shared, caller: Measurer, form: Po
     return to(request, study_path(name), said)
 
 
-@measuring_routes.add("POST", "/studies/{name}/release", Shows.own, who=Role.measurer)
+@routes.add("POST", "/studies/{name}/release", Shows.own, who=Role.measurer)
 def release(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
     """Give measurements back; an owner may do it for others."""
     try:
@@ -439,11 +436,8 @@ def rows_in(form: Form, study: Study) -> list[Result]:
 
 # --- Forms of owners: candidates that go or come, measurements that will not come, an early end.
 
-owner_router = APIRouter(include_in_schema=False)
-owner_routes = Routes(owner_router)
 
-
-@owner_routes.add("POST", "/studies/{name}/abandon", Shows.closed, who=Role.owner)
+@routes.add("POST", "/studies/{name}/abandon", Shows.closed, who=Role.owner)
 def abandon(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
     """Give missing measurements up."""
 
@@ -455,7 +449,7 @@ def abandon(name: str, request: Request, server: Shared, caller: Owner, form: Po
     return _done(act, request, server, caller, name)
 
 
-@owner_routes.add("POST", "/studies/{name}/withdraw", Shows.closed, who=Role.owner)
+@routes.add("POST", "/studies/{name}/withdraw", Shows.closed, who=Role.owner)
 def withdraw(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
     """Go on without some candidates."""
 
@@ -468,7 +462,7 @@ def withdraw(name: str, request: Request, server: Shared, caller: Owner, form: P
     return _done(act, request, server, caller, name)
 
 
-@owner_routes.add("POST", "/studies/{name}/add", Shows.closed, who=Role.owner)
+@routes.add("POST", "/studies/{name}/add", Shows.closed, who=Role.owner)
 def add(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
     """Candidates that were declared to come later are there."""
 
@@ -480,7 +474,7 @@ def add(name: str, request: Request, server: Shared, caller: Owner, form: Posted
     return _done(act, request, server, caller, name)
 
 
-@owner_routes.add("POST", "/studies/{name}/judge", Shows.closed, who=Role.owner)
+@routes.add("POST", "/studies/{name}/judge", Shows.closed, who=Role.owner)
 def judge(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:  # noqa: ARG001
     """Judge what is in."""
 
@@ -491,7 +485,7 @@ def judge(name: str, request: Request, server: Shared, caller: Owner, form: Post
     return _done(act, request, server, caller, name)
 
 
-@owner_routes.add("POST", "/studies/{name}/close", Shows.closed, who=Role.owner)
+@routes.add("POST", "/studies/{name}/close", Shows.closed, who=Role.owner)
 def close(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
     """End the study early."""
 
@@ -540,13 +534,11 @@ def _ids(form: Form) -> list[str]:
 
 # --- Answer, history, certificate, report and results of a study; and certificates that are checked.
 
-document_router = APIRouter(include_in_schema=False)
-document_routes = Routes(document_router)
 Drawings = list[tuple[str, str, Markup]]
 MOST_DRAWN = 5_000  # candidates of a study whose pictures are drawn here; the report has those of larger ones
 
 
-@document_routes.add("GET", "/studies/{name}/answer", Shows.closed, who=Role.viewer)
+@routes.add("GET", "/studies/{name}/answer", Shows.closed, who=Role.viewer)
 def answer(name: str, request: Request, server: Shared, caller: Viewer) -> Response:
     """What the closed rounds say."""
     with server.studies.open(name) as study:
@@ -560,7 +552,7 @@ def answer(name: str, request: Request, server: Shared, caller: Viewer) -> Respo
     return page(request, "answer.html", caller, answer=found, drawings=drawings, names=names, **shown)
 
 
-@document_routes.add("GET", "/studies/{name}/history", Shows.closed, who=Role.viewer)
+@routes.add("GET", "/studies/{name}/history", Shows.closed, who=Role.viewer)
 def history(name: str, request: Request, server: Shared, caller: Viewer) -> Response:
     """Who told how much of each closed round, and what was done over HTTP."""
     found = documents.history(name, server, caller)
@@ -569,13 +561,13 @@ def history(name: str, request: Request, server: Shared, caller: Viewer) -> Resp
     return page(request, "history.html", caller, history=found["history"], trail=found["trail"], **shown)
 
 
-@document_routes.add("GET", "/studies/{name}/report", Shows.closed, who=Role.viewer)
+@routes.add("GET", "/studies/{name}/report", Shows.closed, who=Role.viewer)
 def report(name: str, server: Shared, caller: Viewer) -> Response:
     """The report, with a policy of its own."""
     return documents.report(name, server, caller)
 
 
-@document_routes.add("GET", "/studies/{name}/certificate.json", Shows.closed, who=Role.viewer)
+@routes.add("GET", "/studies/{name}/certificate.json", Shows.closed, who=Role.viewer)
 def certificate(name: str, server: Shared, caller: Viewer) -> Response:
     """The certificate, as a file."""
     text = json.dumps(documents.certificate(name, server, caller), indent=1, ensure_ascii=False)
@@ -583,7 +575,7 @@ def certificate(name: str, server: Shared, caller: Viewer) -> Response:
     return Response(text, media_type="application/json", headers=named)
 
 
-@document_routes.add("GET", "/studies/{name}/results.csv", Shows.closed, who=Role.viewer)
+@routes.add("GET", "/studies/{name}/results.csv", Shows.closed, who=Role.viewer)
 def results_table(name: str, server: Shared, caller: Viewer) -> Response:
     """The results of the closed rounds, as a file."""
     found = documents.export(name, "csv", server, caller)
@@ -591,13 +583,13 @@ def results_table(name: str, server: Shared, caller: Viewer) -> Response:
     return found
 
 
-@document_routes.add("GET", "/verify", Shows.nothing, who=Role.viewer)
+@routes.add("GET", "/verify", Shows.nothing, who=Role.viewer)
 def verify_page(request: Request, server: Shared, caller: Viewer) -> Response:  # noqa: ARG001
     """Where a certificate is dropped."""
     return page(request, "verify.html", caller, result=None, error="", code="", pasted="")
 
 
-@document_routes.add("POST", "/verify", Shows.nothing, who=Role.viewer)
+@routes.add("POST", "/verify", Shows.nothing, who=Role.viewer)
 def verify(request: Request, server: Shared, caller: Viewer, form: Posted) -> Response:  # noqa: ARG001
     """Compute the certificate's numbers again."""
     content = form.files["file"][1] if "file" in form.files else form.raw("pasted").encode()

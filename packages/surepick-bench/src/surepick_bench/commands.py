@@ -37,14 +37,7 @@ MOST_FAILURES = 5
 
 
 def run_with_progress(chosen: Sequence[Experiment], *, out: Path, **settings: Any) -> Results:
-    """Run experiments, show progress, and list what failed.
-
-    Args:
-        chosen, out, settings: of `run_experiments`.
-
-    Raises:
-        InvalidInput: as `run_experiments`, or Ctrl-C was pressed; finished replicates are kept.
-    """
+    """Run experiments, show progress, and list what failed."""
     for each in chosen:
         say(f"{each.name}: {each.title}", err=True)
     try:

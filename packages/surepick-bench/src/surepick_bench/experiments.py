@@ -238,9 +238,6 @@ QUESTIONS = Experiment(
 def ratio_lines(spent: Mapping[tuple[str, str], float]) -> list[str]:
     """For each environment and each policy of ours a line: its pulls over those of the best peer, and of the best one
     that is tuned.
-
-    Args:
-        spent: (environment, policy) -> mean pulls until its own stop; all stops are proved.
     """
     lines = []
     for place in dict.fromkeys(place for place, _ in spent):
@@ -272,13 +269,7 @@ SEVERAL: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def _on_clusters(
     name: str, title: str, environments: Mapping[str, dict[str, Any]], *, linear_norm: float, kernel_norm: float
 ) -> Experiment:
-    """The paper's five policies, Algorithm 4, the neural rule on plain means, and the certified ones.
-
-    Args:
-        name, title: of the experiment.
-        environments: label -> options of the two clusters.
-        linear_norm, kernel_norm: norm bounds that hold there, for the certified policies.
-    """
+    """The paper's five policies, Algorithm 4, the neural rule on plain means, and the certified ones."""
     return crossed(
         name,
         title,
@@ -394,11 +385,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
 
 
 def experiment(name: str) -> Experiment:
-    """The experiment of that name, or the one that a file NAME.json describes.
-
-    Raises:
-        InvalidInput: the name is not known, or the file does not describe an experiment.
-    """
+    """The experiment of that name, or the one that a file NAME.json describes."""
     if name.endswith(".json"):
         return experiment_of_file(name)
     if name not in EXPERIMENTS:
@@ -412,9 +399,6 @@ def experiment(name: str) -> Experiment:
 def experiments(names: Sequence[str]) -> tuple[Experiment, ...]:
     """The experiments of those names, each once; "paper" stands for all the paper's, "peers" for three,
     "ranking-and-selection" for itself and "slippage".
-
-    Raises:
-        InvalidInput: a name is not known, or none is given.
     """
     if not names:
         raise InvalidInput(f"name an experiment: {', '.join(EXPERIMENTS)}, or paper for all the paper's.")

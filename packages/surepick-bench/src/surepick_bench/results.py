@@ -170,20 +170,7 @@ class Played:
 
 
 def play(cell: Cell, seed: int, data: str | Path = ".") -> Played:
-    """Make the environment and the policy, and simulate until the own stop; an error is kept as a failure.
-
-    Args:
-        cell: the environment, the policy and their settings.
-        seed: of environment and rewards.
-        data: the folder of data sets.
-
-    Returns:
-        Rows that depend on (cell, seed) only, but for `seconds` and where max_seconds ends them; one thread is used, so
-        that they are equal bit for bit whatever the number of workers.
-
-    Raises:
-        DatasetMissing: the files of the environment are not there; that is no failure of a policy.
-    """
+    """Make the environment and the policy, and simulate until the own stop; an error is kept as a failure."""
     named = {
         "key": cell.key(seed),
         "experiment": cell.experiment,
@@ -232,14 +219,7 @@ def _instance(cell: Cell, seed: int, data: str | Path) -> tuple[Environment, Pol
 
 
 def smallest_gap(environment: Environment, *, rounding: float = 1e-12) -> float:
-    """How much worse the best of the worse arms is than the best arm, in reward units.
-
-    Args:
-        rounding: arms that are at most this times the largest |mean| worse count as equal to the best.
-
-    Raises:
-        InvalidInput: all arms are equal, so that epsilon has no unit.
-    """
+    """How much worse the best of the worse arms is than the best arm, in reward units."""
     worse = environment.gaps[~environment.epsilon_best(0.0, rounding=rounding)]
     if worse.size == 0:
         raise InvalidInput("all arms are equally good, so no epsilon is a share of the gap to the next worse arm.")
@@ -419,11 +399,7 @@ class Place:
         return None
 
     def open_parts(self) -> None:
-        """Make the folder of parts.
-
-        Raises:
-            InvalidInput: it cannot be made there.
-        """
+        """Make the folder of parts."""
         try:
             self.parts.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -450,11 +426,7 @@ def _write(path: Path, rows: tuple[Row, ...], kind: type[Any]) -> None:
 
 
 def read_results(out: str | Path) -> Results:
-    """The two tables of a finished experiment.
-
-    Raises:
-        InvalidInput: a file is missing, or is not a table of results.
-    """
+    """The two tables of a finished experiment."""
     place = Place(Path(out))
     if not is_file(place.out) and is_folder(place.parts):
         raise InvalidInput(

@@ -38,11 +38,7 @@ class Task:
 
 
 def tasks_of(experiments: Sequence[Experiment], *, runs: int, first_seed: int = 0) -> tuple[Task, ...]:
-    """Every cell with every seed; seed by seed, so that the replicates left take about as long as those done.
-
-    Raises:
-        InvalidInput: runs is below 1, or first_seed negative.
-    """
+    """Every cell with every seed; seed by seed, so that the replicates left take about as long as those done."""
     whole_number("runs", runs, least=1, meaning="how many seeds every policy is run with.")
     whole_number("seed", first_seed, least=0, meaning="the first of the seeds.")
     cells = list({cell.digest: (cell, cell.digest) for each in experiments for cell in each.cells}.values())
@@ -70,27 +66,7 @@ def run_experiments(
     data: str | Path = ".",
     on_result: OnResult | None = None,
 ) -> Results:
-    """Run the replicates that are missing or failed before, and write the two tables.
-
-    Args:
-        experiments: all of their cells are run.
-        out: NAME.parquet; see results.py for the files beside it.
-        runs: seeds per cell.
-        first_seed: the first of them.
-        jobs: worker processes, -1 for one per processor; None: what an enclosing `joblib.parallel_config` says (its
-            backend may be dask), else one.
-        data: the folder of data sets.
-        on_result: called as (replicates done, all of them, row) after each replicate, and once at the start with an
-            empty row.
-
-    Returns:
-        Both tables; they depend on the experiments, runs and first_seed only, but for `seconds`.
-
-    Raises:
-        InvalidInput: `out` holds replicates that are not asked for, cannot be written, or joblib is absent.
-        DatasetMissing: the files of an environment are not there.
-        StorageError: a worker was killed, or a part cannot be written; finished replicates are kept.
-    """
+    """Run the replicates that are missing or failed before, and write the two tables."""
     place, wanted = Place(Path(out)), tasks_of(experiments, runs=runs, first_seed=first_seed)
     if jobs == 0:
         raise InvalidInput("jobs is 0; give the number of processes, or -1 for one per processor.")
@@ -183,9 +159,6 @@ def _alone(place: Place) -> Iterator[None]:
     """Hold the folder of parts: two runs that write the same files would remove each other's.
 
     The lock is the operating system's, so a process that was killed holds nothing.
-
-    Raises:
-        InvalidInput: another process holds it, or the folder cannot be made.
     """
     try:
         import fcntl  # noqa: PLC0415 (not on Windows)
@@ -315,9 +288,6 @@ def right_in_the_long_run(rows: Sequence[Row]) -> tuple[int, int]:
     """How many of these runs chose a design whose throughput is within epsilon of the best, and how many stopped.
 
     An observation's mean exceeds the throughput, not by the same for all designs, so the two may rank differently.
-
-    Args:
-        rows: replicates of this experiment.
     """
     ended = [row for row in rows if row["experiment"] == NAME and row["ended_by"] == "policy"]
     return sum(_is_good(row) for row in ended), len(ended)

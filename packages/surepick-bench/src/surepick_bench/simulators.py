@@ -251,11 +251,7 @@ def observation_mean(design: Design, *, jobs: int = 50) -> float:
 
 
 def checked_design(design: object) -> Design:
-    """The design as five whole numbers.
-
-    Raises:
-        InvalidInput: it is something else, or a number is below 1.
-    """
+    """The design as five whole numbers."""
     values = np.asarray(design)
     if values.shape != (5,) or not np.issubdtype(values.dtype, np.integer) or np.any(values < 1):
         raise InvalidInput(
@@ -406,11 +402,7 @@ def simulated_production_line(length: int = 20, *, high: float | None = None, se
 
 
 def line_designs(length: int) -> IntArray:
-    """All designs of a line, shape (K, 5), with their rates and buffers in ascending order.
-
-    Raises:
-        InvalidInput: length is below 3.
-    """
+    """All designs of a line, shape (K, 5), with their rates and buffers in ascending order."""
     whole_number("length", length, least=3, meaning="each rate and each buffer is at least 1.")
     rates = [(a, b, length - a - b) for a, b in product(range(1, length), repeat=2) if a + b < length]
     return np.array([(*each, first, length - first) for each in rates for first in range(1, length)])

@@ -171,11 +171,7 @@ class Experiment:
 
 
 def restricted(experiments: Iterable[Experiment], policies: Iterable[str]) -> tuple[Experiment, ...]:
-    """The experiments with these policies only (labels); those that have none of them are left out.
-
-    Raises:
-        InvalidInput: a policy is part of none.
-    """
+    """The experiments with these policies only (labels); those that have none of them are left out."""
     several, wanted = tuple(experiments), tuple(policies)
     if not wanted:
         return several
@@ -196,11 +192,7 @@ def crossed(
     note: str = "",
     **settings: Any,
 ) -> Experiment:
-    """Every policy on every environment.
-
-    Args:
-        settings: epsilon, delta, max_pulls, gap_share and max_seconds of all cells.
-    """
+    """Every policy on every environment."""
     several = tuple(policies)
     cells = tuple(Cell(name, place, policy, **settings) for place in environments for policy in several)
     return Experiment(name, title, cells, note)
@@ -231,10 +223,6 @@ def experiment_of_file(path: str | Path) -> Experiment:
      "gap_share", "max_seconds"}
 
     Only name, environments and policies are needed, and of each of these label and name.
-
-    Raises:
-        InvalidInput: the file is missing or no JSON object, an entry is unknown or missing, two labels are equal, or
-            there is no environment or policy of a name.
     """
     described = _read(Path(path))
     _check_keys(f"{path}", described, KEYS, ("name", "environments", "policies"))

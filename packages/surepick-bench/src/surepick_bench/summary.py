@@ -289,16 +289,6 @@ def grid_experiment(
 ) -> Experiment:
     """Every combination of the grid for one policy of an experiment, in one of its environments.
 
-    Args:
-        base: e.g. experiment("mnist").
-        policy: label of one of its policies; its other settings stay.
-        environment: label of one of its environments; None: the first.
-        axes: option -> values; None: the paper's grids of those of norm_bound (C), gamma and error_tolerance (eps-bar)
-            that the policy has.
-
-    Raises:
-        InvalidInput: no such policy or environment, or nothing to vary.
-
     Source: "Experimental setups": C and gamma in 1e-5 to 1e3, eps-bar in 1e-5 to 1e-1, by powers of ten.
     """
     cell = _cell_of(base, policy, environment)

@@ -32,14 +32,7 @@ SUMMARY = (
 
 
 def make_app(settings: Settings) -> FastAPI:
-    """The application of a server.
-
-    Args:
-        settings: of the operator.
-
-    Raises:
-        InvalidInput, StorageError: the database cannot be used.
-    """
+    """The application of a server."""
     database = Database(settings.url, create=True)
     database.prepare()
     secret = make_tables(database.engine, secrets.token_urlsafe(32))

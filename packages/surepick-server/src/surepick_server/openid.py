@@ -86,16 +86,7 @@ def sealed(flow: Flow, signer: URLSafeTimedSerializer) -> str:
 
 
 def opened(cookie: str, state: str, signer: URLSafeTimedSerializer) -> Flow:
-    """The login that a browser has begun.
-
-    Args:
-        cookie: of the browser.
-        state: that it came back with.
-        signer: of the server.
-
-    Raises:
-        NotBelieved: it began none, or another, or long ago.
-    """
+    """The login that a browser has begun."""
     try:
         own, nonce, verifier, path = signer.loads(cookie, max_age=FLOW_SECONDS, salt=SALT)
     except (BadSignature, TypeError, ValueError) as error:
@@ -138,12 +129,7 @@ class Fetching:
         self._certificates = ssl.create_default_context()  # those of this machine: providers of a house have their own
 
     def ask(self, url: str, *, headers: Mapping[str, str] | None = None, body: str | None = None) -> Answer:
-        """What is answered to GET, or to POST of a body.
-
-        Raises:
-            ProviderAway: nothing, or not in time.
-            ProviderWrong: no JSON object, or more than it may be.
-        """
+        """What is answered to GET, or to POST of a body."""
         waiting: Future[Answer] = self._workers.submit(self._ask, url, dict(headers or {}), body)
         try:
             return waiting.result(self._seconds)
@@ -212,16 +198,7 @@ class Expected:
 
 
 def claims_of(id_token: object, keys: object, expected: Expected) -> dict[str, Any]:
-    """The claims of an ID token.
-
-    Args:
-        id_token: as it came.
-        keys: the provider's document of them.
-        expected: what has to be in it.
-
-    Raises:
-        NotBelieved: it is not signed by one of the keys, or is not for us, or not for this login, or not from now.
-    """
+    """The claims of an ID token."""
     try:
         known = keys["keys"] if isinstance(keys, dict) else []
         usable = KeySet.import_key_set({"keys": [one for one in known if one.get("kty") in KINDS]})
@@ -294,15 +271,7 @@ class Provider:
         self.fetching.close()
 
     def address(self, flow: Flow, back: str) -> str:
-        """Where a browser goes to log in.
-
-        Args:
-            flow: the login.
-            back: the address of this server that it comes back to.
-
-        Raises:
-            ProviderAway, ProviderWrong: nobody knows where it is.
-        """
+        """Where a browser goes to log in."""
         challenge = {"code_challenge": create_s256_code_challenge(flow.verifier), "code_challenge_method": "S256"}
         found: str = prepare_grant_uri(
             self._place("authorization_endpoint"),
@@ -317,17 +286,7 @@ class Provider:
         return found
 
     def person(self, flow: Flow, code: str, back: str) -> Person:
-        """Who came back.
-
-        Args:
-            flow: the login.
-            code: that the browser brought.
-            back: as in `address`.
-
-        Raises:
-            ProviderAway, ProviderWrong: the provider does not say.
-            NotBelieved: what it says does not hold.
-        """
+        """Who came back."""
         came = self._redeemed(flow, code, back)
         access = came.get("access_token")
         keys = self._content(self.fetching.ask(self._place("jwks_uri")), "keys")

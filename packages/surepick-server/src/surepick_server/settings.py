@@ -77,11 +77,7 @@ class Settings:
 
 
 def networks(given: tuple[str, ...]) -> tuple[Network, ...]:
-    """Addresses and networks of proxies.
-
-    Raises:
-        InvalidInput: one is none, or is everybody.
-    """
+    """Addresses and networks of proxies."""
     found = []
     for text in given:
         try:
@@ -97,11 +93,7 @@ def networks(given: tuple[str, ...]) -> tuple[Network, ...]:
 
 
 def read_header(name: str, *, proxies: bool) -> str:
-    """The header in which proxies say who is asking; "" is none.
-
-    Raises:
-        InvalidInput: it can be none, or no proxy is named that may use it.
-    """
+    """The header in which proxies say who is asking; "" is none."""
     if not name:
         return ""
     if not HEADER.fullmatch(name) or name.lower() in SPOKEN_FOR:
@@ -115,14 +107,7 @@ def read_header(name: str, *, proxies: bool) -> str:
 
 
 def read_provider(issuer: str, client: str, name: str, secret: str) -> OpenId | None:
-    """The identity provider of a server; None: it has none.
-
-    Args:
-        issuer, client, name, secret: as of `OpenId`; the name may be left out.
-
-    Raises:
-        InvalidInput: something is missing, or the provider could not be believed, or the extra is absent.
-    """
+    """The identity provider of a server; None: it has none."""
     if not issuer:
         if client or name:
             raise InvalidInput("--oidc-client-id and --oidc-name go with --oidc-issuer https://HOST.")

@@ -121,11 +121,7 @@ def _of_frame(frame: object, id: Names | None, features: Names | None, *, used: 
 
 
 def _arms_of(given: Any) -> Arms:
-    """The candidates, from whatever a caller has.
-
-    Raises:
-        InvalidInput: they are none, or it is not clear what is a candidate.
-    """
+    """The candidates, from whatever a caller has."""
     if isinstance(given, Arms):
         return given
     if isinstance(given, Mapping):
@@ -145,11 +141,7 @@ def _arms_of(given: Any) -> Arms:
 
 
 def _of_mapping(given: Mapping[object, Any]) -> Arms:
-    """The candidates of a mapping of ids to rows of features.
-
-    Raises:
-        InvalidInput: its values are no rows of equally many numbers.
-    """
+    """The candidates of a mapping of ids to rows of features."""
     rows, cause = [], None
     try:
         rows = [real_numbers("features", row) for row in given.values()]
@@ -164,11 +156,7 @@ def _of_mapping(given: Mapping[object, Any]) -> Arms:
 
 
 def _refuse_labelled(given: Any) -> None:
-    """Refuse a column of numbers whose labels are texts: which of the two are the candidates?
-
-    Raises:
-        InvalidInput: it is such a column.
-    """
+    """Refuse a column of numbers whose labels are texts: which of the two are the candidates?"""
     if not (hasattr(type(given), "iloc") and hasattr(type(given), "index")) or len(given) == 0:
         return
     labels, values = given.index.tolist(), given.tolist()

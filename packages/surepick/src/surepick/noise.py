@@ -243,9 +243,6 @@ def failure_probability(noise: Noise, delta: float) -> float:
     """The probability with which the scales that are used may be too small, a part of delta.
 
     A pilot's failure; the share of `Normal`; 0 for what is declared.
-
-    Args:
-        delta: the error probability that is asked for.
     """
     if isinstance(noise, Normal):
         return noise.share * delta
@@ -253,11 +250,7 @@ def failure_probability(noise: Noise, delta: float) -> float:
 
 
 def scales(noise: Noise, num_arms: int) -> FloatArray:
-    """The sub-Gaussian scale of each arm, shape (K,), in reward units.
-
-    Raises:
-        InvalidInput: the noise has one scale per arm and their number is not K.
-    """
+    """The sub-Gaussian scale of each arm, shape (K,), in reward units."""
     if isinstance(noise.sigma, tuple) and len(noise.sigma) != num_arms:
         raise InvalidInput(
             f"the noise has {len(noise.sigma)} scales for {num_arms} arms; give one number or one per arm."
@@ -277,7 +270,6 @@ def unrounded(rewards: FloatArray, noise: Noise) -> FloatArray:
 
     Args:
         rewards: in reward units, of any shape.
-        noise: that is declared.
     """
     if noise.support is None:
         return rewards
@@ -291,13 +283,7 @@ def unrounded(rewards: FloatArray, noise: Noise) -> FloatArray:
 
 
 def informative(gap: float | None, noise: Noise, gap_bound: float | None = None) -> float | None:
-    """A bound on the difference of two means; None where as much is known without measuring.
-
-    Args:
-        gap: the bound, in reward units.
-        noise: the range of the rewards, if they have one, bounds the difference too.
-        gap_bound: a bound that was declared.
-    """
+    """A bound on the difference of two means; None where as much is known without measuring."""
     known = [] if gap_bound is None else [gap_bound]
     if noise.support is not None:
         known.append(noise.support[1] - noise.support[0])

@@ -75,12 +75,7 @@ def percent(share: float | Decimal) -> str:
 
 
 def did_you_mean(word: object, known: Iterable[object]) -> str:
-    """A question to end a refusal with, " Did you mean 'ID'?"; "" where no known name is like the word.
-
-    Args:
-        word: what is not known; what is no text is like no name.
-        known: the names that are.
-    """
+    """A question to end a refusal with, " Did you mean 'ID'?"; "" where no known name is like the word."""
     if not isinstance(word, str):
         return ""
     names, typed = [str(name) for name in known], shortened(word, LONGEST_VALUE)
@@ -141,19 +136,7 @@ def html_table(
     total: int | None = None,
     most: int = MOST_ROWS,
 ) -> str:
-    """A table of the first rows, and how many more there are.
-
-    Args:
-        head: names of the columns; empty: the table has no header.
-        rows: cells of each row. Numbers stand on the right, floats with four digits; None is an empty cell. Of a long
-            iterable we take no more than we show.
-        caption: what stands above the table.
-        total: rows there are in all, where `rows` is only their beginning; None: we count `rows`.
-        most: rows that are shown.
-
-    Returns:
-        One `<table>` element. Every text in it is escaped, on one line and at most 500 characters long.
-    """
+    """A table of the first rows, and how many more there are."""
     given = iter(rows)
     shown = [list(row) for row in islice(given, most)]
     left = (sum(1 for _ in given) if total is None else total - len(shown)) if len(shown) == most else 0

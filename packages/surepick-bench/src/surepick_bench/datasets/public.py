@@ -29,11 +29,7 @@ Value = TypeVar("Value", bound=Hashable)
 
 
 def data_file(folder: Path, name: str, recipe: str) -> Path:
-    """The file of that name in the folder, packed (name.gz) or plain.
-
-    Raises:
-        DatasetMissing: there is neither; the message holds the recipe.
-    """
+    """The file of that name in the folder, packed (name.gz) or plain."""
     for path in (folder / f"{name}.gz", folder / name):
         if is_file(path):
             return path
@@ -45,10 +41,6 @@ def refuse_rows(table: Table, bad: BoolArray, fault: Callable[[int], str], recip
 
     Args:
         bad: shape (rows,).
-        fault: the first bad row -> a sentence about it.
-
-    Raises:
-        InvalidInput: some row is bad; the message holds the recipe.
     """
     rows = np.flatnonzero(bad)
     if rows.size:
@@ -69,11 +61,7 @@ def one_hot(values: Sequence[Hashable]) -> FloatArray:
 
 
 def in_row_space(features: FloatArray, *, tolerance: float) -> FloatArray:
-    """The rows in orthonormal coordinates of their span, U diag(s), shape (K, rank).
-
-    Args:
-        tolerance: singular values of at most this share of the largest count as rounding errors.
-    """
+    """The rows in orthonormal coordinates of their span, U diag(s), shape (K, rank)."""
     u, singular, _ = thin_svd(features)
     kept = singular > tolerance * singular[0]
     coordinates: FloatArray = u[:, kept] * singular[kept]

@@ -82,17 +82,7 @@ def read_rounds(table: Table) -> Rounds | None:
 
 
 def arms_left_figure(rows: Replicates, rounds: Rounds, styles: Looks, *, title: str) -> Figure | None:
-    """One panel an environment: the median number of arms left over the runs of each policy that eliminates.
-
-    Args:
-        rows: replicates of one experiment at one epsilon and delta.
-        rounds: of these and perhaps other replicates.
-        styles: the looks of the policies.
-        title: above the figure.
-
-    Returns:
-        The figure; None if no run of a policy that eliminates has rounds.
-    """
+    """One panel an environment: the median number of arms left over the runs of each policy that eliminates."""
     here = rows.where((rows.eliminates == 1.0) & ~np.isnan(rows.num_arms) & np.isin(rows.key, list(rounds.span)))
     if not here.num_rows:
         return None
@@ -127,11 +117,7 @@ def median_curve(rows: Replicates, rounds: Rounds) -> tuple[FloatArray, FloatArr
 
 
 def _draw(axes: Axes, curves: Mapping[str, tuple[FloatArray, FloatArray]], styles: Looks) -> None:
-    """Steps on two logarithmic axes.
-
-    Args:
-        curves: policy -> (pulls, arms left).
-    """
+    """Steps on two logarithmic axes."""
     for policy, (pulls, left) in curves.items():
         look = styles[policy]
         axes.plot(pulls, left, color=look.colour, linestyle=look.line, linewidth=1.6, drawstyle="steps-post")
@@ -150,13 +136,7 @@ INTERVAL = (
 
 
 def error_figure(rows: Replicates, styles: Looks, *, title: str) -> Figure:
-    """One panel an environment: the share of wrong answers of each policy at each delta, and the line error = delta.
-
-    Args:
-        rows: replicates of one experiment and epsilon, with any number of deltas.
-        styles: the looks of the policies.
-        title: above the figure.
-    """
+    """One panel an environment: the share of wrong answers of each policy at each delta, and the line error = delta."""
     judged = rows.where(rows.own_stop & ~np.isnan(rows.success))
     drawn = filled_looks(styles, judged.policies, always_certified(judged))
     deltas = np.unique(rows.delta).tolist()
@@ -225,16 +205,7 @@ def pulls_figure(
     title: str,
     published: Published | None = None,
 ) -> Figure:
-    """Pulls of one experiment at one epsilon and delta.
-
-    Args:
-        rows: its replicates.
-        measure: which number.
-        layout: lines or boxes; lines become boxes where they would mix environments.
-        styles: the looks of the policies.
-        title: above the figure.
-        published: drawn with oracle pulls only, as that is what was published.
-    """
+    """Pulls of one experiment at one epsilon and delta."""
     counted = np.isin(rows.policy, rows.policy[~np.isnan(measure.of(rows))])
     drawn = rows.where(counted) if counted.any() else rows
     marks = dict(published or {}) if measure is ORACLE else {}
@@ -363,18 +334,8 @@ def experiment_figures(
 ) -> list[Path]:
     """Draw every figure for which there is an experiment, as PNG and SVG; equal tables give equal files.
 
-    Args:
-        replicates: a row a replicate; columns of values may be absent or have gaps.
-        rounds: a row a round; None: the arms that are left are not drawn.
-        directory: where the files go; it is made if need be.
-        published: oracle pulls that are drawn as diamonds beside those of the table.
-
     Returns:
         The files, in the order in which they were written.
-
-    Raises:
-        InvalidInput: matplotlib is absent, the table names no experiment, environment or policy, or a file cannot be
-            written.
     """
     everything = read_replicates(replicates)
     styles = looks(everything.policies)

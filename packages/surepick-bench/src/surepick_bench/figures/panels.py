@@ -55,13 +55,7 @@ def draw_lines(
     styles: Looks,
     published: Mapping[tuple[str, float], float],
 ) -> None:
-    """One line a policy through the medians, with quartiles; a star where the mean lies outside them.
-
-    Args:
-        settings: K or D, increasing.
-        measured: policy -> its pulls at each setting, an empty array where it has none.
-        published: (policy, setting) -> number, drawn as a diamond.
-    """
+    """One line a policy through the medians, with quartiles; a star where the mean lies outside them."""
     from matplotlib.ticker import NullLocator  # noqa: PLC0415 (heavy)
 
     drawn: list[float] = []
@@ -122,13 +116,7 @@ def draw_boxes(
     styles: Looks,
     published: Mapping[str, float],
 ) -> None:
-    """One horizontal box a policy, the first on top; a black star at the mean, and how many of its runs are drawn.
-
-    Args:
-        measured: policy -> its pulls.
-        runs: policy -> all its runs, with or without a number.
-        published: policy -> number, drawn as a diamond.
-    """
+    """One horizontal box a policy, the first on top; a black star at the mean, and how many of its runs are drawn."""
     for height, (policy, pulls) in enumerate(measured.items()):
         if len(pulls):
             _box(axes, height, pulls, styles[policy])
@@ -168,15 +156,7 @@ def _box(axes: Axes, height: float, pulls: FloatArray, look: Look) -> None:
 def draw_error_rates(
     axes: Axes, answers: Mapping[tuple[str, float], tuple[int, int]], styles: Looks, *, deltas: Sequence[float]
 ) -> list[str]:
-    """Shares of wrong answers with exact intervals, policies side by side over each delta, and the line error = delta.
-
-    Args:
-        answers: (policy, delta) -> (wrong answers, runs), runs at least 1.
-        deltas: increasing; each has a place of its own on the axis.
-
-    Returns:
-        The policies whose interval lies wholly above delta; they are drawn large, ringed, with the rate.
-    """
+    """Shares of wrong answers with exact intervals, policies side by side over each delta, and the line error = delta."""
     exceeding: set[str] = set()
     policies = list(styles)
     for (policy, delta), (wrong, runs) in answers.items():
@@ -288,11 +268,7 @@ class Replicates:
 
 
 def read_replicates(table: Table) -> Replicates:
-    """The rows of the table that `surepick bench run` wrote; columns of values may be absent.
-
-    Raises:
-        InvalidInput: one of the columns experiment, environment and policy is not there.
-    """
+    """The rows of the table that `surepick bench run` wrote; columns of values may be absent."""
 
     def read(name: str, cells_as: Callable[[Column], NDArray[Any]]) -> NDArray[Any]:
         nothing: Column = ("",) * table.num_rows

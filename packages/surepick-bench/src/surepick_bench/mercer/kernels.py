@@ -530,9 +530,6 @@ def parse_expansion(text: str) -> Expansion:
     """The expansion that a text names: "sine", "hermite:GAMMA:SPREAD", "fourier:polynomial:1", products with "*".
 
     Trailing parameters may be left out where the expansion has defaults.
-
-    Raises:
-        InvalidInput: the text is none of these, or a parameter is outside its range.
     """
     parts = text.split("*")
     if len(parts) > 1:

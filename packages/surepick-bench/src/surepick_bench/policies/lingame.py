@@ -217,7 +217,6 @@ def nearest_contradiction(rows: FloatArray, scores: FloatArray, weights: FloatAr
         rows: x, shape (K, r), of rank r.
         scores: <theta-hat, x>, shape (K,), in reward units.
         weights: w, shape (K,), sum 1.
-        epsilon: the shortfall that is tolerated, in reward units.
     """
     leader, dim = int(np.argmax(scores)), rows.shape[1]
     spread = (1.0 - HEURISTIC_EVERYWHERE) * weights + HEURISTIC_EVERYWHERE / len(weights)

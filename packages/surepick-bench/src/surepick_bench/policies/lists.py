@@ -79,11 +79,7 @@ class Bounds:
 
 
 def check_question(name: str, problem: Problem, *kinds: type[Above | TopM | AllGood]) -> None:
-    """Refuse a problem that asks for something else, or for what is not there.
-
-    Raises:
-        InvalidInput: its question is of another kind, or it names no arm, or asks for more arms than there are.
-    """
+    """Refuse a problem that asks for something else, or for what is not there."""
     if not isinstance(problem.question, kinds):
         known = " or ".join(repr(each) for each, made in NAMES.items() if made in kinds)
         raise InvalidInput(f"{name} answers question {known}, not {question_name(problem.question)!r}.")
@@ -108,15 +104,7 @@ def initial_lists(problem: Problem) -> ListingState:
 
 
 def bounds_of(problem: Problem, seen: Observations, boundary: str, accuracy: float | None) -> Bounds:
-    """The intervals, except with probability delta.
-
-    Args:
-        problem: whose scales and delta count.
-        seen: everything told so far.
-        boundary: "union" or "mixture", as of action elimination.
-        accuracy: the half-width at which those of "mixture" are tightest; None: that at which an arm exactly at the
-            threshold gets on a list, epsilon, or two equal arms part by it, half of epsilon.
-    """
+    """The intervals, except with probability delta."""
     counts, sigma, delta, num_arms = seen.counts, problem.scales, problem.delta, problem.num_arms
     if boundary == "union":
         return Bounds(seen.means, anytime_radius(counts, sigma, delta=delta, num_arms=num_arms))
@@ -180,11 +168,7 @@ def highest_of_others(values: FloatArray) -> FloatArray:
 def listed_after(
     problem: Problem, state: ListingState, plan: Plan, seen: Observations, bounds: Bounds
 ) -> Step[ListingState]:
-    """The step to the lists that the bounds add; who is on a list stays there.
-
-    Args:
-        bounds: those of everything told, `seen` included.
-    """
+    """The step to the lists that the bounds add; who is on a list stays there."""
     pooled = state.seen.plus(seen)
     up, down = listed(problem, bounds)
     inside = state.inside | (up & ~state.outside)
@@ -198,11 +182,7 @@ def listed_after(
 
 
 def claim_of(state: ListingState, spent: float) -> Claim:
-    """What the lists entitle to say.
-
-    Args:
-        spent: the most of the error probability that the intervals can spend.
-    """
+    """What the lists entitle to say."""
     lists = (np.flatnonzero(state.inside), np.flatnonzero(state.outside))
     return Claim(state.leader, state.finished, state.pulls, spent=spent, lists=lists)
 

@@ -265,7 +265,6 @@ def lucb_radius(counts: IntArray, sigma: FloatArray, *, delta: float) -> FloatAr
     Args:
         counts: u of each arm, shape (K,); 0 gives infinity.
         sigma: sub-Gaussian scale of each arm, shape (K,), in reward units.
-        delta: error probability, all arms and all looks together.
 
     Source: the exploration rate of LUCB1, Kalyanakrishnan et al. (2012).
     """

@@ -150,14 +150,9 @@ def halving_error_bound(gaps: ArrayLike, *, budget: int, sigma: float = 0.5) -> 
     Args:
         gaps: how much worse than the best each arm is, shape (K,), in reward units, >= 0; the smallest, which is 0,
             is that of the best arm itself.
-        budget: pulls in all.
-        sigma: sub-Gaussian scale; 1/2 for rewards in [0, 1], the paper's.
 
     Returns:
         The bound; 1 where two arms are best, 0 for one arm.
-
-    Raises:
-        InvalidInput: a gap is negative or not finite, or the smallest is not 0.
 
     Source: Karnin, Koren & Somekh (2013), Theorem 4.1; the factor (2 sigma)^2 is ours. Like the paper it ignores that
     pulls are whole; log2 K is rounded up.

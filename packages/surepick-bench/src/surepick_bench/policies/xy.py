@@ -60,15 +60,7 @@ class Linear(Protocol):
 def check_linear(
     policy: Linear, norm_bound: float | None = None, *, eliminates: bool = False, checks: tuple[str, ...] = ()
 ) -> None:
-    """Check the options of a linear baseline; its features become a read-only array, its traits are formed once.
-
-    Args:
-        norm_bound: what its answer assumes of the coefficients, if anything.
-        eliminates, checks: of the traits.
-
-    Raises:
-        InvalidInput: no feature column, vectors of more or fewer arms than the problem's, or an option without meaning.
-    """
+    """Check the options of a linear baseline; its features become a read-only array, its traits are formed once."""
     features = np.asarray(Arms(policy.features).features, dtype=np.float64)
     features.flags.writeable = False
     object.__setattr__(policy, "features", features)
@@ -95,11 +87,7 @@ def check_linear(
 
 
 def check_norm_bound(name: str, norm_bound: float | None) -> float:
-    """The norm bound of a policy whose stopping rule needs one.
-
-    Raises:
-        InvalidInput: it is missing, or not positive.
-    """
+    """The norm bound of a policy whose stopping rule needs one."""
     if norm_bound is None:
         raise InvalidInput(
             f"{name} needs norm_bound: the largest norm that the linear reward function can have. Regularisation "
@@ -130,11 +118,7 @@ def in_span(features: FloatArray) -> Span:
 
 
 def check_span(features: FloatArray, *, norm_bound: float, epsilon: float) -> None:
-    """Refuse features of which rounding hides more than a tenth of the tolerated shortfall.
-
-    Raises:
-        InvalidInput: a norm_bound of which the hidden part could make such a difference.
-    """
+    """Refuse features of which rounding hides more than a tenth of the tolerated shortfall."""
     lost = in_span(features).lost
     hidden = 2.0 * norm_bound * lost
     if hidden > HEURISTIC_HIDDEN * epsilon:
@@ -182,12 +166,6 @@ def judge(
 
     Where no difference errs by more than its width, the leader is within `gap` of the best arm. Without
     misspecification equal arms are 0 apart.
-
-    Args:
-        fitted: the estimate, with distances in V^-1 for a V of at least X'NX.
-        multiplier: bounds what noise and regularisation do to an estimated difference, per unit of distance.
-        epsilon: the shortfall that is tolerated, in reward units.
-        misspecification: m, by how much the mean of an arm may differ from linear in the coordinates, in reward units.
 
     Source: ours; means off by m_x move the estimate by ||X'Nm|| in V^-1 <= sqrt(m'Nm) <= sqrt(n) m.
     """
@@ -358,14 +336,7 @@ def counts_looks(constants: str) -> bool:
 
 
 def fixed_design_multiplier(constants: str, asked: Problem, *, pulls: int, look: int) -> float:
-    """Width per unit of ||x - x'||_{A^-1} for a fixed design; see `XYStatic`.
-
-    Args:
-        constants: one of `CONSTANTS`.
-        asked: has sigma, K and delta.
-        pulls: n, all pulls received.
-        look: k, counted from 1.
-    """
+    """Width per unit of ||x - x'||_{A^-1} for a fixed design; see `XYStatic`."""
     num_arms, pulls = asked.num_arms, max(pulls, 1)
     if constants == "paper":
         events = 6.0 / math.pi**2 * float(pulls) ** 2 * num_arms**2

@@ -23,11 +23,7 @@ from surepick.policies.dimension import SCREEN_TOLERANCE, bias, embedding_design
 
 
 def checked_means(means: ArrayLike, num_arms: int) -> FloatArray:
-    """h as K finite floats, large is good.
-
-    Raises:
-        InvalidInput: another shape, or entries that are NaN or infinite.
-    """
+    """h as K finite floats, large is good."""
     try:
         values = np.asarray(means, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -45,11 +41,7 @@ def checked_accuracy(epsilon: float) -> float:
 
 
 def checked_gaps(means: ArrayLike, num_arms: int, gap_bound: float) -> FloatArray:
-    """Delta_x = max h - h(x) for every arm.
-
-    Raises:
-        InvalidInput: as `checked_means`, or a gap exceeds the bound that the rounds start from.
-    """
+    """Delta_x = max h - h(x) for every arm."""
     values = checked_means(means, num_arms)
     gaps: FloatArray = values.max() - values
     if not gaps.max() <= gap_bound * (1.0 + 1e-9):
@@ -114,18 +106,9 @@ def hardness(
     Args:
         embedded: psi = psi_d, shape (K, d).
         means: h, shape (K,), in reward units, large is good. x* is the first arm of the largest mean.
-        epsilon: in reward units, 0 or more. At 0 a second arm of the largest mean makes the value infinite, even if
-            it equals x* in every feature.
-        tolerance: relative gap of the design.
-
-    Returns:
-        Hardness: value in 1 / reward unit^2, within `tolerance` of the optimum; 0 for one arm.
-
-    Raises:
-        InvalidInput: means that are not K finite numbers, epsilon negative or not finite.
-        NotConverged: see `solve_design`.
 
     Source: section 3, definition of rho*_d(epsilon).
+
     Cost: one design of K - 1 differences.
     """
     values = checked_means(means, embedded.num_arms)
@@ -148,15 +131,13 @@ def linear_hardness(
     x* is still the arm of the largest mean; an arm whose linear part is as large counts with epsilon.
 
     Args:
-        embedded, means, tolerance: as `hardness`.
-        epsilon: in reward units, 0 or more. At 0 an arm whose linear part is not below that of x* makes the value
-            infinite.
         theta: theta_d, shape (d,); None: least squares of the means on psi_d, all arms alike. That is not the theta_d
             for which an embedding declares its misspecification, and not the one of smallest largest error.
 
     Returns, Raises: as `hardness`; InvalidInput also where theta is not d finite numbers.
 
     Source: section 3, definition of rho-tilde*_d(epsilon).
+
     Cost: one design of K - 1 differences, and one factorisation for theta.
     """
     values = checked_means(means, embedded.num_arms)
@@ -191,16 +172,8 @@ def relaxation_bound(
 
     From <psi(x*) - psi(x), theta_d> <= Delta_x + 2 gamma-tilde <= 3 max(Delta_x, epsilon).
 
-    Args:
-        embedded, means, theta, tolerance: as `linear_hardness`.
-        epsilon: in reward units.
-
     Returns:
         The bound, in 1 / reward unit^2.
-
-    Raises:
-        ContractError: epsilon < max_x |h(x) - <psi(x), theta_d>|: the relation need not hold. That maximum is computed
-            from the means given, not taken from what the embedding declares.
 
     Source: Proposition 1.
     """
@@ -221,14 +194,6 @@ def reference_pulls(value: float, *, sigma: float, delta: float) -> float:
     A lower bound on the expected pulls of every policy that finds the best arm with probability 1 - delta only for
     epsilon = 0, a unique best arm, rewards exactly linear in the embedding, and normal noise of standard deviation
     sigma. For epsilon > 0 see `pac_complexity`; for Bernoulli rewards it is no bound. Call it a reference.
-
-    Args:
-        value: rho*, in 1 / reward unit^2, as `hardness` returns it; for a true lower bound use its `lower_bound`.
-        sigma: in reward units.
-        delta: in (0, 1); 0 pulls from 1/2.4 on.
-
-    Returns:
-        Pulls, not rounded; infinite where rho* is.
 
     Source: Remark 2 (Soare et al. 2014; Fiez et al. 2019).  Differs from the paper: the factor 2 sigma^2.
     """
@@ -256,18 +221,9 @@ def pac_complexity(
     Args:
         embedded: psi, shape (K, d).
         means: h, shape (K,), in reward units.
-        epsilon: in reward units, 0 or more; at 0 it is 2 sigma^2 rho*(0).
-        sigma: in reward units.
-        most_candidates: of more epsilon-best arms only those of the largest means are tried (ties: the first ones).
-        tolerance: relative gap of the result, for the candidates tried.
-
-    Returns:
-        PacComplexity: in pulls; infinite when no arm is epsilon-best by more than nothing (epsilon = 0 and ties).
-
-    Raises:
-        InvalidInput: as `hardness`; sigma or most_candidates without a meaning.
 
     Source: Degenne and Koolen 2019 (several correct answers), for rewards linear in the embedding.
+
     Cost: a loose design per candidate, and a tight one for those that may be the cheapest.
     """
     values = checked_means(means, embedded.num_arms)
@@ -348,20 +304,10 @@ def critical_round(
         S_k = {x : Delta_x < 4 t_k}, S_1 all arms;   t_k = R 2^-k,   R = gap_bound / 2
 
     Args:
-        embedded: psi_d and gamma-tilde(d), in reward units. The misspecification that matters is the true one: build
-            an `Embedding` with it where the declared bound is larger.
         means: h, shape (K,), in reward units.
-        slack: zeta.
-        gap_bound: 2 R, at least the largest gap, in reward units; 2 is the paper's.
-        tolerance: relative gap of the designs; their values are used, so that the result is never too large.
-
-    Returns:
-        A whole number, 0 or more; infinite where the misspecification is 0.
-
-    Raises:
-        InvalidInput: means that are not K finite numbers, or a gap beyond gap_bound.
 
     Source: appendix on unknown misspecification, definition of n(d).  Differs from the paper: scaled by R.
+
     Cost: a design for each S_k that differs from the one before, until the bias is too large.
     """
     width = positive_number("gap_bound", gap_bound, "the largest possible gap between two arms.")
@@ -385,10 +331,6 @@ def critical_round(
 def achievable_gap(round_number: float, *, gap_bound: float = 2.0) -> float:
     """gamma-bar(d) = 2 t_n = 2 R 2^-n(d): the shortfall that Algorithm 4's recommendation reaches and keeps.
 
-    Args:
-        round_number: n(d), from `critical_round`; infinite where nothing is misspecified.
-        gap_bound: 2 R, in reward units.
-
     Returns:
         In reward units; 0 for an infinite n(d), gap_bound for n(d) = 0, which promises nothing.
 
@@ -401,15 +343,6 @@ def least_critical_round(misspecification: float, value: float, slack: float, *,
     """A lower bound on n(d) that needs no means; then gamma-bar(d) <= gamma(d) = `worst_gap`.
 
         n(d) >= floor(log2(R / (2 (2 + sqrt((1 + zeta) tau)) gamma-tilde(d))))
-
-    Args:
-        misspecification: gamma-tilde(d), in reward units.
-        value: tau, the design value over all arms, or 4 d.
-        slack: zeta.
-        gap_bound: 2 R, in reward units.
-
-    Returns:
-        A whole number, 0 or more; infinite where the misspecification is 0.
 
     Source: Proposition 2 (tau(S_k) <= tau by inclusion; the paper names Kiefer-Wolfowitz).
     """

@@ -217,15 +217,9 @@ def theorem_parameters(spectrum: ArrayLike, **settings: Any) -> TheoremParameter
     beyond A at most eps-bar^2 / (2 K); another eps-bar wherever N_k = r; a J_k with another sign and another
     denominator. `unmet` says which of them fail on this instance.
 
-    Args:
-        spectrum: eigenvalues of H, or H itself, as `spectrum_effective_dimension`.
-        settings: of `TheoremInstance`, without num_arms and sigma; epsilon below 1, where the printed n is not 0.
-
-    Raises:
-        InvalidInput: an argument without a meaning; a step size of 1 / (m alpha) or more.
-
     Source: Theorem 7.  Differs from the paper: the logarithm in n has base 2, which the proof needs and the text leaves
     open; r = min((d^2 + d + 2)/zeta, 180 d/zeta^2), rounded up, at d = A.
+
     Cost: O(K^3) time for a gram matrix.
     """
     tails = spectrum_tails(*checked_spectrum(spectrum, None))
@@ -263,15 +257,9 @@ def proof_parameters(spectrum: ArrayLike, **settings: Any) -> TheoremParameters:
     With constant_2 = inf, the last two bounds on eps-bar are dropped: a network that is exactly the regularised least
     squares on its embedding, infinitely wide and trained to the end. That is the least that the proof can cost.
 
-    Args:
-        spectrum: as in `theorem_parameters`.
-        settings: of `TheoremInstance`, without num_arms; constant_2 may be infinite.
-
-    Raises:
-        InvalidInput: as `theorem_parameters`.
-
     Source: ours, from the proof of Theorem 7. It repairs what can be read off the proof. The lemmas that it cites have
     constants without names and ask for a width that is not stated: no certificate rests on these numbers.
+
     Cost: O(K^3) time for a gram matrix.
     """
     tails = spectrum_tails(*checked_spectrum(spectrum, None))
@@ -350,11 +338,8 @@ def neural_effective_dimension(
 ) -> int:
     """d_eff(tolerance) of the arms: how many directions of an infinitely wide network matter.
 
-    Args:
-        features, depth, form, inputs: as `neural_gram`.
-        tolerance, rounding: as `spectrum_effective_dimension`; None also allows for the sums over D features.
-
     Source: section 5, definition of the effective dimension, neural version.
+
     Cost: O(K^3 + K^2 (D + L)) time.
     """
     gram = neural_gram(features, depth=depth, form=form, inputs=inputs)
@@ -369,17 +354,9 @@ def reward_norm(
     Args:
         gram: H, shape (K, K).
         means: h, shape (K,), in reward units.
-        range_tolerance: share of ||h|| that may lie in directions whose eigenvalue is at most `rounding`; what lies
-            there is left out, because its price cannot be told from infinity.
-        rounding: as `spectrum_effective_dimension`.
-
-    Returns:
-        S, in reward units per square root of a unit of H; 0 where the means are 0.
-
-    Raises:
-        InvalidInput: not a gram matrix, or means that are not K finite numbers.
 
     Source: Theorem 7.
+
     Cost: O(K^3) time.
     """
     matrix = checked_gram(finite_numbers(gram))

@@ -114,20 +114,15 @@ def upper_bound_adaptive(embedding: ArmEmbedding, means: ArrayLike, **settings: 
         n = ceil(log2(2 R / epsilon)),   d_k = d_eff(4 t_k),   t_k = R 2^-k
 
     Args:
-        embedding: the family psi_d and its misspecification.
         means: h, shape (K,), in reward units.
-        settings: of `BoundSettings`; epsilon must be positive.
 
     Returns:
         UpperBound: 0 pulls where epsilon is at least gap_bound. For the paper's d_k (`dimension="effective"`) and
         policies that need no more rounds than n.
 
-    Raises:
-        ContractError: no dimension reaches epsilon.
-        InvalidInput: an argument without a meaning, or a gap beyond gap_bound.
-
     Source: Theorem 1.  Differs from the paper: no factor k; a valid schedule; times sigma^2; scaled by R; its 640
     multiplies the rounding terms too.
+
     Cost: a design for each round whose dimension or accuracy is new.
     """
     asked = BoundSettings(**settings)
@@ -151,19 +146,14 @@ def upper_bound_fixed(embedded: Embedding | IndependentArms, means: ArrayLike, *
         goal = max(epsilon, gamma(d)),   n = ceil(log2(2 R / goal))
 
     Args:
-        embedded: psi_d and gamma-tilde(d), in reward units.
         means: h, shape (K,), in reward units.
-        settings: of `BoundSettings`; epsilon 0 is the paper's, and needs a misspecification above 0.
 
     Returns:
         UpperBound: `accuracy` is the goal; 0 pulls where it is at least gap_bound, as any arm is that good.
 
-    Raises:
-        InvalidInput: as `upper_bound_adaptive`; epsilon and gamma(d) both 0 (the number of rounds is infinite); or
-            gamma(d) is infinite.
-
     Source: Theorem 4.  Differs from the paper: the logarithm holds n (n + 1) where the theorem's lacks a square; never
     finer than epsilon; times sigma^2; scaled by R.
+
     Cost: two designs.
     """
     asked = BoundSettings(**settings)
@@ -187,15 +177,14 @@ def upper_bound_unknown(embedded: Embedding | IndependentArms, means: ArrayLike,
     that is.
 
     Args:
-        embedded: psi_d and gamma-tilde(d), in reward units; the algorithm does not see the latter.
         means: h, shape (K,), in reward units.
-        settings: of `BoundSettings`; with epsilon 0 the accuracy is the best that the algorithm reaches, gamma-bar(d).
 
     Returns:
         UpperBound: infinite pulls and rounds where misspecification and epsilon are 0; 0 pulls, and an accuracy of
         gap_bound, where n(d) = 0.
 
     Source: Theorem 5.  Differs from the paper: n(d) where the theorem prints log2(n(d)); times sigma^2; scaled by R.
+
     Cost: as `critical_round`, and one design.
     """
     asked = BoundSettings(**settings)
@@ -277,12 +266,8 @@ class PolynomialDecay:
             gamma(d) <= M d^((2-beta)/2),   M = 16 sqrt(5) C C_phi sqrt(C_k/(beta-1))
             d_eff(epsilon) <= ceil((M/epsilon)^(2/(beta-2)))
 
-        Args:
-            epsilon: the shortfall that is tolerated, in reward units, > 0.
-            norm_bound: C.
-            eigenfunction_bound: C_phi.
-
         Source: the paper's theorem on kernels, case 1.
+
         Differs from the paper: the exponent is 2/(beta-2), not 2/(2 beta-3), see the class.
         """
         _check_target(epsilon, norm_bound, eigenfunction_bound)
@@ -328,12 +313,8 @@ class ExponentialDecay:
         because exp(beta) - 1 >= beta; d >= (4/beta) log(2/beta) implies d >= (2/beta) log d, so that half of beta d/2
         pays for sqrt(d), and the other half has to reach log M.
 
-        Args:
-            epsilon: the shortfall that is tolerated, in reward units, > 0.
-            norm_bound: C.
-            eigenfunction_bound: C_phi.
-
         Source: the paper's theorem on kernels, case 2.
+
         Differs from the paper: its square root of the tail keeps exp(-beta d), not exp(-beta d/2); corrected here.
         """
         _check_target(epsilon, norm_bound, eigenfunction_bound)
@@ -368,16 +349,6 @@ def effective_dimension_of_tails(
     """The numeric d_eff(epsilon) of the paper's bound, from the tail sums of the eigenvalues alone.
 
         min {d : (16 + 8 sqrt(4 (1 + zeta) d)) C C_phi sqrt(tails[d]) <= epsilon}
-
-    Args:
-        tails: at least sum_{j>d} mu_j for d = 0, 1, ..., as `tails` of an expansion or of a decay class.
-        epsilon: the shortfall that is tolerated, in reward units, > 0.
-        norm_bound: C.
-        eigenfunction_bound: C_phi; infinite gives infinity.
-        slack: zeta.
-
-    Returns:
-        The dimension, or infinity when none of those given reaches epsilon.
 
     Source: Definition 1 with 4 (1 + zeta) d in place of g(d, zeta). For an embedding of given arms, whose bound is
         tighter, use `policies.dimension.effective_dimension`.

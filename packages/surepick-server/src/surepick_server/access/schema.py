@@ -120,18 +120,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def make_tables(engine: Engine, secret: str) -> str:
-    """Make the tables if they are not there.
-
-    Args:
-        engine: of the database.
-        secret: what sessions are signed with, if none is stored yet.
-
-    Returns:
-        The secret that is stored.
-
-    Raises:
-        StorageError: they are of a version that is not known.
-    """
+    """Make the tables if they are not there."""
     with writing(engine) as connection:
         if engine.dialect.name == "postgresql":
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(8421)")
@@ -207,11 +196,7 @@ class Trail:
                 self._thread.start()
 
     def store(self) -> None:
-        """Store all that waits; what cannot be stored waits on.
-
-        Raises:
-            StorageError: of the database.
-        """
+        """Store all that waits; what cannot be stored waits on."""
         with self._storing:
             with self._lock:
                 rows, self._kept = self._kept, []

@@ -36,11 +36,7 @@ class Role(IntEnum):
 
 
 def read_role(text: object) -> Role:
-    """A role by its name.
-
-    Raises:
-        InvalidInput: there is none of that name.
-    """
+    """A role by its name."""
     if isinstance(text, str) and text in Role.__members__:
         return Role[text]
     raise InvalidInput(f"role is {quoted(text)}; choose one of {', '.join(Role.__members__)}.")
@@ -80,14 +76,7 @@ IDENTITY = re.compile(r"[!-~](?:[ -~]{0,598}[!-~])?")
 
 
 def read_identity(text: str) -> str:
-    """An identity as it is stored and compared: an address of e-mail in small letters, anything else as it is.
-
-    Args:
-        text: an address of e-mail, ISSUER#SUBJECT of an identity provider, or what a proxy writes into its header.
-
-    Raises:
-        InvalidInput: it can be none.
-    """
+    """An identity as it is stored and compared: an address of e-mail in small letters, anything else as it is."""
     if not isinstance(text, str) or not IDENTITY.fullmatch(text):
         raise InvalidInput(
             f"an identity is {quoted(text)}; give an address of e-mail, ISSUER#SUBJECT, or the name that the proxy "
@@ -97,19 +86,7 @@ def read_identity(text: str) -> str:
 
 
 def bind(connection: Connection, identity: str, *, token: int, made_by: str, now: float) -> None:
-    """Let an identity log in under a token's name. It leaves a token that is worth nothing any more.
-
-    Args:
-        connection: a transaction that writes.
-        identity: as `read_identity` gives it.
-        token: number of the token.
-        made_by: who decides it.
-        now: seconds since 1970 (UTC).
-
-    Raises:
-        InvalidInput: it logs in under another name.
-        IntegrityError: somebody else bound it at this moment.
-    """
+    """Let an identity log in under a token's name. It leaves a token that is worth nothing any more."""
     own, tokens = schema.identity.c, schema.token.c
     row = {"token": token, "made_by": made_by, "made_at": now}
     found = connection.execute(
@@ -186,19 +163,7 @@ class Tokens:
         identity: str | None = None,
         made_by: str = "command line",
     ) -> tuple[str, Token]:
-        """(a new token, what is known of it). Nobody can be told the token again.
-
-        Args:
-            name: whose it is; no other token may have it, also no revoked one: it stands in the log.
-            role: what they may do.
-            study: the only study that it is for; None: all.
-            seconds: how long it is worth something, at most a year.
-            identity: what its holder is called where they log in; None: they log in by the token alone.
-            made_by: who makes it.
-
-        Raises:
-            InvalidInput: a value has no meaning, or the name is taken, or the identity.
-        """
+        """(a new token, what is known of it). Nobody can be told the token again."""
         if not isinstance(name, str) or not NAME.fullmatch(name) or name != name.strip() or name == "local":
             raise InvalidInput(
                 f"the name of a token is {quoted(name)}; give that of whoever uses it: letters, digits, . @ + - and "
@@ -231,11 +196,7 @@ class Tokens:
         return text, Token(int(number), name, role, study, made_by, now, now + seconds, None, own)
 
     def bind(self, name: str, identity: str, *, made_by: str = "command line") -> Token:
-        """Let the holder of a token log in by an identity too.
-
-        Raises:
-            InvalidInput: there is no such token, it is worth nothing, or the identity is another's.
-        """
+        """Let the holder of a token log in by an identity too."""
         called, now = read_identity(identity), system_clock()
         try:
             with writing(self._engine) as connection:
@@ -264,11 +225,7 @@ class Tokens:
         return list(found.values())
 
     def revoke(self, name: str) -> Token:
-        """From now on it is worth nothing, also in sessions that it opened.
-
-        Raises:
-            InvalidInput: there is none of that name.
-        """
+        """From now on it is worth nothing, also in sessions that it opened."""
         columns = schema.token.c
         with writing(self._engine) as connection:
             still = sa.update(schema.token).where(columns.name == name, columns.revoked_at.is_(None))
@@ -302,22 +259,13 @@ class Tokens:
         self._known.clear()
 
     def holder(self, number: int, session: str) -> Principal | None:
-        """Whose token opened a session, if it is still worth something and the session was not logged out.
-
-        Args:
-            number: of the token.
-            session: id of the session.
-        """
+        """Whose token opened a session, if it is still worth something and the session was not logged out."""
         over = sa.exists().where(schema.ended.c.id == session)
         found = self._found((schema.token.c.id == number) & ~over)
         return None if found is None else found[0]
 
     def known_as(self, identities: Sequence[str]) -> Principal | None:
-        """Who has one of these identities; None: no admin has entered one, or what it had is worth nothing any more.
-
-        Args:
-            identities: of one person, as `read_identity` gives them; the first that is known counts.
-        """
+        """Who has one of these identities; None: no admin has entered one, or what it had is worth nothing any more."""
         for identity in identities:
             number = sa.select(schema.identity.c.token).where(schema.identity.c.identity == identity).scalar_subquery()
             found = self._found(schema.token.c.id == number)
@@ -396,11 +344,7 @@ class Target:
 
 
 def check_address(url: str) -> None:
-    """Refuse what is no address of a web server.
-
-    Raises:
-        InvalidInput: it is none.
-    """
+    """Refuse what is no address of a web server."""
     try:
         parts = urlsplit(url)
         named = bool(parts.hostname) and (parts.port is None or 0 < parts.port < 65536)
@@ -415,15 +359,7 @@ def check_address(url: str) -> None:
 
 
 def target_of(url: str, *, private: bool) -> Target:
-    """Where an address leads now.
-
-    Args:
-        url: the address.
-        private: an admin allowed that it is of this machine or of its network.
-
-    Raises:
-        InvalidInput: it leads nowhere, or to where nobody allowed.
-    """
+    """Where an address leads now."""
     check_address(url)
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)

@@ -113,16 +113,7 @@ class Webhooks:
     def add(
         self, study: str, url: str, events: tuple[str, ...], set_by: str, *, opened: int = 0, judged: int = 0
     ) -> Webhook:
-        """A new one. Before an admin has allowed it nothing is noted for it; then it is told what happened since now.
-
-        Args:
-            study, url, events: what is told where.
-            set_by: the owner.
-            opened, judged: the last rounds that were opened, and judged.
-
-        Raises:
-            InvalidInput: the address or an event has no meaning, or the study has that address.
-        """
+        """A new one. Before an admin has allowed it nothing is noted for it; then it is told what happened since now."""
         check_address(url)
         unknown = [event for event in events if event not in EVENTS]
         if unknown or not events:
@@ -149,11 +140,7 @@ class Webhooks:
             raise InvalidInput(f"study {quoted(study)} has that address already; remove it first.") from error
 
     def allow(self, study: str, number: int, by: str, *, private: bool) -> Webhook:
-        """From now on it sends.
-
-        Raises:
-            InvalidInput: the study has none of that number.
-        """
+        """From now on it sends."""
         columns = schema.webhook.c
         changed = sa.update(schema.webhook).where(columns.id == number, columns.study == study)
         with writing(self._engine) as connection:
@@ -162,11 +149,7 @@ class Webhooks:
         return _webhook(_known(row, number))
 
     def remove(self, study: str, number: int) -> Webhook:
-        """Send nothing more, and forget what is still to be delivered.
-
-        Raises:
-            InvalidInput: the study has none of that number.
-        """
+        """Send nothing more, and forget what is still to be delivered."""
         columns = schema.webhook.c
         gone = sa.delete(schema.webhook).where(columns.id == number, columns.study == study)
         with writing(self._engine) as connection:
@@ -188,19 +171,7 @@ class Webhooks:
     def note(
         self, webhook: Webhook, messages: Sequence[Message], *, opened: int | None = None, judged: int | None = None
     ) -> int:
-        """Note messages for delivery, all of them or none.
-
-        Args:
-            webhook: to whom.
-            messages: what it is told, in this order. What is noted already is not noted again.
-            opened, judged: rounds up to which all is noted then; None: as before.
-
-        Returns:
-            How many are new.
-
-        Raises:
-            StorageError: of the database; or another process notes the same at this moment.
-        """
+        """Note messages for delivery, all of them or none."""
         try:
             return self._noted(webhook, messages, opened, judged)
         except IntegrityError as error:
@@ -236,12 +207,7 @@ class Webhooks:
         return len(rows)
 
     def due(self, most: int = 1, busy: Collection[int] = ()) -> Sequence[Delivery]:
-        """Messages whose time has come, one a webhook. For a minute no other process is given them.
-
-        Args:
-            most: how many.
-            busy: webhooks that are being sent to; theirs wait.
-        """
+        """Messages whose time has come, one a webhook. For a minute no other process is given them."""
         columns, now = schema.delivery.c, system_clock()
         allowed = {one.id: one for one in self.list() if one.allowed and one.id not in busy}
         if not allowed:

@@ -53,13 +53,7 @@ def state_of(study: Study, name: str) -> Key:
 
 
 def of_its_state(server: Server, name: str, kind: Key, make: Callable[[Study], bytes]) -> bytes:
-    """A document of the closed rounds, made once of each state of a study.
-
-    Args:
-        server, name: where the study is, and what it is called.
-        kind: what document, and what it depends on beside the study.
-        make: makes it.
-    """
+    """A document of the closed rounds, made once of each state of a study."""
     with server.studies.open(name) as study:
         state = state_of(study, name)
 

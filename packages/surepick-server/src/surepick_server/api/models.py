@@ -48,16 +48,7 @@ Brought = TypeVar("Brought", bound=Strict)
 
 
 def brought(kind: type[Brought], values: dict[str, Any] | bytes, what: str) -> Brought:
-    """What a request brings, checked.
-
-    Args:
-        kind: of it.
-        values: as they came: fields, or JSON.
-        what: it is called in messages.
-
-    Raises:
-        InvalidInput: it is not understood.
-    """
+    """What a request brings, checked."""
     try:
         return kind.model_validate(read_json(values) if isinstance(values, bytes) else values)
     except ValidationError as error:
@@ -301,11 +292,7 @@ FEW = 1_000  # candidates for which a second option is forecast beside the one t
 
 
 def arms_of(goal: Goal) -> tuple[Arms, list[str]]:
-    """(the candidates, what is to be noted about their table). Of a table, features are read where its policy uses any.
-
-    Raises:
-        InvalidInput: there are none, or they have no meaning.
-    """
+    """(the candidates, what is to be noted about their table). Of a table, features are read where its policy uses any."""
     given, doubts = goal.candidates, list(doubts_of_delta(goal.delta))
     if (given.ids is None) == (given.table is None):
         raise InvalidInput("candidates come as ids (with features, costs, segments), or as a table; give one of them.")
@@ -347,11 +334,7 @@ def _name_of(goal: Goal) -> str:
 
 
 def _features(given: Candidates) -> FloatArray | None:
-    """The features, exactly as they were sent.
-
-    Raises:
-        InvalidInput: their bytes are not those of so many numbers.
-    """
+    """The features, exactly as they were sent."""
     if not isinstance(given.features, Packed):
         return None if given.features is None else np.array(given.features, np.float64)
     try:
@@ -362,11 +345,7 @@ def _features(given: Candidates) -> FloatArray | None:
 
 
 def policy_of(goal: Goal, arms: Arms) -> Policy[Any]:
-    """The policy that is asked for.
-
-    Raises:
-        InvalidInput: it has no meaning for these candidates.
-    """
+    """The policy that is asked for."""
     if goal.spec is not None:
         try:
             return built_policy(arms=arms, **goal.spec)

@@ -39,11 +39,7 @@ OF_REQUEST = "request:"  # before the keys of results that came without one: no 
 
 
 def worker_of(caller: Principal, given: str | None) -> str:
-    """Under which name a caller works: their own, or one of their parts.
-
-    Raises:
-        Refused: it is another's.
-    """
+    """Under which name a caller works: their own, or one of their parts."""
     worker = caller.name if given is None else given
     if not caller.is_worker(worker):
         raise Refused(
@@ -57,16 +53,6 @@ def told(study: Study, caller: Principal, came: Results, salt: str | None = None
     """Store results; the answer depends on what is stored, so that the same results again have the same answer.
 
     The receipt says what became of them this time.
-
-    Args:
-        study: of which they are.
-        caller: whose they are.
-        came: the results.
-        salt: makes keys for those without one; None: each has to have a key.
-
-    Raises:
-        Refused: one has no key, or another's.
-        SurepickError: as `Study.tell`.
     """
     worker, rows = worker_of(caller, came.worker), came.results
     ids, keys = [row.id for row in rows], _keys(study, rows, salt)
@@ -163,9 +149,6 @@ def check_own(study: Study, caller: Principal, ids: Sequence[str], keys: Sequenc
     """Refuse keys under which somebody else reported, and keys of measurements that are leased to somebody else.
 
     Whoever may try values under another's key learns whether they are the right ones.
-
-    Raises:
-        Refused: there is one.
     """
     stored = study.log.recorded(list(keys))
     others = [key for key, one in stored.items() if not caller.is_worker(one.source)]
@@ -201,11 +184,7 @@ def _holder(study: Study, look: OpenPlan, arm: int, key: str, caller: Principal)
 
 
 def _keys(study: Study, rows: Sequence[Result], salt: str | None) -> list[str]:
-    """The key of each result, in its one form.
-
-    Raises:
-        InvalidInput: one has none.
-    """
+    """The key of each result, in its one form."""
     given: list[str | None] = [row.key for row in rows]
     of_items = [row for row in rows if row.item is not None]
     if of_items:
@@ -216,11 +195,7 @@ def _keys(study: Study, rows: Sequence[Result], salt: str | None) -> list[str]:
 
 
 def keyed(ids: Sequence[str], keys: Sequence[str | None] | None, salt: str | None) -> list[str]:
-    """A key for each row: those that were given, in their one form, and for others one of the request's own.
-
-    Raises:
-        InvalidInput: one has none, and nothing tells this request from others; or one is of that kind.
-    """
+    """A key for each row: those that were given, in their one form, and for others one of the request's own."""
     given = canonical_keys([None] * len(ids) if keys is None else keys, ids) or ()
     reserved = [key for key in given if key is not None and key.startswith(OF_REQUEST)]
     if reserved:
@@ -346,17 +321,7 @@ def store_results(
     read: Callable[[Study], Results],
     once: str | None = None,
 ) -> tuple[dict[str, Any], Receipt]:
-    """Store results, count them, and put that on the trail.
-
-    Args:
-        server, name: where the study is, and what it is called.
-        caller, address: whose the results are, and from where they come.
-        read: gives the results; the study names their columns.
-        once: a text that no other request of the caller has; None: each result has a key.
-
-    Raises:
-        Refused, SurepickError: as `told`.
-    """
+    """Store results, count them, and put that on the trail."""
     salt = salt_of(caller, once)
     return _stored(
         server, name, caller, address, "tell", "results", lambda study: told(study, caller, read(study), salt)
@@ -372,13 +337,7 @@ def _stored(
     rows: str,
     store: Callable[[Study], tuple[dict[str, Any], Receipt]],
 ) -> tuple[dict[str, Any], Receipt]:
-    """Store what came, count what is new, and put that on the trail.
-
-    Args:
-        server, name, caller, address: as of `store_results`.
-        action, rows: what is done with what, for the trail.
-        store: gives the answer and the receipt.
-    """
+    """Store what came, count what is new, and put that on the trail."""
     with server.studies.open(name) as study:
         answer, receipt = store(study)
     server.metrics.results.inc(receipt.counted)

@@ -60,11 +60,7 @@ class OnceEach(Request):
     """A request whose JSON has no field twice."""
 
     async def json(self) -> Any:
-        """The JSON of its body.
-
-        Raises:
-            JSONDecodeError: it is none, or as `read_json`.
-        """
+        """The JSON of its body."""
         if not hasattr(self, "_json"):
             try:
                 self._json = read_json(await self.body())
@@ -100,14 +96,7 @@ class Routes:
     def add(
         self, method: str, path: str, shows: Shows, *, who: Role | None, **more: Any
     ) -> Callable[[Endpoint], Endpoint]:
-        """A decorator of an endpoint.
-
-        Args:
-            method, path: of the route.
-            shows: what its answer rests on.
-            who: the role that it takes; None: everybody.
-            more: as of `APIRouter.add_api_route`.
-        """
+        """A decorator of an endpoint."""
         said = {"x-shows": shows.value, "x-role": "anybody" if who is None else who.name}
         security: dict[str, Any] = {} if who is None else {"security": [{"token": []}]}
 
@@ -126,11 +115,7 @@ class Routes:
 
 
 def routes_of(app: FastAPI) -> list[APIRoute]:
-    """All routes of the application, those of its routers too.
-
-    Raises:
-        AssertionError: it has something else than routes of ours, the OpenAPI document, and static files.
-    """
+    """All routes of the application, those of its routers too."""
     found: list[APIRoute] = []
     for one in app.routes:
         inside = getattr(getattr(one, "original_router", None), "routes", [one])
@@ -143,10 +128,6 @@ def routes_of(app: FastAPI) -> list[APIRoute]:
 
 
 def check_classified(app: FastAPI) -> None:
-    """Refuse to start with a route that does not say what it shows.
-
-    Raises:
-        AssertionError: there is one.
-    """
+    """Refuse to start with a route that does not say what it shows."""
     for route in routes_of(app):
         assert "x-shows" in (route.openapi_extra or {}), f"{route.path} does not say what it shows"

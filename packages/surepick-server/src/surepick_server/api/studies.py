@@ -158,17 +158,7 @@ THE_TABLE = Path("the table")
 
 
 def results_in(body: bytes, kind: str, study: Study) -> tuple[Results, list[str]]:
-    """The results of a body, and what is to be known of how its numbers were read.
-
-    Args:
-        body: as it came.
-        kind: its media type.
-        study: of which they are: it names the columns.
-
-    Raises:
-        InvalidInput: they cannot be read.
-        Refused: of another kind.
-    """
+    """The results of a body, and what is to be known of how its numbers were read."""
     if kind == "application/json":
         return brought(Results, body, "The results are"), []
     if kind == "text/csv":
@@ -181,9 +171,6 @@ def rows_of(body: bytes, study: Study) -> tuple[list[Result], list[str]]:
     """The rows of a table, and notes; a row without a reward is left out (it is still to be measured).
 
     Notes show cells. They are no warnings, which another thread of the process could catch.
-
-    Raises:
-        InvalidInput: it is no table with the columns that are needed, or a cell has no meaning.
     """
     try:
         text = body.decode("utf-8-sig")
@@ -252,11 +239,7 @@ def _text(cell: str, line: int) -> str:
 
 
 def _notation(cells: list[str], name: str, table: Delimited) -> Notation:
-    """How the numbers of a column are written.
-
-    Raises:
-        InvalidInput: that is not clear.
-    """
+    """How the numbers of a column are written."""
     words = [cell for cell in cells if cell.strip().lower() != FAILED]
     found = notation(words, Written(continental=table.separator == ";"))
     if found.doubt:

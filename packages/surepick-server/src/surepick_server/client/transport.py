@@ -73,13 +73,7 @@ class Transport:
         return self.send("GET", *path, query=query).json()
 
     def post(self, *path: str, body: Any, again: bool = False) -> Any:
-        """The JSON of an answer.
-
-        Args:
-            path: names below the API, in order.
-            body: what is sent, as plain data.
-            again: it may be made twice without harm.
-        """
+        """The JSON of an answer."""
         return self.send("POST", *path, body=body, again=again).json()
 
     def send(
@@ -91,19 +85,7 @@ class Transport:
         again: bool = False,
         headers: dict[str, str] | None = None,
     ) -> httpx.Response:
-        """An answer that is no error.
-
-        Args:
-            method: GET may always be made twice.
-            path: names below the API, in order.
-            query: of the address.
-            body: what is sent, as plain data; None: nothing.
-            again: it may be made twice without harm.
-            headers: of this request.
-
-        Raises:
-            SurepickError: the server's, with its sentence; StorageError where no server answers.
-        """
+        """An answer that is no error."""
         address = f"{self.url}{API}/{'/'.join(quote(name, safe='') for name in path)}"
         content, more = None, dict(headers or {})
         if body is not None:
@@ -144,11 +126,7 @@ class Transport:
         return StorageError(f"no server answers at {self.url} ({why}). {stored}")
 
     def _checked(self, answer: httpx.Response) -> httpx.Response:
-        """The answer, if it is no error.
-
-        Raises:
-            SurepickError: it is one.
-        """
+        """The answer, if it is no error."""
         status = answer.status_code
         if 200 <= status < 300:
             return answer
@@ -217,9 +195,6 @@ def in_parts(body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
     """Requests of at most so many rows, each with whether the keys of its rows say their plan.
 
     Rows with the key of a lease go first: those without one belong to the plan that is open when they come.
-
-    Args:
-        body: of one request, with "results", or with columns.
     """
     rows = body.get("results", body.get("ids", ()))
     keys = [row["key"] for row in rows] if "results" in body else body.get("keys") or [None] * len(rows)

@@ -51,13 +51,7 @@ def study_path(name: str, part: str = "") -> str:
 
 
 def form_token(server: Server, visitor: str, session: str) -> str:
-    """What each form of a browser carries. Other sites cannot know it, and it ends with the session.
-
-    Args:
-        server: whose secret signs it.
-        visitor: the browser's cookie.
-        session: as `session_text` gives it.
-    """
+    """What each form of a browser carries. Other sites cannot know it, and it ends with the session."""
     signed = server.sessions.make_signer("form").get_signature(f"{visitor} {session}".encode())
     return signed.decode()
 
@@ -77,15 +71,7 @@ def is_form_token(request: Request, given: str) -> bool:
 def page(
     request: Request, template: str, caller: Principal | None, *, status: int = HTTPStatus.OK, **values: Any
 ) -> HTMLResponse:
-    """A page.
-
-    Args:
-        request: that it answers.
-        template: its file.
-        caller: who sees it; None: somebody who is not known.
-        status: of the answer.
-        values: for the template.
-    """
+    """A page."""
     server = server_of(request)
     known = request.cookies.get(VISITOR, "")
     visitor = known or secrets.token_urlsafe(24)
@@ -121,13 +107,7 @@ def set_cookie(request: Request, answer: Response, name: str, value: str, second
 
 
 def to(request: Request, path: str, said: str = "") -> RedirectResponse:
-    """Go on to a page.
-
-    Args:
-        request: that this answers.
-        path: of the page, below the root path.
-        said: a sentence that it shows, once.
-    """
+    """Go on to a page."""
     if said:
         signed = server_of(request).sessions.dumps(said, salt="said")
         path += f"{'&' if '?' in path else '?'}said={signed if isinstance(signed, str) else signed.decode()}"
@@ -266,20 +246,12 @@ class Form:
         return self.fields.get(name, [])
 
     def number(self, name: str, what: str) -> float | None:
-        """A number; None if it was left empty.
-
-        Raises:
-            InvalidInput: it is none.
-        """
+        """A number; None if it was left empty."""
         return number_in(self.text(name), what)
 
 
 def number_in(cell: str, what: str) -> float | None:
-    """A number that somebody typed; None of nothing.
-
-    Raises:
-        InvalidInput: it is none, or could be two.
-    """
+    """A number that somebody typed; None of nothing."""
     if not cell.strip():
         return None
     value = lone_number(cell)
@@ -289,11 +261,7 @@ def number_in(cell: str, what: str) -> float | None:
 
 
 async def posted(request: Request) -> Form:
-    """The form of a request.
-
-    Raises:
-        Refused: it was not made for this browser, or it has too many parts.
-    """
+    """The form of a request."""
     largest = server_of(request).settings.largest_body
     async with request.form(max_files=4, max_fields=MOST_FIELDS, max_part_size=largest) as came:
         fields: dict[str, list[str]] = {}

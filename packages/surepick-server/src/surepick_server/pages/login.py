@@ -82,14 +82,7 @@ def logout(request: Request, server: Shared, caller: Viewer, form: Posted) -> Re
 
 
 def open_session(request: Request, answer: Response, who: Principal, way: str) -> Response:
-    """The answer, with the cookie of a new session.
-
-    Args:
-        request: that is answered.
-        answer: to it.
-        who: logs in.
-        way: by what, for the trail.
-    """
+    """The answer, with the cookie of a new session."""
     server = server_of(request)
     server.trail.add(who.name, address_of(request), "log in", None, way)
     set_cookie(request, answer, COOKIE, server.session_of(who), server.settings.session_seconds)

@@ -46,16 +46,7 @@ TOO_LARGE = "is too large to be read here, or damaged. Save the table as CSV (UT
 
 
 def as_csv(content: bytes, suffix: str, shown: str) -> tuple[str, tuple[str, ...]]:
-    """(the table of a file as CSV, what is to be noted about it). Of a spreadsheet it is the first sheet.
-
-    Args:
-        content: of the file.
-        suffix: one of PACKED.
-        shown: what messages call the file.
-
-    Raises:
-        InvalidInput: it cannot be read, or takes too much memory or time.
-    """
+    """(the table of a file as CSV, what is to be noted about it). Of a spreadsheet it is the first sheet."""
     with tempfile.TemporaryDirectory() as folder:
         path, written = Path(folder) / f"table{suffix}", Path(folder) / "read.csv"
         path.write_bytes(content)
@@ -162,15 +153,7 @@ class Given:
 
 
 def table_in(form: Form, *, largest: int) -> Given:
-    """The table of a form.
-
-    Args:
-        form: with a file, a text or names.
-        largest: bytes of a request, in which the table goes along from step to step.
-
-    Raises:
-        InvalidInput: there is none, or it cannot be read, or is too large.
-    """
+    """The table of a form."""
     text, kind = form.raw("table"), form.text("kind", "csv")
     notes: tuple[str, ...] = ()
     if "file" in form.files:
@@ -191,11 +174,7 @@ def table_in(form: Form, *, largest: int) -> Given:
 
 
 def _in_file(name: str, content: bytes) -> tuple[str, str, tuple[str, ...]]:
-    """(text, kind, notes) of a file that was uploaded.
-
-    Raises:
-        InvalidInput: it is of no kind that we read, or damaged.
-    """
+    """(text, kind, notes) of a file that was uploaded."""
     shown, suffix = repr(name[:80]), Path(name).suffix.lower()
     if suffix in PACKED:
         text, notes = as_csv(content, suffix, shown)
@@ -212,11 +191,7 @@ def _in_file(name: str, content: bytes) -> tuple[str, str, tuple[str, ...]]:
 
 
 def read(text: str, kind: str) -> Given:
-    """What a table says.
-
-    Raises:
-        InvalidInput: it cannot be read.
-    """
+    """What a table says."""
     if kind not in KINDS.values():
         raise InvalidInput("This kind of table is not known.")
     text = text.replace("\r\n", "\n")
@@ -327,11 +302,7 @@ def _named(form: Form) -> dict[str, Any]:
 
 
 def goal_of(form: Form, given: Given) -> dict[str, Any]:
-    """What a form asks, as the API takes it.
-
-    Raises:
-        InvalidInput: something is missing, or has no meaning.
-    """
+    """What a form asks, as the API takes it."""
     epsilon = form.number("epsilon", "how much worse the answer may be")
     if epsilon is None:
         raise InvalidInput("Give the tolerance, a positive number: how much worse than the best the answer may be.")
@@ -359,11 +330,7 @@ def goal_of(form: Form, given: Given) -> dict[str, Any]:
 
 
 def noise_of(form: Form) -> str:
-    """What is known of a measurement, as the library writes it.
-
-    Raises:
-        InvalidInput: nothing is said.
-    """
+    """What is known of a measurement, as the library writes it."""
     kind = form.text("noise")
     if kind == "bounded":
         low, high = form.number("low", "the least number"), form.number("high", "the largest number")
@@ -381,11 +348,7 @@ def noise_of(form: Form) -> str:
 
 
 def question_of(form: Form) -> dict[str, Any]:
-    """What is asked, as options of a policy.
-
-    Raises:
-        InvalidInput: something is missing.
-    """
+    """What is asked, as options of a policy."""
     kind = form.text("question", "best")
     if kind == "above":
         threshold = form.number("threshold", "the threshold")
@@ -403,11 +366,7 @@ def question_of(form: Form) -> dict[str, Any]:
 
 
 def forecast_beside(form: Form, given: Given) -> tuple[list[Option], int | None]:
-    """(what the study takes, with two alternatives; measurements of all candidates equally often).
-
-    Raises:
-        InvalidInput: the form asks something without a meaning.
-    """
+    """(what the study takes, with two alternatives; measurements of all candidates equally often)."""
     goal = goal_of(form, given)
     guess = form.number("guess", "the guess of the scatter")
     if goal["noise"] == "normal" and guess is None:

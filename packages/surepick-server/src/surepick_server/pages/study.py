@@ -120,15 +120,7 @@ def show(
     typed: dict[str, str] | None = None,
     asked: Sequence[str] = (),
 ) -> Response:
-    """The page of a study, e.g. after a form that was refused.
-
-    Args:
-        request, server, caller, name: as of a route.
-        status: of the answer.
-        error: why the form was refused.
-        typed: what stood in its fields.
-        asked: the results that it asks about, each a key and a value.
-    """
+    """The page of a study, e.g. after a form that was refused."""
     with server.studies.open(name) as study:
         shown = standing_of(study, name, caller)
         tasks = tasks_of(study, caller) if caller.role >= Role.measurer else []
@@ -377,14 +369,6 @@ def with_keys(rows: list[Result], study: Study, tasks: list[dict[str, Any]]) -> 
 
     Rows without keys are matched by candidate (and block), if there are as many of them as measurements that the caller
     holds: then it does not matter which is which, and a table that is given twice finds nothing left to match.
-
-    Args:
-        rows: of the table; those of items need no key.
-        study: of which they are.
-        tasks: what the caller holds, as `tasks_of` says it.
-
-    Raises:
-        InvalidInput: there are more or fewer.
     """
     held: dict[tuple[str, str | None], list[str]] = defaultdict(list)
     in_blocks = study.blocking is not None
@@ -411,11 +395,7 @@ def with_keys(rows: list[Result], study: Study, tasks: list[dict[str, Any]]) -> 
 
 
 def rows_in(form: Form, study: Study) -> list[Result]:
-    """The rows of the fields that were filled in, or marked as failed.
-
-    Raises:
-        InvalidInput: one has no meaning.
-    """
+    """The rows of the fields that were filled in, or marked as failed."""
     found = []
     for place in range(len([field for field in form.fields if field.startswith("key.")])):
         name, key = form.raw(f"id.{place}"), form.raw(f"key.{place}")
@@ -512,11 +492,7 @@ def _reason(form: Form) -> str:
 
 
 def _named(form: Form, do: str) -> list[str]:
-    """Candidates, at least one.
-
-    Raises:
-        InvalidInput: there is none.
-    """
+    """Candidates, at least one."""
     ids = _ids(form)
     if not ids:
         raise InvalidInput(f"Name the candidates that {do}.")

@@ -420,11 +420,7 @@ def address_of(request: Request) -> str:
 
 
 def _check_origin(request: Request) -> None:
-    """Refuse what another site's page makes a browser send with our cookie.
-
-    Raises:
-        Refused: it does not come from a page of ours.
-    """
+    """Refuse what another site's page makes a browser send with our cookie."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     ours = f"{request.url.scheme}://{request.headers.get('host', '')}"
     if site not in (None, "same-origin", "none") or (origin is not None and origin != ours):
@@ -440,11 +436,7 @@ def server_of(request: Request) -> Server:
 
 
 def needs(role: Role) -> Callable[[Request], Principal]:
-    """A dependency: the caller, if they may do that much, and see the study that the path names.
-
-    Raises:
-        Refused: by the dependency.
-    """
+    """A dependency: the caller, if they may do that much, and see the study that the path names."""
 
     def caller(request: Request) -> Principal:
         found = server_of(request).caller(request)

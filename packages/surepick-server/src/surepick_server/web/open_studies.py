@@ -186,12 +186,7 @@ def not_understood(errors: Sequence[Mapping[str, Any]]) -> str:
 
 
 def handle_errors(app: FastAPI, answer: Answer = as_document) -> None:
-    """Answer every error by its sentence.
-
-    Args:
-        app: whose.
-        answer: makes the answer of a request, a status, a sentence, headers and a kind: a problem document, or a page.
-    """
+    """Answer every error by its sentence."""
 
     @app.exception_handler(Refused)
     def refused(request: Request, error: Refused) -> Response:
@@ -244,12 +239,7 @@ class Studies:
 
     @contextmanager
     def open(self, name: str) -> Iterator[Study]:
-        """A study that nobody else uses meanwhile.
-
-        Raises:
-            Refused: there is none of that name.
-            StorageError: of the database.
-        """
+        """A study that nobody else uses meanwhile."""
         epoch, study, whole = self._epoch, self._taken(name), False
         try:
             if study is None:

@@ -39,11 +39,7 @@ def answers_entry(plan: Plan, seen: Observations) -> dict[str, Any]:
 
 
 def with_answers(seen: Observations, look: Mapping[str, Any], num_arms: int) -> Observations:
-    """What was received, with its single answers where the look has some.
-
-    Raises:
-        ValueError: they are no answers, or do not add up to the totals.
-    """
+    """What was received, with its single answers where the look has some."""
     if "answers" not in look:
         return seen
     columns = look["answers"]
@@ -73,15 +69,7 @@ def blocks_entry(seen: Observations, *, minimize: bool) -> dict[str, Any]:
 
 
 def with_blocks(seen: Observations, look: Mapping[str, Any], *, wanted: bool, minimize: bool) -> Observations:
-    """What was received, with what each block had.
-
-    Args:
-        seen: the totals, in the policy's sign.
-        wanted: the policy has blocks.
-
-    Raises:
-        ValueError: blocks are missing or not wanted, are none, or do not add up to the totals.
-    """
+    """What was received, with what each block had."""
     number = look["plan"]
     if ("blocks" in look) != (wanted and seen.total > 0):
         raise ValueError(f"plan {number}: results {'do not name their blocks' if wanted else 'name blocks'}")
@@ -127,15 +115,7 @@ def waiting_arms(looks: Sequence[Closed], later: Sequence[int]) -> list[int]:
 
 
 def additions_of(look: Mapping[str, Any], waiting: set[int]) -> tuple[Addition, ...]:
-    """The candidates that came after a look.
-
-    Args:
-        look: an entry of a certificate.
-        waiting: who may still come; who comes is taken out.
-
-    Raises:
-        ValueError: they were not declared to come, are there already, or not ascending.
-    """
+    """The candidates that came after a look."""
     found: list[Addition] = []
     for entry in look["added"]:
         arm, at = entry["arm"], entry["at"]
@@ -153,16 +133,7 @@ def dropped_arms(deviations: Deviations) -> list[int]:
 
 
 def withdrawals_of(look: Mapping[str, Any], num_arms: int, before: set[int]) -> tuple[Withdrawal, ...]:
-    """The candidates that were withdrawn after a look.
-
-    Args:
-        look: an entry of a certificate, or its end.
-        num_arms: K.
-        before: who was withdrawn earlier; who is now is added.
-
-    Raises:
-        ValueError: they are no candidates of the study, not ascending, gone already, or the last one.
-    """
+    """The candidates that were withdrawn after a look."""
     number = look.get("plan", "that was open")
     found: list[Withdrawal] = []
     for entry in look["withdrawn"]:
@@ -313,11 +284,7 @@ def widths_of(intervals: Intervals | None) -> dict[str, float] | None:
 
 
 def dense(columns: Mapping[str, Any], num_arms: int) -> IntArray:
-    """Counts of all arms from {"arms": ..., "pulls": ...}.
-
-    Raises:
-        ValueError: arms out of range, twice or not ascending, or counts below 1 or too large to add up.
-    """
+    """Counts of all arms from {"arms": ..., "pulls": ...}."""
     arms, pulls = _whole(columns["arms"]), _whole(columns["pulls"])
     if len(arms) != len(pulls) or np.any(np.diff(arms) <= 0) or np.any(pulls < 1):
         raise ValueError("candidates must be ascending, each with at least one measurement")
@@ -347,15 +314,7 @@ def quantities_entry(seen: Observations) -> dict[str, Any]:
 
 
 def with_quantities(seen: Observations, look: Mapping[str, Any], *, wanted: int) -> Observations:
-    """What was received, with the totals of what else was measured.
-
-    Args:
-        seen: the totals of the rewards.
-        wanted: how many constraints the policy has.
-
-    Raises:
-        ValueError: quantities are missing or not wanted, or are totals that cannot be.
-    """
+    """What was received, with the totals of what else was measured."""
     number, found = look["plan"], look.get("quantities", [])
     if len(found) != (wanted if seen.total > 0 else 0):
         raise ValueError(
@@ -383,11 +342,7 @@ def with_quantities(seen: Observations, look: Mapping[str, Any], *, wanted: int)
 
 
 def check_deviations(counts: IntArray, sums: FloatArray, squares: FloatArray | None, within: FloatArray) -> None:
-    """Refuse deviations from the mean that do not go with the other totals, each of shape (K,).
-
-    Raises:
-        ValueError: no values have them.
-    """
+    """Refuse deviations from the mean that do not go with the other totals, each of shape (K,)."""
     wrong = (within < 0.0) | ~np.isfinite(within) | ((counts < 2) & (within != 0.0))
     if squares is not None:
         implied = within + np.divide(sums**2, counts, out=np.zeros_like(sums), where=counts > 0)

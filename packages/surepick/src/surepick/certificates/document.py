@@ -92,18 +92,7 @@ class Facts:
 
 
 def certificate_document(study: Study, name: str | None = None, *, check: bool = False) -> dict[str, Any]:
-    """The certificate of a study, from the plans that are closed, as plain JSON data.
-
-    Args:
-        study: the document shows nothing of the results of its open plan.
-        name: what the study is called.
-        check: compare each stored decision with the one that follows from the results, as `open_study` does; in the
-            same replay, for studies that were opened without.
-
-    Raises:
-        InvalidInput: it is no study.
-        StorageError: two looks at a log that others write to did not agree, or, with `check`, as `open_study`.
-    """
+    """The certificate of a study, from the plans that are closed, as plain JSON data."""
     if not isinstance(study, Study):
         raise InvalidInput(
             f"study is {quoted(study)}, a {type(study).__name__}; give a Study, e.g. the .study of a Result."
@@ -163,11 +152,7 @@ def write_certificate(
 
 
 def write_document(document: dict[str, Any], path: str | Path) -> Path:
-    """Write a certificate to a JSON file.
-
-    Raises:
-        InvalidInput: the file cannot be written.
-    """
+    """Write a certificate to a JSON file."""
     target = as_path(path, meaning="there the certificate is written.")
     write_whole(target, f"{laid_out(document)}\n".encode(), what="the certificate")
     return target
@@ -203,16 +188,7 @@ def document_of(
     watch: Callable[[Closed, Any], None] | None = None,
     replayed: Iterable[Judged] | None = None,
 ) -> dict[str, Any]:
-    """The certificate that follows from the facts.
-
-    Args:
-        facts: what it rests on.
-        watch: called with each look and the policy's state before it.
-        replayed: the looks as the policy judged them, if they are computed anyway.
-
-    Raises:
-        ValueError: the facts contradict each other.
-    """
+    """The certificate that follows from the facts."""
     policy, arms = facts.policy, facts.arms
     state, intervals = policy.init(), None
     active: IntArray = np.setdiff1d(np.arange(arms.num_arms), policy.traits.later)

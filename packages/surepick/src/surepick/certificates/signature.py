@@ -136,11 +136,7 @@ def sign_certificate(document: Mapping[str, Any], key: str | Path) -> dict[str, 
 
 
 def signing_key(path: str | Path) -> Ed25519PrivateKey:
-    """The private key in a file.
-
-    Raises:
-        InvalidInput: there is none, or cryptography is absent.
-    """
+    """The private key in a file."""
     check_extra()
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 (an extra)
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
@@ -166,11 +162,7 @@ def signing_key(path: str | Path) -> Ed25519PrivateKey:
 
 
 def trusted_key(path: str | Path) -> bytes:
-    """The public key in a file, 32 bytes.
-
-    Raises:
-        InvalidInput: there is none, or cryptography is absent.
-    """
+    """The public key in a file, 32 bytes."""
     check_extra()
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 (an extra)
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
@@ -193,15 +185,7 @@ def trusted_key(path: str | Path) -> bytes:
 
 
 def check_signature(document: Mapping[str, Any], trusted: bytes | None) -> str:
-    """What a certificate's signature says; "" where there is none and none is wanted.
-
-    Args:
-        document: the certificate as JSON data.
-        trusted: the public key that must have signed; None: any.
-
-    Raises:
-        ValueError: there is no signature though one is wanted, it is by another key, or it is not of this file.
-    """
+    """What a certificate's signature says; "" where there is none and none is wanted."""
     stated = document.get("signature")
     if stated is None:
         if trusted is not None:
@@ -229,11 +213,7 @@ def has_cryptography() -> bool:
 
 
 def check_extra() -> None:
-    """Refuse to go on without what signatures need.
-
-    Raises:
-        InvalidInput: it is absent; the pip command is named.
-    """
+    """Refuse to go on without what signatures need."""
     if not has_cryptography():
         raise InvalidInput('signatures need cryptography, which is absent: pip install "surepick[sign]".')
 

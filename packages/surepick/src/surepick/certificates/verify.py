@@ -45,16 +45,7 @@ UNTOLD = (
 
 
 def registration_words(amounts: str | None, registered: str) -> str:
-    """That a certificate promises what was registered.
-
-    Args:
-        amounts: the code that follows from its candidates, its policy and what is minimized; None if its policy has
-            parts without a name.
-        registered: the code that was written down.
-
-    Raises:
-        ValueError: it promises something else.
-    """
+    """That a certificate promises what was registered."""
     if amounts is None:
         raise ValueError(
             f"the policy has parts without a name, so no code stands for it, and {registered} was registered"
@@ -75,16 +66,7 @@ def unregistered_words(amounts: str | None) -> str:
 
 
 def selected_again(listed: LongListed | None, rows: RowBlocks) -> str:
-    """What came of selecting the candidates again.
-
-    Args:
-        listed: the list that the certificate speaks of; None: it speaks of none.
-        rows: the list that was given.
-
-    Raises:
-        InvalidInput: it is another list, or others are selected from it.
-        ValueError: the certificate speaks of no list.
-    """
+    """What came of selecting the candidates again."""
     if listed is None:
         raise ValueError("the certificate does not say that its candidates were selected from a longer list")
     return listed.check(rows)
@@ -216,11 +198,7 @@ def verify_certificate(
 
 
 def read_certificate(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON data of a certificate, unchecked.
-
-    Raises:
-        InvalidInput: the file cannot be read, has more than 1 GiB (1,073,741,824 bytes), or is no certificate.
-    """
+    """The JSON data of a certificate, unchecked."""
     if isinstance(source, Mapping):
         document = dict(source)
     else:

@@ -44,15 +44,7 @@ ARITHMETIC = re.compile("[0-9a-f]{16}")
 
 
 def arms_of(entry: Mapping[str, Any], given: Arms | None) -> Arms:
-    """The candidates.
-
-    Args:
-        entry: what the file says of them.
-        given: they themselves, where they are too many to be in the file.
-
-    Raises:
-        ValueError, InvalidInput: they are not there, or are no candidates.
-    """
+    """The candidates."""
     for name in ("columns", "preparation"):
         if entry[name] is not None and not (
             isinstance(entry[name], list) and all(isinstance(text, str) for text in entry[name])
@@ -84,16 +76,7 @@ def arms_of(entry: Mapping[str, Any], given: Arms | None) -> Arms:
 
 
 def policy_of(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:
-    """The policy, built from its name and options.
-
-    Args:
-        spec: these; None if it has parts without a name.
-        arms: what it chooses among.
-        given: the policy, where it has parts without a name.
-
-    Raises:
-        ValueError, InvalidInput: it cannot be built, or the one given is another.
-    """
+    """The policy, built from its name and options."""
     from surepick.policies.registry import built_policy  # noqa: PLC0415 (loads what the algorithm needs)
 
     if given is not None:
@@ -106,11 +89,7 @@ def policy_of(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:
 
 
 def facts_of(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Facts:
-    """All that a certificate rests on.
-
-    Raises:
-        ValueError, LookupError, TypeError, InvalidInput: something is missing, of another kind, or impossible.
-    """
+    """All that a certificate rests on."""
     _check_texts(document)
     minimize = document["minimize"]
     if not isinstance(minimize, bool):
@@ -151,13 +130,7 @@ def _check_texts(document: Mapping[str, Any]) -> None:
 
 
 def _end(ended: Any, num_arms: int, gone: set[int]) -> EarlyEnd | None:
-    """How the study was closed early.
-
-    Args:
-        ended: what the file says.
-        num_arms: K.
-        gone: who was withdrawn before.
-    """
+    """How the study was closed early."""
     if ended is None:
         return None
     end = EarlyEnd(**{**ended, "withdrawn": withdrawals_of(ended, num_arms, gone)})

@@ -81,11 +81,7 @@ class Path:
 
     @staticmethod
     def of(spec: Mapping[str, Any]) -> Path:
-        """From plain data.
-
-        Raises:
-            InvalidInput: it is none.
-        """
+        """From plain data."""
         try:
             rows, beside = base64.b64decode(spec["rows"], validate=True), tuple(map(str, spec["beside"]))
             return Path(int(spec["row"]), rows, str(spec["dtype"]), beside)
@@ -93,16 +89,7 @@ class Path:
             raise InvalidInput(f"a path of a row cannot be read: {error!r}.") from None
 
     def features(self, root: str, sizes: Sequence[int], num_columns: int) -> FloatArray:
-        """The row, shape (D,), float64, if the path leads to the root.
-
-        Args:
-            root: in hexadecimal digits.
-            sizes: rows of each source.
-            num_columns: D.
-
-        Raises:
-            InvalidInput: it does not.
-        """
+        """The row, shape (D,), float64, if the path leads to the root."""
         wrong = InvalidInput(f"row {self.row} is not shown to be one of the list with the root {root[:12]}...")
         try:
             leaf, inside, filled = _leaf_of(self.row, sizes)
@@ -131,11 +118,7 @@ def _root(top: bytes, sizes: Sequence[int], num_columns: int) -> str:
 
 
 def _leaf_of(row: int, sizes: Sequence[int]) -> tuple[int, int, int]:
-    """(number of a row's leaf, the row's place in it, rows of that leaf).
-
-    Raises:
-        ValueError: there is no such row.
-    """
+    """(number of a row's leaf, the row's place in it, rows of that leaf)."""
     before = 0
     for size in sizes:
         if 0 <= row < size:

@@ -140,13 +140,6 @@ def directions(passes: Passes, found: Moments, *, most: int | None = None) -> Di
     *Why the residual holds.* Whatever V is as it is stored, <x, theta> differs from <V'x, V'theta> by
     <x - V V'x, theta>, at most ||x - V V'x|| ||theta||. It is computed for every row. Rounding moves it, and the length
     of V'theta, by less than rho ||x|| with rho = 8 eps (D + r + 8) (1 + sqrt(r)) + ||V'V - I||, which is added.
-
-    Args:
-        found: of the same rows.
-        most: directions kept at most; None: all.
-
-    Raises:
-        InvalidInput: all rows are 0.
     """
     scale = np.sqrt(np.diag(found.gram))
     if not scale.any():
@@ -242,14 +235,8 @@ def largest(
     """The rows with the largest u'M u, M = L L', and those with the largest u't, for u = x V; one pass for all.
 
     Args:
-        where: V.
         factors: L of each quadratic form, shape (r, any).
         slopes: t of each linear function, shape (n, r).
-        most: rows kept of each.
-        floors: of each form and function; rows with a smaller value are not kept. None: any value will do.
-
-    Returns:
-        Those of the forms, then those of the functions.
 
     Cost: O(K (D r + r^2)) time for each form.
     """

@@ -92,9 +92,6 @@ def runs_of(blocks: Sequence[Block], size: int = 1) -> list[Run]:
     """The blocks in runs of 2^n neighbours, the last one perhaps of fewer.
 
     Such a run is a part of `tree`, so that the tree of the sums of runs is the tree of the blocks, bit for bit.
-
-    Args:
-        size: 2^n.
     """
     return [blocks[first : first + size] for first in range(0, len(blocks), size)]
 
@@ -139,17 +136,7 @@ class Passes:
     meter: Meter = field(default_factory=Meter)
 
     def map_reduce(self, name: str, function: OfBlock[T], combine: Combine[T]) -> T:
-        """One pass: the sum of what a function says of each block.
-
-        Args:
-            name: what the pass is for, in a word or two.
-            function: (rows, number of the first one) -> what they say; a function of a module or a partial of one, so
-                that other processes know it.
-            combine: an associative sum of two neighbours, the earlier one first.
-
-        Raises:
-            InvalidInput: a block cannot be read, or has NaN or an infinite number.
-        """
+        """One pass: the sum of what a function says of each block."""
         return self.executor.reduced(self.rows.blocks(), function, combine, self.meter, name)
 
 
@@ -275,9 +262,6 @@ class _Spread:
         """What comes of a run, wherever it is done in the end.
 
         Work that was given to one worker by name is not given to another by Dask once that one is gone.
-
-        Args:
-            gone: workers that are known to be gone, to which others are added.
         """
         while True:
             try:
@@ -299,15 +283,7 @@ class _Spread:
 
 
 def executor_of(what: Executor | str | Any | None) -> Executor:
-    """Who does the work of passes.
-
-    Args:
-        what: None or "serial": this process; "processes:N": N processes of this machine; "dask:tcp://HOST:PORT": the
-            workers of that scheduler; a `distributed.Client`; or an executor, which stays.
-
-    Raises:
-        InvalidInput: it is none of these, or an extra is absent.
-    """
+    """Who does the work of passes."""
     if what is None or what == "serial":
         return Serial()
     if isinstance(what, str):

@@ -92,11 +92,7 @@ class Block:
     first: int
 
     def read(self) -> FloatArray:
-        """The rows, shape (n, D), finite.
-
-        Raises:
-            InvalidInput: they cannot be read, or one has NaN or an infinite number (its row is named).
-        """
+        """The rows, shape (n, D), finite."""
         values = self.source.read(self.start, self.stop)
         if not np.isfinite(values).all():
             wrong = np.flatnonzero(~np.isfinite(values).all(axis=1))
@@ -176,11 +172,7 @@ class RowBlocks:
         return found
 
     def take(self, rows: IntArray) -> FloatArray:
-        """Single rows by their numbers, ascending, shape (n, D), float64.
-
-        Raises:
-            InvalidInput: there is none of that number, they do not ascend, or they cannot be read.
-        """
+        """Single rows by their numbers, ascending, shape (n, D), float64."""
         wanted = np.asarray(rows, np.int64)
         if len(wanted) and not (wanted[0] >= 0 and wanted[-1] < self.num_rows and (np.diff(wanted) > 0).all()):
             raise InvalidInput(f"rows are numbers from 0 to {self.num_rows - 1}, ascending.")
@@ -193,11 +185,7 @@ class RowBlocks:
         return found
 
     def ids(self, rows: IntArray) -> list[str]:
-        """The ids of single rows, ascending: those that their source has for them, else their numbers.
-
-        Raises:
-            InvalidInput: they cannot be read.
-        """
+        """The ids of single rows, ascending: those that their source has for them, else their numbers."""
         wanted, found, first = np.asarray(rows, np.int64), list[str](), 0
         for source in self.sources:
             here = wanted[slice(*np.searchsorted(wanted, [first, first + source.num_rows]))]
@@ -298,12 +286,7 @@ class NpySource:
 
     @staticmethod
     def of(path: str | Path) -> NpySource:
-        """That of a file, of which only the header is read.
-
-        Raises:
-            InvalidInput: it is missing, no .npy file of a (K, D) array of floats in the order of C, or shorter or
-                longer than its header says.
-        """
+        """That of a file, of which only the header is read."""
         file = Path(path)
         found = check_regular(file)
         try:
@@ -383,10 +366,6 @@ def rows_of(where: Any, *, block_entries: int = BLOCK_ENTRIES) -> RowBlocks:
 
     Args:
         where: an array of shape (K, D) or what can be sliced like one (Zarr, h5py), a path, or `RowBlocks`, which stay.
-        block_entries: most numbers in a block.
-
-    Raises:
-        InvalidInput: there is none, or one is not what it should be.
     """
     if isinstance(where, RowBlocks):
         return where

@@ -102,11 +102,7 @@ ELSEWHERE = {"serve": "serve", "token": "serve", "bench": "bench"}  # commands o
 
 
 def command_spec(name: str) -> CommandSpec | None:
-    """The command of this name, ours or that of an installed package.
-
-    Raises:
-        InvalidInput: what the package adds is no command.
-    """
+    """The command of this name, ours or that of an installed package."""
     return OURS.get(name) or plugin(COMMANDS, name, CommandSpec)
 
 
@@ -128,12 +124,7 @@ def _listed(name: str) -> CommandSpec:
 
 
 def loaded(name: str, *, helps: bool = False) -> Any:
-    """The command or the group of commands, with its options; only its own module is loaded.
-
-    Args:
-        name: of the command, one of `command_names()`.
-        helps: its help is wanted, with what it says of other packages.
-    """
+    """The command or the group of commands, with its options; only its own module is loaded."""
     spec = command_spec(name)
     assert spec is not None
     module, _, function = spec.path.partition(":")

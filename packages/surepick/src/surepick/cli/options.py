@@ -140,14 +140,7 @@ class AskedGoal:
     delta: DeltaOption = 0.05
 
     def settled(self, advice: Callable[[float], str]) -> Goal:
-        """The goal.
-
-        Args:
-            advice: delta -> what is said to somebody who gave no epsilon.
-
-        Raises:
-            InvalidInput: there is none.
-        """
+        """The goal."""
         if self.epsilon is None:
             raise InvalidInput(advice(self.delta))
         return Goal(self.epsilon, self.delta)
@@ -293,11 +286,7 @@ class TableReader:
         return self.rows(source) if in_blocks or in_files(source) else self.arms(source, reward=reward)
 
     def rows(self, source: str) -> RowBlocks:
-        """The candidates as rows in blocks.
-
-        Raises:
-            InvalidInput: they cannot be read, or an option has no meaning for them.
-        """
+        """The candidates as rows in blocks."""
         if others := given(replace(self.options, id=None, features=None)):
             raise InvalidInput(f"candidates in blocks have ids and features only: leave out {others[0]}.")
         found: RowBlocks = read_arms(source, self.options.id, self.options.features, blocks=True)
@@ -361,11 +350,7 @@ SourceArgument = Annotated[str, Argument(metavar="TABLE", help="As for run, or a
 
 
 def example_named(source: str, options: TableOptions, reward: str | None, *, minimize: bool) -> Example | None:
-    """The example of this name; None where it is the name of a file, or of no example.
-
-    Raises:
-        InvalidInput: options of a table were given with an example.
-    """
+    """The example of this name; None where it is the name of a file, or of no example."""
     if source not in EXAMPLES or is_file(Path(source)):
         return None
     if given(options) or reward is not None or minimize:
@@ -394,11 +379,7 @@ class AnswerOptions:
     filter: Annotated[str | None, Option(help="With --as lm-eval: which of its filters; none: the only one.")] = None
 
     def answers(self, study: Study, path: Path) -> Answers:
-        """The answers in the file or folder.
-
-        Raises:
-            InvalidInput: the study has no test items, or the files cannot be taken.
-        """
+        """The answers in the file or folder."""
         order = study.policy.traits.items
         if order is None:
             raise InvalidInput("--as is for answers to test items, and this study has none; tell a table.")
@@ -415,15 +396,7 @@ class AnswerOptions:
 
 
 def check_options(answers: AnswerOptions, *, beside: bool) -> None:
-    """Refuse options that have no meaning together.
-
-    Args:
-        answers: what was given of answers.
-        beside: whether something was given that says how to read a table.
-
-    Raises:
-        InvalidInput: options of files of a program without --as, or of tables with it.
-    """
+    """Refuse options that have no meaning together."""
     if answers.program is None and (flags := given(answers)):
         raise InvalidInput(f"{flags[0]} is for results that a program wrote; say which program with --as.")
     if answers.program is not None and beside:
@@ -434,11 +407,7 @@ def check_options(answers: AnswerOptions, *, beside: bool) -> None:
 
 
 def items_in(path: Path) -> list[str] | None:
-    """The ids of the test items in what a program wrote; None where it is a table, or anything else.
-
-    Raises:
-        InvalidInput: it cannot be read, or a folder has nothing that is known.
-    """
+    """The ids of the test items in what a program wrote; None where it is a table, or anything else."""
     program = written_by(path)
     if program is Program.inspect:
         found: list[str] = _inspect().items_in_logs(path)
@@ -453,11 +422,7 @@ def items_in(path: Path) -> list[str] | None:
 
 
 def refuse_untold(path: Path) -> None:
-    """Refuse results of a program that are to be read as a table.
-
-    Raises:
-        InvalidInput: they are such ones.
-    """
+    """Refuse results of a program that are to be read as a table."""
     known = is_folder(path) or path.suffix in (".eval", ".json") or lm_eval.FILE.fullmatch(path.name)
     program = written_by(path) if known and path.exists() else None
     if program is not None:
@@ -465,11 +430,7 @@ def refuse_untold(path: Path) -> None:
 
 
 def check_program(program: Program, study: Study, folder: Path) -> None:
-    """Refuse what cannot be written for a program, before anything is leased.
-
-    Raises:
-        InvalidInput: the study has no test items or those of another program, or the folder is not an empty one.
-    """
+    """Refuse what cannot be written for a program, before anything is leased."""
     order = study.policy.traits.items
     if order is None:
         raise InvalidInput(f"--as {program} is for test items, and this study has none; leave it out.")
@@ -509,11 +470,7 @@ def how_to_run(program: Program, batch: Batch, folder: Path, then: str) -> list[
 
 
 def _inspect() -> Any:
-    """The module for inspect_ai, which it needs.
-
-    Raises:
-        InvalidInput: inspect_ai is absent.
-    """
+    """The module for inspect_ai, which it needs."""
     try:
         return importlib.import_module("surepick.integrations.inspect")
     except ImportError as error:
@@ -527,11 +484,7 @@ PASSWORD = re.compile(r"://[^/?]*:[^/?]+@|[?&]password=")
 
 
 def given_url(url: str) -> str:
-    """The address that a command was given, of a database or a server: "-" is the one in the environment.
-
-    Raises:
-        InvalidInput: the environment has none, it is no address that may be used, or the packages for it are absent.
-    """
+    """The address that a command was given, of a database or a server: "-" is the one in the environment."""
     found = _meant(url)
     if is_http(found):
         _check_package("httpx", "client", "studies on a server")
@@ -546,11 +499,7 @@ def given_url(url: str) -> str:
 
 
 def given_database(url: str) -> str:
-    """As `given_url`, for what only the database itself can be asked.
-
-    Raises:
-        InvalidInput: it is the address of a server; or as `given_url`.
-    """
+    """As `given_url`, for what only the database itself can be asked."""
     if is_http(_meant(url)):
         raise InvalidInput(
             "this works on the database itself, and the address is a server's. Give the command where the database is, "

@@ -68,15 +68,7 @@ def print_table(
     fold: str = "",
     title: str | None = None,
 ) -> None:
-    """A table on standard output. Without a column to fold it is never cut: a name that is cut cannot be typed.
-
-    Args:
-        headers: of the columns.
-        rows: their cells.
-        left: the columns that are aligned to the left.
-        fold: a column that may break its texts into several lines.
-        title: above the table.
-    """
+    """A table on standard output. Without a column to fold it is never cut: a name that is cut cannot be typed."""
     from rich import box  # noqa: PLC0415 (`--help` prints no table)
     from rich.table import Table  # noqa: PLC0415
 
@@ -164,12 +156,7 @@ VERDICT_STYLES = {"certified": "bold green", "heuristic": "bold yellow"}
 
 
 def certificate_json(answer: Certificate, progress: Progress) -> dict[str, Any]:
-    """The certificate as the published JSON fields; `active` is how many candidates are left.
-
-    Args:
-        answer: the certificate.
-        progress: of its study.
-    """
+    """The certificate as the published JSON fields; `active` is how many candidates are left."""
     fields = (
         picked(
             answer,
@@ -356,12 +343,7 @@ ASK = (
 
 
 def advice_from(environment: Environment, *, declared: bool = True) -> Callable[[float], str]:
-    """What to say where measurements are there.
-
-    Args:
-        environment: the recorded measurements, or an example.
-        declared: its noise is the one that was declared; else the repeats say how large it is.
-    """
+    """What to say where measurements are there."""
     spread = spread_of(environment)
     known = declared and known_scale(environment.noise)
     sigma = largest_scale(environment.noise) if known else spread.repeats or 0.0
@@ -379,12 +361,7 @@ def advice_from(environment: Environment, *, declared: bool = True) -> Callable[
 
 
 def advice_for(num_arms: int, noise: Noise) -> Callable[[float], str]:
-    """What to say where nothing was measured.
-
-    Args:
-        num_arms: how many candidates there are.
-        noise: what is assumed of a measurement.
-    """
+    """What to say where nothing was measured."""
     sigma = largest_scale(noise) if known_scale(noise) else 0.0
 
     def advice(delta: float) -> str:

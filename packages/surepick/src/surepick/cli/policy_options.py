@@ -86,12 +86,7 @@ class QuestionOptions:
         return len(self.question_values().get("question", [])) > 1
 
     def asked(self, goal: Goal, *, by_segment: bool = False) -> str:
-        """The question, and what is promised of its answer, in words.
-
-        Args:
-            goal: how good the answer must be.
-            by_segment: it is asked of each segment.
-        """
+        """The question, and what is promised of its answer, in words."""
         values = self.question_values()
         if self.asks_several:
             return f"{len(values['question'])} questions, each with epsilon {goal.epsilon:g} and delta {goal.delta:g}."
@@ -202,17 +197,7 @@ class PolicyOptions(QuestionOptions):
         seed: int | None = None,
         rehearsal_seed: int | None = None,
     ) -> Policy[Any]:
-        """The one policy that the options ask for.
-
-        Args:
-            arms, noise, goal: what it is for.
-            seed: for policies that draw at random; others do not see it.
-            rehearsal_seed: of a rehearsal's sample of the list, or order of the test items; a real study draws one that
-                nobody knows beforehand.
-
-        Raises:
-            InvalidInput: an option has several values, the policy does not know it, or a setting has no meaning.
-        """
+        """The one policy that the options ask for."""
         name, settings = self.single()
         known = policy_options(name, settings)
         if seed is not None and "seed" in known:
@@ -222,11 +207,7 @@ class PolicyOptions(QuestionOptions):
         return make_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=noise, **settings)
 
     def single(self) -> tuple[str, dict[str, Any]]:
-        """(the name of the one policy that the options ask for, its settings).
-
-        Raises:
-            InvalidInput: an option has several values, or the policy does not know it.
-        """
+        """(the name of the one policy that the options ask for, its settings)."""
         values = self._values()
         for option, several in values.items():
             if len(several) > 1:
@@ -245,14 +226,7 @@ class PolicyOptions(QuestionOptions):
         return name, settings
 
     def grid(self, usual_norm_bound: str = "") -> dict[str, tuple[str, dict[str, Any]]]:
-        """Every policy with every combination of the options that it knows: label -> (name, options).
-
-        Args:
-            usual_norm_bound: stands where neither a policy nor a norm is given.
-
-        Raises:
-            InvalidInput: no policy knows an option that was given, or one would take an estimated norm for a bound.
-        """
+        """Every policy with every combination of the options that it knows: label -> (name, options)."""
         values, names = self._values(), _words(self.policy)
         if not names and usual_norm_bound and "norm_bound" not in values:
             values = {"norm_bound": _numbers("--norm-bound", usual_norm_bound), **values}
@@ -314,9 +288,6 @@ class PolicyOptions(QuestionOptions):
 def _items(given: str) -> int | list[str]:
     """The test items that --items names: their number, or a table with a column "item", or else with one column;
     or the files of a program that evaluates models.
-
-    Raises:
-        InvalidInput: the table cannot be read, or it is not clear which column has them.
     """
     if given.isascii() and given.isdigit():
         return int(given)
@@ -330,15 +301,7 @@ def _items(given: str) -> int | list[str]:
 
 
 def declared_noise(text: str, why: str) -> Noise:
-    """The noise that --noise declares.
-
-    Args:
-        text: what was given, "" where nothing was.
-        why: a sentence about what depends on it.
-
-    Raises:
-        InvalidInput: nothing was given, or it is not understood.
-    """
+    """The noise that --noise declares."""
     if not text:
         raise InvalidInput(
             "say what is known of a single measurement with --noise: bernoulli, bounded:LOW:HIGH, subgaussian:SIGMA "

@@ -108,8 +108,6 @@ def numbers_rows(names: Sequence[str], name: str, values: FloatArray) -> bool:
     """Whether a column among those of these names is no feature unless somebody names it as one.
 
     Args:
-        names: of all columns of the table.
-        name: of the column.
         values: its cells as numbers, shape (rows,), NaN where one is none; of no matter unless `may_count(name)`.
     """
     return is_nameless(names, name) or (may_count(name) and counts(values))
@@ -169,12 +167,7 @@ class KnownIds(tuple[str, ...]):
 
 
 def checked_ids(ids: Sequence[object] | None, num_arms: int) -> tuple[str, ...]:
-    """The arms' ids as unique strings; "0".."K-1" when none are given.
-
-    Raises:
-        InvalidInput: they are no sequence, their number is not K, one is missing (None, NaN) or no text that a file
-            can hold, or two are equal.
-    """
+    """The arms' ids as unique strings; "0".."K-1" when none are given."""
     if ids is None:
         return tuple(str(row) for row in range(num_arms))
     names = texts_of("ids", ids)
@@ -233,26 +226,14 @@ def _refuse_not_finite(matrix: FloatArray, ids: Sequence[str] | None) -> None:
 
 
 def feature_matrix(features: ArrayLike) -> FloatArray:
-    """Features checked as those of `Arms` are, without ids.
-
-    Returns:
-        Shape (K, D), read-only; float64, or the array that was given if nobody can write to it, which may be float32.
-
-    Raises:
-        InvalidInput: no arm, wrong shape, non-finite features (the rows are named).
-    """
+    """Features checked as those of `Arms` are, without ids."""
     matrix = _matrix(features)
     _refuse_not_finite(matrix, None)
     return matrix
 
 
 def checked_costs(costs: ArrayLike, ids: Sequence[str]) -> FloatArray:
-    """What a measurement of each arm costs, as a read-only float64 copy of shape (K,).
-
-    Raises:
-        InvalidInput: they are no K numbers, or one is not positive and finite (the arms are named), or beyond what
-            can be computed with: below 1e-100, above 1e100, or 1e9 times another one.
-    """
+    """What a measurement of each arm costs, as a read-only float64 copy of shape (K,)."""
     checked: FloatArray = np.array(real_numbers("costs", costs, truths=False))
     check_order("costs", costs, ids)
     if checked.shape != (len(ids),):
@@ -274,11 +255,7 @@ def checked_costs(costs: ArrayLike, ids: Sequence[str]) -> FloatArray:
 
 
 def checked_segments(segments: Sequence[object], ids: Sequence[str]) -> tuple[str, ...]:
-    """The segment of each arm as a text.
-
-    Raises:
-        InvalidInput: they are not K, one is missing or empty, or no text that a file can hold.
-    """
+    """The segment of each arm as a text."""
     names = texts_of("segments", segments)
     check_order("segments", segments, ids)
     storable_text("a segment", "".join(names))
@@ -293,11 +270,7 @@ def checked_segments(segments: Sequence[object], ids: Sequence[str]) -> tuple[st
 def _of_frame(
     frame: object, ids: Sequence[object] | str | None, columns: Sequence[str] | None
 ) -> tuple[FloatArray, Sequence[object] | None, Sequence[str]]:
-    """(features, ids, names of the features) of a data frame all of whose columns, but that of the ids, are features.
-
-    Raises:
-        InvalidInput: a column holds no numbers, or has no name.
-    """
+    """(features, ids, names of the features) of a data frame all of whose columns, but that of the ids, are features."""
     found = frame_of(frame)
     named: Sequence[object]
     if isinstance(ids, str):
@@ -444,12 +417,7 @@ LONG = 20.0  # seconds; what takes longer is announced
 
 
 def announce(seconds: float, sentence: str) -> None:
-    """Say that a computation will take long, if it will.
-
-    Args:
-        seconds: an estimate of what is still to come; also an attribute of the record.
-        sentence: why; how long is added.
-    """
+    """Say that a computation will take long, if it will."""
     if seconds >= LONG:
         LOG.info("%s About %s to go.", sentence, spoken(seconds), extra={"seconds": seconds})
 

@@ -19,15 +19,7 @@ LONGEST = 200  # characters of a name in a message
 
 
 def as_path(path: object, *, meaning: str) -> Path:
-    """A path from what a caller gave for one.
-
-    Args:
-        path: a text or a path.
-        meaning: ends the refusal of anything else.
-
-    Raises:
-        InvalidInput: it is neither.
-    """
+    """A path from what a caller gave for one."""
     if isinstance(path, str | os.PathLike):
         try:
             return Path(path)
@@ -47,11 +39,7 @@ def is_folder(path: str | Path) -> bool:
 
 
 def check_regular(path: Path) -> os.stat_result:
-    """What the disk says of a regular file; we would wait forever for the end of a device or a pipe.
-
-    Raises:
-        InvalidInput: the file is missing, we may not look at it, or it is no regular file.
-    """
+    """What the disk says of a regular file; we would wait forever for the end of a device or a pipe."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -66,15 +54,7 @@ def check_regular(path: Path) -> os.stat_result:
 
 
 def read_regular(path: Path, most: int | None = None) -> bytes:
-    """All of a regular file.
-
-    Args:
-        path: what we read.
-        most: its largest size in bytes; we do not begin to read a larger file. None: any size.
-
-    Raises:
-        InvalidInput: as `check_regular`, or the file is unreadable or larger.
-    """
+    """All of a regular file."""
     size = check_regular(path).st_size
     if most is not None and size > most:
         raise InvalidInput(f"{path} has {size:,} bytes; we read at most {most:,}.")
@@ -95,14 +75,6 @@ def write_whole(path: str | Path, content: bytes, *, what: str = "") -> None:
     the permissions of the one that it replaces, or those that `open` gives. A symbolic link stays, and its target is
     replaced. Devices and pipes (/dev/stdout, a FIFO) cannot be replaced, so we write to them directly. Of several
     writers the last one wins. A process that is killed can leave a file `.surepick-*.part` behind; nothing reads it.
-
-    Args:
-        path: where to.
-        content: all of it.
-        what: what the file is, for messages ("the report"); "": only the path is named.
-
-    Raises:
-        InvalidInput: it cannot be written; what was there before is untouched.
     """
     try:
         target = _followed(Path(path))

@@ -44,11 +44,7 @@ def _lazy(value: object) -> bool:
 
 
 def frame_of(value: Any) -> Frame:
-    """The columns of a data frame, its index among them.
-
-    Raises:
-        InvalidInput: two columns have one name, there is no row or no column, or it cannot be read.
-    """
+    """The columns of a data frame, its index among them."""
     try:
         names, cells, index, labels = _read(value)
     except InvalidInput:
@@ -98,11 +94,7 @@ def _index_names(given: list[Any], taken: list[str]) -> list[str]:
 
 
 def _arrow_table(value: Any) -> Any:
-    """Any speaker of the Arrow or the dataframe protocol as a table of pyarrow.
-
-    Raises:
-        InvalidInput: pyarrow is absent.
-    """
+    """Any speaker of the Arrow or the dataframe protocol as a table of pyarrow."""
     try:
         import pyarrow as pa  # noqa: PLC0415 (only where it is needed)
     except ModuleNotFoundError as error:

@@ -34,15 +34,7 @@ def is_missing_text(text: str) -> bool:
 
 
 def written(what: str, value: object) -> str:
-    """The text of a name; "" where the value says that there is none.
-
-    Args:
-        what: it is called in messages.
-        value: a text, a number, or any object that has a text.
-
-    Raises:
-        InvalidInput: it is a truth value, bytes, masked, or has no text; a float that may have lost digits.
-    """
+    """The text of a name; "" where the value says that there is none."""
     if is_absent(value):
         return ""
     if isinstance(value, bool | np.bool_ | bytes | bytearray) or value is np.ma.masked:
@@ -66,14 +58,6 @@ def one_form(what: str, text: str) -> str:
     left out. A number is written with its digits alone: "7" for 7.0, 7,0, +7 and 7e0. A number that begins with a 0
     that a number does not need ("007") is a text. One that ends with such a 0 (2.50) is refused: 1.1 and 1.10 are one
     number to every program, and may be two samples.
-
-    Args:
-        what: it is called in messages.
-        text: as it was written.
-
-    Raises:
-        InvalidInput: a number that can be read in two ways (1,234), may have lost digits (1.23457E+15), or is written
-            otherwise by other programs (2.50).
     """
     plain = seen(text)
     number = _digits(plain)

@@ -33,11 +33,7 @@ class Blocking:
 
     @staticmethod
     def stored_in(spec: Mapping[str, Any]) -> Blocking | None:
-        """What a policy's spec says of blocks, but for the control, whose index it does not know; None: there are none.
-
-        Args:
-            spec: from which `make_policy` makes the policy.
-        """
+        """What a policy's spec says of blocks, but for the control, whose index it does not know; None: there are none."""
         name, paired = spec.get("blocks") or spec.get("streams"), spec.get("evidence") == "paired"
         if name is None:
             return None
@@ -325,7 +321,6 @@ def against(
     Args:
         arms: the arms compared, ascending, shape (m,).
         leads, widths: shape (m,).
-        allowed: one number, or one per arm.
     """
     tolerated = np.broadcast_to(np.asarray(allowed, np.float64), arms.shape)
     return Intervals(arms, np.full(len(arms), comparator), leads, widths, leads - widths + tolerated, tolerated)
@@ -335,13 +330,6 @@ def intervals_after(
     leading: Leading | None, leader: int, active: IntArray, survivors: IntArray, *, epsilon: float | None
 ) -> Deciding:
     """Gives what decided for each arm: the comparator that rules it out most clearly, or the leader that it might beat.
-
-    Args:
-        leading: what was compared; None where nothing could be.
-        leader: the arm that would be recommended, a survivor.
-        active: the arms in question before the look, ascending.
-        survivors: those that stayed.
-        epsilon: the leader is certified when nobody can be better by more; None where only ruling out counts.
 
     Cost: O(|active| |survivors| d) at worst, blocks of bounded memory.
     """

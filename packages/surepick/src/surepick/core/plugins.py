@@ -34,16 +34,7 @@ def plugin_names(group: str) -> tuple[str, ...]:
 
 
 def plugin(group: str, name: object, kind: type[T]) -> T | None:
-    """What an installed package adds under a name; None where no package does.
-
-    Args:
-        group: one of `POLICIES`, `QUESTIONS`, `EMBEDDINGS`, `COMMANDS`.
-        name: of the entry point.
-        kind: what it must be.
-
-    Raises:
-        InvalidInput: two packages add the name, its module cannot be imported, or it is something else.
-    """
+    """What an installed package adds under a name; None where no package does."""
     found = _entry_points(group, tuple(sys.path)).get(name, ()) if isinstance(name, str) else ()
     if not found:
         return None
@@ -72,11 +63,7 @@ def package_of(group: str, name: str) -> str | None:
 
 
 def check_packages(packages: Iterable[str]) -> None:
-    """Refuse what was made with packages that are not installed here.
-
-    Raises:
-        InvalidInput: one of them is absent.
-    """
+    """Refuse what was made with packages that are not installed here."""
     from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415 (as below)
 
     for package in packages:

@@ -25,16 +25,6 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
     Two streams with different names are independent for all practical purposes, so a result depends on
     (specification, seed) and never on the order of calls or on the number of workers.
 
-    Args:
-        seed: a non-negative integer.
-        names: what the randomness is for, e.g. `stream(7, "noise", 3)`.
-
-    Returns:
-        A fresh PCG64 generator; the same arguments always give the same one.
-
-    Raises:
-        InvalidInput: the seed is negative.
-
     Source: ours (SHA-256 of the names as NumPy's SeedSequence entropy).
     """
     if seed < 0:
@@ -46,17 +36,7 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
 
 
 def settled_seed(name: str, seed: int | None, by: Chooser | None, meaning: str) -> tuple[int, Chooser]:
-    """(the seed, who chose it) of a draw that nobody may know, or try several of, before the first result.
-
-    Args:
-        name: of the option.
-        seed: one that is given, for rehearsals, or of a study that was set up before; None: it is drawn now.
-        by: who chose the one that is given, as it was stored; None: whoever gives it.
-        meaning: what it decides, as the end of a message.
-
-    Raises:
-        InvalidInput: it is no whole number from 0 to 2^53, or `by` is nobody, or says that the program drew nothing.
-    """
+    """(the seed, who chose it) of a draw that nobody may know, or try several of, before the first result."""
     if seed is None:
         if by is not None:
             raise InvalidInput(f"{name}_by says who chose {name}, which is not given; leave it out.")

@@ -114,11 +114,6 @@ PACKED_FROM = 4096  # floats; so many that no person reads them are written as t
 def encode(value: object, *, sparse: bool = False) -> Any:
     """Plain JSON data for a record, an array, or plain data.
 
-    Args:
-        value: to encode.
-        sparse: write an array by the entries that differ from its usual one, or by its runs, where that is shorter;
-            many rows of floats by those that are not 0; and many floats by their bytes. `from_json` reads all forms.
-
     A field that no constructor takes stays in this process.
     """
     if isinstance(value, np.ndarray):
@@ -158,11 +153,7 @@ def _shorter(array: np.ndarray) -> Any:
 
 
 def _dense(array: np.ndarray) -> Any:
-    """All entries of an array: many floats by their bytes, in half of the characters, others as they are.
-
-    Raises:
-        ValueError: an entry that is written by its bytes is not finite.
-    """
+    """All entries of an array: many floats by their bytes, in half of the characters, others as they are."""
     if array.size < PACKED_FROM or array.dtype != np.float64:
         return array.tolist()
     if not np.isfinite(array).all():
@@ -254,22 +245,12 @@ def from_json(kind: type[T], text: str) -> T:
 
 
 def read_json(text: str | bytes) -> Any:
-    """Plain data from JSON that somebody else wrote.
-
-    Raises:
-        ValueError: it is none, a number in it is not finite, or an object has two fields of one name, of which each
-            reader would take another.
-        RecursionError: it is nested too deeply.
-    """
+    """Plain data from JSON that somebody else wrote."""
     return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=each_once)
 
 
 def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The fields of a JSON object.
-
-    Raises:
-        ValueError: two have one name.
-    """
+    """The fields of a JSON object."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

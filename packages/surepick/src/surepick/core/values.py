@@ -65,17 +65,7 @@ def is_masked(value: object) -> bool:
 
 
 def listed(what: str, values: object, *, cure: str = "") -> list[Any]:
-    """The entries of a sequence of names, as they were given.
-
-    Args:
-        what: they are called in messages.
-        values: a list, tuple, one-dimensional array, column of a frame, or an iterator that ends.
-        cure: what else could be done, for messages.
-
-    Raises:
-        InvalidInput: one text, a mapping, a set (it has no order), a table, an array of another shape or with hidden
-            entries, or nothing that has entries.
-    """
+    """The entries of a sequence of names, as they were given."""
     cure = cure and f" {cure}"
     if isinstance(values, str | bytes | bytearray):
         raise InvalidInput(f"{what} is {quoted(values)}; give a sequence of {what}, [{quoted(values)}] for one.{cure}")
@@ -108,13 +98,6 @@ def name_text(what: str, value: object) -> str:
     """The text of a name: what stands in files, databases and certificates in the place of the object.
 
     A number that is whole is written without a point, so that 1 and 1.0 are one name. A function has its own name.
-
-    Args:
-        what: it is called in messages.
-        value: a text, a number, or any object that has a text.
-
-    Raises:
-        InvalidInput: bytes, a set, an array, a list of numbers, masked, or an object without a text of its own.
     """
     if type(value) is str:
         return value
@@ -190,14 +173,6 @@ def _is_plain_number(value: object) -> bool:
 def check_looks(what: str, values: Sequence[object], names: Sequence[str]) -> None:
     """Refuse names that nobody can tell apart: they differ in white space, in how letters are composed, or in
     characters that are not seen; or 1 is there beside "1.0".
-
-    Args:
-        what: one is called in messages.
-        values: as they were given, n objects.
-        names: their texts.
-
-    Raises:
-        InvalidInput: two look the same, or one is empty.
     """
     kinds = {type(one) for one in values}
     numbers = any(issubclass(kind, int | float | np.number) for kind in kinds) and any(
@@ -226,16 +201,7 @@ def _ascii(name: str) -> str:
 
 
 def check_order(what: str, values: object, names: Sequence[str]) -> None:
-    """Refuse a column of a frame that is labelled with the same ids in another order: it would be read by position.
-
-    Args:
-        what: the numbers are called in messages.
-        values: anything.
-        names: the ids in their order.
-
-    Raises:
-        InvalidInput: it is such a column.
-    """
+    """Refuse a column of a frame that is labelled with the same ids in another order: it would be read by position."""
     if not (hasattr(type(values), "iloc") and hasattr(type(values), "index")):
         return
     try:
@@ -253,18 +219,6 @@ def real_numbers(what: str, values: object, *, wrong: str = "", truths: bool = T
     """Real numbers as a float64 array of any shape; NaN where one is missing (None, NaN, NA of pandas).
 
     Truth values are 0 and 1. A text is no number, also not "1".
-
-    Args:
-        what: they are called in messages.
-        values: numbers, a sequence or an array of them, a frame, an iterator that ends.
-        wrong: how a refusal begins; "": "WHAT are not numbers".
-        truths: whether truth values are taken.
-
-    Returns:
-        The array, which may be the one that was given.
-
-    Raises:
-        InvalidInput: hidden (masked) entries, complex numbers, dates, durations, records, texts, or what is no array.
     """
     wrong = wrong or f"{what} are not numbers"
     if isinstance(values, str | bytes | bytearray | Mapping | Set):
@@ -291,15 +245,7 @@ def real_numbers(what: str, values: object, *, wrong: str = "", truths: bool = T
 
 
 def setting(name: str, value: object) -> object:
-    """A setting that can be compared with others: an array or a column of a frame becomes a list.
-
-    Args:
-        name: of the setting, for messages.
-        value: what was given for it.
-
-    Raises:
-        InvalidInput: a table, a masked array, or an object that cannot be compared.
-    """
+    """A setting that can be compared with others: an array or a column of a frame becomes a list."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Decimal | Fraction):
@@ -337,11 +283,7 @@ def _from_objects(array: np.ndarray, *, truths: bool) -> FloatArray:
 
 
 def plain_number(value: object) -> float | None:
-    """A single real number as a float; None for a truth value, a text, a time, an array, or anything else.
-
-    Raises:
-        OverflowError: it has more digits than a float can hold.
-    """
+    """A single real number as a float; None for a truth value, a text, a time, an array, or anything else."""
     if isinstance(value, np.ma.MaskedArray):
         return None
     try:
@@ -368,11 +310,7 @@ LARGEST_REWARD = 1e50  # a value beyond it leaves what numbers can hold once its
 
 
 def as_number(name: str, value: object) -> float:
-    """The value as a float, which may be NaN or infinite.
-
-    Raises:
-        InvalidInput: it is a text, a truth value, no number at all, or one of more digits than a float can hold.
-    """
+    """The value as a float, which may be NaN or infinite."""
     try:
         number = plain_number(value)
     except OverflowError as error:
@@ -432,12 +370,7 @@ def check_slack(slack: object) -> None:
 
 
 def check_size(name: str, *numbers: float) -> None:
-    """Refuse positive numbers that cannot be computed with.
-
-    Raises:
-        InvalidInput: one is below 1e-100 or above 1e100, so that its square may leave
-            the range of floats.
-    """
+    """Refuse positive numbers that cannot be computed with."""
     for number in map(float, numbers):  # a small kind of NumPy cannot be compared with 1e100
         if not SMALLEST <= number <= LARGEST:
             raise InvalidInput(
@@ -447,17 +380,7 @@ def check_size(name: str, *numbers: float) -> None:
 
 
 def check_reach(name: str, tolerance: float, scale: float) -> None:
-    """Refuse a tolerance that no number of measurements reaches.
-
-    Args:
-        name: of the tolerance.
-        tolerance: in reward units, positive.
-        scale: of the noise, in the same units.
-
-    Raises:
-        InvalidInput: the noise is 1e50 times as large, so that the square of this, how many measurements it takes, may
-            leave the range of floats.
-    """
+    """Refuse a tolerance that no number of measurements reaches."""
     if scale > MOST_SCALES * tolerance:
         raise InvalidInput(
             f"{name} is {tolerance:g} and the noise has scale {scale:g}; nobody can measure so often. State both "
@@ -466,11 +389,7 @@ def check_reach(name: str, tolerance: float, scale: float) -> None:
 
 
 def whole_number(name: str, value: object, *, least: int, meaning: str) -> int:
-    """The value as an integer of at least `least`.
-
-    Raises:
-        InvalidInput: it is not whole, too small, or above 2^53.
-    """
+    """The value as an integer of at least `least`."""
     number = as_number(name, value)
     exact = value if isinstance(value, int) else number  # a float cannot tell 2^53 + 1 from 2^53
     if exact > LARGEST_WHOLE and math.isfinite(number):
@@ -481,11 +400,7 @@ def whole_number(name: str, value: object, *, least: int, meaning: str) -> int:
 
 
 def text_of(name: str, value: object) -> str:
-    """The value as a text.
-
-    Raises:
-        InvalidInput: it has none: an integer of more digits than Python writes, or a broken class.
-    """
+    """The value as a text."""
     try:
         return str(value)
     except Exception as error:  # a stranger's class may raise anything
@@ -493,11 +408,7 @@ def text_of(name: str, value: object) -> str:
 
 
 def storable_text(name: str, value: object) -> str:
-    """The value as a text that files and databases can hold.
-
-    Raises:
-        InvalidInput: it is no text, or holds a zero byte or half of a character.
-    """
+    """The value as a text that files and databases can hold."""
     if not isinstance(value, str):
         raise InvalidInput(f"{name} is {quoted(value)}; it must be a text.")
     try:
@@ -513,12 +424,7 @@ def storable_text(name: str, value: object) -> str:
 
 
 def texts_of(what: str, values: Sequence[object]) -> tuple[str, ...]:
-    """The values as texts.
-
-    Raises:
-        InvalidInput: they are no sequence, one is missing (None, NaN: it would become the text "nan" or "None"), or
-            has no text of its own.
-    """
+    """The values as texts."""
     given = listed(what, values)
     missing = [row for row, one in enumerate(given) if type(one) not in (str, int) and is_absent(one)]
     if missing:
@@ -530,11 +436,7 @@ def texts_of(what: str, values: Sequence[object]) -> tuple[str, ...]:
 
 
 def check_choice(name: str, value: object, known: Sequence[str]) -> None:
-    """Refuse a value that is none of the known ones.
-
-    Raises:
-        InvalidInput: it is none; they are listed.
-    """
+    """Refuse a value that is none of the known ones."""
     if not isinstance(value, str) or value not in known:
         meant = did_you_mean(value, known)
         raise InvalidInput(f"{name} is {quoted(value)}; choose one of {', '.join(map(repr, known))}.{meant}")

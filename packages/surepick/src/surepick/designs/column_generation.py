@@ -97,12 +97,8 @@ def pooled_working_set(objective: Objective, enough: float = 0.0, *, start: Work
     """Arms that span and matter, and vectors that do, with weights and multipliers near the best; None where rounding
     hides what matters.
 
-    Args:
-        objective: of a problem of vectors (`opposite`).
-        enough: a value that needs no better one.
-        start: a working set to go on from; None: there is none.
-
     Source: Titterington (1976) for the weights, Arora, Hazan and Kale (2012) for the multipliers; pools are ours.
+
     Cost: some 160 steps, and a look at all rows of each kind for each 20 of them: O((K + m) r^2).
     """
     problem, basis, points = objective.problem, objective.prices.single.rows, objective.longest.single.rows
@@ -247,10 +243,6 @@ def sweep(objective: Objective, working: Working, *, bound: float, goal: float, 
     With A = L L', u_i = L^-1 z_i and W = sum_j pi_j (L^-1 y_j)(L^-1 y_j)', for every design
 
         tau >= tr(W)^2 / max_i u_i'W u_i        (Cauchy-Schwarz, for any pi and any L)
-
-    Args:
-        bound: a lower bound from before; goal: the relative gap that is wanted. A value beyond (1 + goal) times the
-            bound, and beyond `enough`, need not be exact.
     """
     problem, factor = objective.problem, factor_of(objective.problem, working)
     pool = HEURISTIC_POOL * problem.rank
@@ -276,11 +268,7 @@ def sweep(objective: Objective, working: Working, *, bound: float, goal: float, 
 
 
 def factor_of(problem: Problem, working: Working) -> FloatArray:
-    """L with L L' = A of the weights, shape (r, r).
-
-    Raises:
-        InvalidInput: A is singular to rounding.
-    """
+    """L with L L' = A of the weights, shape (r, r)."""
     factor = cholesky(information(problem.basis[working.arms], working.weights))
     if factor is None:
         raise InvalidInput("the design's information matrix became singular; raise rank_tolerance.")
@@ -373,12 +361,7 @@ def _first(objective: Objective, enough: float) -> Working:
 def iterated(
     objective: Objective, *, goal: float, max_steps: int, first: Working | None = None, enough: float = 0.0
 ) -> Iterated:
-    """The best weights and the best certified lower bound, to a relative `goal` or after `max_steps`.
-
-    Args:
-        enough: a value that needs no better one.
-        first: where to start; None means at `first_working_set`.
-    """
+    """The best weights and the best certified lower bound, to a relative `goal` or after `max_steps`."""
     problem, began = objective.problem, time.monotonic()
     working = _first(objective, enough) if first is None else first
     upper, lower, best, bounding, step, least, since = np.inf, 0.0, working, working, 0, np.inf, 0

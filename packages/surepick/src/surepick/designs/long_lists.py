@@ -74,16 +74,8 @@ def d_optimal(passes: Passes, where: Coordinates, *, tolerance: float = 0.05) ->
     The rows that are longest in A^-1 join a pool, and the design of the pool is solved anew, until a pass finds no row
     that is longer than (1 + tolerance) r. At most r(r+1)/2 + 1 rows would do; a few more have weight.
 
-    Args:
-        passes: over the rows.
-        where: the directions in which the rows are seen.
-        tolerance: of the value.
-
-    Raises:
-        InvalidInput: the rows that are longest do not span all directions to rounding.
-        NotConverged: the tolerance was not met within 12 passes.
-
     Source: Kiefer and Wolfowitz (1960) for the bound; Titterington (1976) for the steps; the passes are ours.
+
     Cost: a pass a round, 3 to 6 as a rule; a pool of at most 12 times 2,048 rows in memory.
     """
     unit, pool, features = unit_factor(where.information), np.empty(0, np.int64), np.empty((0, where.rank))
@@ -113,11 +105,7 @@ class _OfPool:
 
 
 def unit_factor(matrix: FloatArray) -> FloatArray:
-    """F with F F' = matrix^-1, shape (r, r): F'u are rows in coordinates in which the matrix is I.
-
-    Raises:
-        InvalidInput: the matrix is singular to rounding.
-    """
+    """F with F F' = matrix^-1, shape (r, r): F'u are rows in coordinates in which the matrix is I."""
     factor = inverse_factor(matrix)
     if factor is None:
         raise InvalidInput(
@@ -240,11 +228,8 @@ def design_of_rows(passes: Passes, *, tolerance: float, max_steps: int) -> Desig
     The problem of a pool of rows is solved in memory. A pass then finds the rows of the largest price, which give the
     lower bound, and those of the largest radius, among which the farthest pair is; they join the pool.
 
-    Raises:
-        InvalidInput: the rows of the pool do not span all directions to rounding.
-        NotConverged: the tolerance was not met within 12 passes; carries the best design and its gap.
-
     Source: ours (docs/design-solver.md, lines 12 and 13).
+
     Cost: a pass for the moments, one for the first pool, and one a round, O(K (D r + r^2)) time each. In memory the
         pool, and 32,768 rows whose pairs are compared.
     """

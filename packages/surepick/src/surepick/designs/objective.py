@@ -111,10 +111,6 @@ class Objective:
 
         Args:
             factor: L, shape (r, r).
-            most: how many.
-            enough: a squared distance; it suffices to know on which side of it the farthest pair is. Infinite: the
-                farthest pair itself is wanted.
-            hot: points that are likely to belong to far pairs.
 
         Returns:
             Pairs whose first is the farthest, or beyond `enough`, or whose bound on all pairs is within `enough`. Only
@@ -209,8 +205,6 @@ class Objective:
 
         Args:
             weights: lambda, shape (k,).
-            range_cut: singular values below this share of the largest count as directions that are not measured; at
-                least RANGE_CUT.
         """
         return self._valued(weights, np.inf, range_cut)
 
@@ -361,10 +355,6 @@ def independent_design(num_arms: int, active: IntArray | None = None) -> Design:
 
     Proof: averaging 1/lambda_a + 1/lambda_b over all pairs of S gives (2/|S|) sum 1/lambda_a >= 2 |S|.
 
-    Args:
-        num_arms: K.
-        active: S, indices; None = all arms.
-
     Returns:
         A design whose value equals its lower bound; value 0 when S has one arm.
 
@@ -389,9 +379,7 @@ def independent_star_design(
     m/(1 + sqrt(sum_j v_j/v_c)) and m/(1 + sqrt(v_i/v_c)) for m = min w^2, reached at i.
 
     Args:
-        centre: c.
         scales: w, positive, shape (K,), in reward units; the entry of c is not used.
-        rivals: indices of the arms j that c is compared with; None = all others.
         noise_scales: sqrt(v), positive, shape (K,); None = 1 for all.
 
     Returns:

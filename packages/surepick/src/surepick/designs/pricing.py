@@ -228,8 +228,6 @@ class Longest:
 
         Args:
             factor: L, shape (r, r).
-            most: how many; only of the first it is sure that none is longer.
-            enough: a square; it suffices to know that all are within it. Infinite: the longest is wanted.
         """
         count, dim = self._vectors.shape
         if count <= FEW_VECTORS or dim < LEAST_DIRECTIONS:

@@ -117,20 +117,12 @@ def normalised(weights: FloatArray) -> FloatArray:
 
 
 def checked_features(features: ArrayLike) -> FloatArray:
-    """Features as a (K, d) array of finite floats.
-
-    Raises:
-        InvalidInput: wrong shape, no arm, or entries that are NaN or infinite (the rows are named).
-    """
+    """Features as a (K, d) array of finite floats."""
     return checked_rows(features, "features", "arm", "K")
 
 
 def checked_rows(values: ArrayLike, what: str, one: str, size: str, *, dim: int | None = None) -> FloatArray:
-    """Rows as a (size, d) array of finite floats; `what` they are, and `one` of them, in words.
-
-    Raises:
-        InvalidInput: wrong shape, no row, or entries that are NaN or infinite (the rows are named).
-    """
+    """Rows as a (size, d) array of finite floats; `what` they are, and `one` of them, in words."""
     shape = f"({size}, {'d' if dim is None else dim})"
     matrix = real_numbers(what, values, wrong=f"{what} are not a numeric {shape} array")
     if matrix.ndim != 2 or dim not in (None, matrix.shape[1]):
@@ -147,11 +139,7 @@ def checked_rows(values: ArrayLike, what: str, one: str, size: str, *, dim: int 
 
 
 def checked_active(active: ArrayLike | None, num_arms: int) -> IntArray:
-    """Active arms as sorted indices, from indices, a boolean mask or None (all).
-
-    Raises:
-        InvalidInput: none is active, an index is out of range or repeated, or the mask has the wrong length.
-    """
+    """Active arms as sorted indices, from indices, a boolean mask or None (all)."""
     if active is None:
         return np.arange(num_arms, dtype=np.int64)
     try:
@@ -181,11 +169,7 @@ def checked_active(active: ArrayLike | None, num_arms: int) -> IntArray:
 
 
 def checked_weights(weights: ArrayLike, num_arms: int) -> FloatArray:
-    """Weights as a (K,) array of finite non-negative floats that are not all zero.
-
-    Raises:
-        InvalidInput: they are not.
-    """
+    """Weights as a (K,) array of finite non-negative floats that are not all zero."""
     lam = real_numbers("weights", weights)
     if lam.shape != (num_arms,):
         raise InvalidInput(f"weights have shape {lam.shape}; they must be ({num_arms},), one weight an arm.")
@@ -198,11 +182,7 @@ def checked_weights(weights: ArrayLike, num_arms: int) -> FloatArray:
 
 
 def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float | None) -> Problem:
-    """The problem of measuring the differences of the active arms by pulls of any arm; features of shape (K, d).
-
-    Raises:
-        InvalidInput: as `checked_features` and `checked_active`.
-    """
+    """The problem of measuring the differences of the active arms by pulls of any arm; features of shape (K, d)."""
     matrix = checked_features(features)
     chosen = checked_active(active, matrix.shape[0])
     arms = _posed(matrix, rank_tolerance)
@@ -212,11 +192,7 @@ def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float
 
 
 def check_rank_tolerance(rank_tolerance: float | None) -> None:
-    """Refuse a cut that is no share.
-
-    Raises:
-        InvalidInput: it is negative, NaN, or 1 and more.
-    """
+    """Refuse a cut that is no share."""
     if rank_tolerance is not None and not 0.0 <= rank_tolerance < 1.0:
         raise InvalidInput(
             f"rank_tolerance is {rank_tolerance}; it is a share of the largest singular value, from 0 to below 1. "
@@ -245,11 +221,7 @@ class PosedArms:
         rank_tolerance: float | None = None,
         white: Callable[[], Whitened | None] | None = None,
     ) -> PosedArms:
-        """Those of checked features, shape (K, d). Cost: O(K d^2) time; keeps two arrays like the features.
-
-        Args:
-            white: gives `whitened(features)`, for whoever has it; it is asked where no two arms are equal.
-        """
+        """Those of checked features, shape (K, d). Cost: O(K d^2) time; keeps two arrays like the features."""
         check_rank_tolerance(rank_tolerance)
         classes = equal_rows(features)
         arms = _distinct(features, classes)
@@ -315,10 +287,6 @@ def pose_targets(arms: PosedArms, targets: FloatArray, *, span_tolerance: float)
 
     Args:
         targets: y, shape (m, d), checked.
-        span_tolerance: the share of a target that may lie outside the span of the arms.
-
-    Raises:
-        InvalidInput: a target lies outside the span of the arms.
     """
     imaged = arms.image.images(targets)
     beyond = np.flatnonzero(imaged.outside > span_tolerance)
@@ -346,9 +314,7 @@ def pose_star(
 
     Args:
         features: shape (K, d), checked; or arms that were posed before, without noise scales.
-        centre: c.
         scales: w, positive, shape (K,).
-        rivals: indices of the arms j; None = all.
         noise_scales: v, positive, shape (K,); None = 1 for all.
     """
     if isinstance(features, PosedArms):
@@ -425,7 +391,6 @@ def independent_pairs_design(
         second: c, shape (m,); -1: the arm is compared with a number that is known, and v_c = 0.
         accuracies: a, positive, shape (m,), in reward units.
         noise_scales: sqrt(v), positive, shape (K,), in reward units.
-        tolerance: relative gap at which to stop.
 
     Returns:
         A design, its value in pulls at which the worst pair is known to within its accuracy, and a lower bound of it;

@@ -167,10 +167,8 @@ def reduced(problem: Problem, weights: FloatArray) -> FloatArray:
     Args:
         weights: lambda, shape (k,), with a regular A.
 
-    Returns:
-        The weights, not normalised; those given when A is singular.
-
     Source: Caratheodory's theorem.
+
     Cost: one singular value decomposition of an r(r+1)/2 by p matrix, O(p^2) for each of the arms removed.
     """
     support = np.flatnonzero(weights)
@@ -211,10 +209,6 @@ def _three_in_the_plane(rows: FloatArray, weights: FloatArray) -> FloatArray | N
     sum_i lambda_i u_i u_i' = I means sum_i lambda_i rho_i e_i = 0, e = (cos t, sin t), and sum_i lambda_i rho_i = 2:
     the origin in a triangle of the e_i, whose barycentric coordinates are the areas of the opposite triangles. The
     triangles with one corner in common cover the hull of all, so one of them with the heaviest arm holds it.
-
-    Args:
-        rows: u, shape (p, 2), with sum_i weights_i u_i u_i' = I.
-        weights: shape (p,).
     """
     squares = row_squares(rows)
     heavy, seen = int(np.argmax(weights)), squares > 0.0
@@ -248,13 +242,9 @@ def sparse(objective: Objective, weights: FloatArray, *, ceiling: float, dust: f
 
     Args:
         weights: lambda, shape (k,), sum 1, of a value not above the ceiling.
-        ceiling: largest value that is accepted.
-        dust: weights below this share of the largest are dropped.
-
-    Returns:
-        Weights of sum 1; those given when nothing sparser meets the ceiling.
 
     Source: ours.
+
     Cost: about log2(p) evaluations of the objective for p supported arms.
     """
     best, problem = weights, objective.problem
@@ -317,10 +307,6 @@ def thinned(
     ones out costs much, and hardly anything once the others make up for them.
 
     Args:
-        whole: where to start.
-        lower: no weights have a smaller value.
-        ceiling: largest value that is accepted in any case.
-        unit: pulls that a value of 1 stands for; then n arms may also have any value that stands for n pulls.
         accept: says of such weights of all K arms, shape (K,), whether they are good enough; None: they are.
     """
     rank = objective.problem.rank
@@ -399,12 +385,7 @@ def on_few_arms(
     unit: float | None = None,
     accept: Callable[[FloatArray], bool] | None = None,
 ) -> FloatArray:
-    """The best weights on few arms, of a value within the tolerance of the bound wherever the best weights are.
-
-    Args:
-        unit: pulls that a value of 1 stands for: n arms may also have a value that stands for n pulls.
-        accept: as in `thinned`.
-    """
+    """The best weights on few arms, of a value within the tolerance of the bound wherever the best weights are."""
     problem, many = objective.problem, many_directions(objective.problem)
     weights = found.weights(len(problem.basis))
     ceiling = found.lower * (1.0 + tolerance) * (1.0 - BOUND_SAFETY)

@@ -73,11 +73,7 @@ def _nothing_compared(problem: Problem) -> bool:
 
 
 def certified(objective: Objective, weights: FloatArray, bound: float) -> Design:
-    """The record of weights (k,) on the distinct arms: spread over all arms, valued afresh.
-
-    Raises:
-        ContractError: the lower bound exceeds the value.
-    """
+    """The record of weights (k,) on the distinct arms: spread over all arms, valued afresh."""
     problem = objective.problem
     full = normalised(problem.spread(weights))
     value = objective.value(full[problem.first])
@@ -187,12 +183,7 @@ def solved(
     """A design of a problem whose value is certified to a relative tolerance.
 
     Args:
-        unit: pulls that a value of 1 stands for; then weights on n arms whose value stands for at most n pulls are good
-            enough, too. None: the tolerance alone decides.
         accept: says of such weights, shape (K,), whether they are; where not, the search for others goes on from them.
-
-    Raises:
-        NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap.
     """
     objective, exact = Objective(problem), closed_form(problem)
     enough = 0.0 if unit is None else HEURISTIC_SURE * problem.rank / unit

@@ -43,22 +43,13 @@ def solve_target_design(
         features: x, shape (K, d), finite; any scale of the columns, any rank, equal rows welcome. Or arms that were
             posed before, with their own rank tolerance: many designs for the same arms then share that work.
         targets: y, shape (m, d), finite, in the coordinates of the features; zero and repeated rows welcome.
-        tolerance, max_steps, rank_tolerance: as in `solve_design`.
-        span_tolerance: the share of a target's length (columns scaled to a largest feature in [1, 2)) that may lie
-            outside the span of the arms; that part is dropped. Small differences of large features carry a rounding
-            error of their own: `solve_star_design` does not.
-        unit, accept: as in `solve_star_design`.
 
     Returns:
         Design: weights on few arms; their exact value; lower_bound <= tau <= value, value <= (1 + tolerance)
         lower_bound. The value is 0 when all targets are 0.
 
-    Raises:
-        InvalidInput: non-finite input, wrong shapes, no target, a tolerance that is not positive, or a target outside
-            the span of the arms (tau is infinite; the target is named).
-        NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap.
-
     Source: ours (the same solver as `solve_design`, on the points +-y_j / 2).
+
     Cost: as `solve_design` with 2 m active arms.
     """
     check_tolerance(tolerance)
@@ -84,11 +75,7 @@ def _solved_in_units(
     unit: float | None = None,
     accept: Callable[[FloatArray], bool] | None = None,
 ) -> Design:
-    """The design of a problem whose vectors were divided by 2 ** exponent, valued in the units of the vectors.
-
-    Raises:
-        NotConverged: as `solved`, in these units too.
-    """
+    """The design of a problem whose vectors were divided by 2 ** exponent, valued in the units of the vectors."""
     if unit is not None and not 0.0 < unit < np.inf:
         raise InvalidInput(f"unit is {unit}; a value of 1 stands for a positive number of pulls.")
     with np.errstate(over="ignore"):
@@ -126,14 +113,8 @@ def solve_star_design(
 
     Args:
         features: x, shape (K, d), finite; or arms that were posed before, where no noise scales are given.
-        centre: c, an arm.
         scales: w, positive and finite, shape (K,), in reward units; the entry of c is not used.
-        rivals: indices of the arms j that c is compared with; None = all others.
         noise_scales: v, the noise of each arm, positive and finite, shape (K,); None = 1 for all.
-        tolerance, max_steps, rank_tolerance: as in `solve_design`.
-        unit: pulls that a value of 1 stands for, positive. A batch has at least one pull of each arm with weight, so
-            that weights on n arms whose value stands for at most n pulls are good enough, whatever their gap; those
-            that are looked for stand for half of that. None: the tolerance alone decides.
         accept: says of such weights, shape (K,), whether they are good enough; where not, the search goes on from them
             to the tolerance. None: they are.
 
@@ -144,11 +125,8 @@ def solve_star_design(
         its difference is 0, and what was dropped of it is misspecification. So the value is finite, and 0 where all
         rivals are such, or where there is none.
 
-    Raises:
-        InvalidInput: as `solve_target_design`; an arm that does not exist, scales or a unit that are not positive.
-        NotConverged: as `solve_design`.
-
     Source: ours.
+
     Cost: as `solve_target_design`; one whitening for linearly independent arms.
     """
     check_tolerance(tolerance)
@@ -187,10 +165,6 @@ def on_fewer_arms(
 
     A batch has at least one pull of each arm with weight. Weights on n arms whose value stands for at most n pulls are
     therefore better than weights on more arms, though their value is larger.
-
-    Args:
-        features, centre, scales: as in `solve_star_design`, of which `design` is a result.
-        unit: pulls that a value of 1 stands for.
 
     Returns:
         The design, or one on fewer arms with its exact value, and the same lower bound.

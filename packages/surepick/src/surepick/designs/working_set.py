@@ -189,16 +189,9 @@ def solve_master(
     Args:
         arms: z_i, shape (m, r), spanning.
         pairs: y_j, shape (n, r).
-        start: positive weights, and multipliers (0 for pairs without one), to start from.
-        gap: relative gap to expect at the start; sets the first barrier.
-        target: relative gap at which to stop; also stops when rounding allows no further step.
-        max_steps: Newton steps at most.
-
-    Returns:
-        Master: not certified here; the outer sweep measures it on all arms and all pairs. So steps may be rough: where
-        they take long they are in single precision.
 
     Source: ours.
+
     Cost: a step takes about m^2 n + m^3 / 3 operations.
     """
     exact = _Rows(arms, pairs)
@@ -337,7 +330,6 @@ def started(problem: Problem, arms: IntArray, pairs: IntArray, *, goal: float) -
     Args:
         arms: rows of the basis, shape (m,), ascending.
         pairs: of rows of the points, shape (n, 2); equal ones and those of a row with itself are left out.
-        goal: the relative gap that is wanted.
     """
     ordered = np.unique(np.sort(pairs, axis=1), axis=0)
     anchors, distinct = spanning(problem.basis), ordered[ordered[:, 0] < ordered[:, 1]]
@@ -386,16 +378,7 @@ def new_pairs(problem: Problem, pairs: IntArray, far: IntArray) -> IntArray:
 
 
 def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float, stalled: bool = False) -> Working:
-    """The working set without what is idle, with the best arms and the farthest pairs outside of it.
-
-    Args:
-        gap: certified so far. Above 1 / HEURISTIC_IDLE every pair may look idle.
-        stalled: the last steps brought nothing, so what they dropped was needed: nothing is idle. Each step then adds
-            to the set, which ends any circle.
-
-    Returns:
-        Working: with at least one pair: where none is busy and none is new, all stay.
-    """
+    """The working set without what is idle, with the best arms and the farthest pairs outside of it."""
     fresh = np.flatnonzero(swept.gains > 1.0)
     fresh = np.setdiff1d(fresh, working.arms, assume_unique=True)
     most, idle, idle_gain = _habits(problem, gap)

@@ -86,11 +86,7 @@ class ArmEmbedding(Protocol):
 
 
 def checked_dim(dim: int, largest: int) -> int:
-    """A dimension that an embedding has.
-
-    Raises:
-        InvalidInput: it is not a whole number from 1 to `largest`.
-    """
+    """A dimension that an embedding has."""
     if not 1 <= as_number("dim", dim) <= largest or dim != int(dim):
         raise InvalidInput(f"dimension {dim} was asked of an embedding of rank {largest}; use 1 .. {largest}.")
     return int(dim)
@@ -234,14 +230,7 @@ ESTIMATED_NORM = (
 
 
 def check_norm(norm_bound: float, norm_source: str, *, of: str) -> None:
-    """Refuse a norm bound without meaning, or a source that says nothing about who vouches for it.
-
-    Args:
-        of: what it is the largest norm of, to complete "the largest norm that ...".
-
-    Raises:
-        InvalidInput: the bound is not positive and finite, or the source neither "declared" nor "estimated".
-    """
+    """Refuse a norm bound without meaning, or a source that says nothing about who vouches for it."""
     meaning = f"the largest norm that {of}. A value below the truth makes the certificate worthless."
     positive_number("norm_bound", norm_bound, meaning)
     check_size("norm_bound", norm_bound)
@@ -309,11 +298,7 @@ class WithLevel:
         return np.inf if dim == 1 else self.inner.misspecification(dim - 1)
 
     def at(self, dim: int) -> Embedding | IndependentArms:
-        """The features of d - 1 dimensions, and a last one that is as large as the longest of these, for every arm.
-
-        Raises:
-            InvalidInput: there is none of that dimension.
-        """
+        """The features of d - 1 dimensions, and a last one that is as large as the longest of these, for every arm."""
         dim = checked_dim(dim, self.max_dim)
         known = self._kept.get(dim)
         if known is not None:

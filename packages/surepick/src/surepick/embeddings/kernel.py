@@ -158,16 +158,6 @@ def kernel_directions(
     Landmarks are the pivots of a partial Cholesky factorisation of some rows: of a sample spread over the list, then of
     that and the rows of which the first ones leave most.
 
-    Args:
-        passes: over the rows.
-        kernel: k, with a name, so that other processes and certificates know it.
-        norm_bound: C.
-        epsilon: the shortfall that matters, in reward units.
-        max_rank: most landmarks.
-
-    Raises:
-        InvalidInput: a setting has no meaning, or the kernel is 0 on the sample.
-
     Cost: two passes of O(K m (m + D)) time each.
     """
     positive_number("norm_bound", norm_bound, "the norm that the reward function can have in the kernel's space.")
@@ -236,11 +226,7 @@ _KERNELS: Named = {
 
 
 def read_named(text: str, known: Named, refusal: str) -> object:
-    """What a text "NAME:PARAMETER:..." names.
-
-    Raises:
-        InvalidInput: the refusal, if it is none of the known ones; or a parameter is outside its range.
-    """
+    """What a text "NAME:PARAMETER:..." names."""
     name, *values = text.strip().split(":")
     kind, readers = known.get(name, (None, ()))
     if kind is not None and len(values) <= len(readers):
@@ -257,9 +243,6 @@ def parse_kernel(text: str) -> Kernel:
     """The kernel that a text names: "gaussian:0.1", "matern:2.5:1", "polynomial:3:1:1", "ntk:3:H-tilde".
 
     Trailing parameters may be left out where the kernel has defaults.
-
-    Raises:
-        InvalidInput: the text is none of these, or a parameter is outside its range.
     """
     return cast(
         Kernel,
@@ -273,11 +256,7 @@ def parse_kernel(text: str) -> Kernel:
 
 
 def make_kernel(kernel: Kernel | KernelFunction | str) -> Kernel:
-    """A kernel from a kernel, its text, a function of two arrays, or a scikit-learn kernel object.
-
-    Raises:
-        InvalidInput: it is none of these.
-    """
+    """A kernel from a kernel, its text, a function of two arrays, or a scikit-learn kernel object."""
     if isinstance(kernel, str):
         return parse_kernel(kernel)
     return kernel if isinstance(kernel, Kernel) else CallableKernel(kernel)

@@ -245,11 +245,7 @@ def _matern_bessel(radii: FloatArray, nu: float) -> FloatArray:
 
 
 def set_positive(kernel: object, name: str, meaning: str) -> None:
-    """Make a parameter of a frozen kernel a float.
-
-    Raises:
-        InvalidInput: it is not a positive finite number; `meaning` says what it is.
-    """
+    """Make a parameter of a frozen kernel a float."""
     value = getattr(kernel, name)
     number = as_number(name, value)
     if not (math.isfinite(number) and number > 0):

@@ -85,8 +85,6 @@ def leading_directions(matrix: FloatArray, classes: EqualRows, *, most: int) -> 
 
     Args:
         matrix: X, shape (K, D), finite, not all zero, float32 or float64, may be memory-mapped; read in blocks.
-        classes: its classes of equal rows.
-        most: most directions to keep, r <= most.
 
     Source: ours. Cost: O(K D (D + r)) time; K x r float64 and a few blocks beyond the matrix.
     """

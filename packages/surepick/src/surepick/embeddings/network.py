@@ -196,11 +196,7 @@ class ArmNetwork:
         return self.tensor(np.concatenate([part.ravel() for part in parts]))
 
     def outputs(self, theta: Tensor, rows: Tensor | None = None, *, masks: list[Tensor] | None = None) -> Tensor:
-        """f(x; theta) of the arms, shape (K,), or of other input rows.
-
-        Args:
-            masks: one factor a hidden layer and row, for dropout.
-        """
+        """f(x; theta) of the arms, shape (K,), or of other input rows."""
         hidden = self.inputs if rows is None else rows
         *inner, last = self.layers(theta)
         for number, (weights, biases) in enumerate(inner):
@@ -209,11 +205,7 @@ class ArmNetwork:
         return self.network.scale * torch.nn.functional.linear(hidden, *last)[:, 0]
 
     def gradients(self, theta: Tensor, rows: Tensor | None = None) -> Tensor:
-        """G, the gradient of f with respect to theta for each arm, shape (K, p).
-
-        Raises:
-            InvalidInput: G would take more than 4 GiB; `gram` does not form it.
-        """
+        """G, the gradient of f with respect to theta for each arm, shape (K, p)."""
         rows = self.inputs if rows is None else rows
         self._check_memory(len(rows) * self.num_parameters, "the gradients of all arms")
 
@@ -231,10 +223,8 @@ class ArmNetwork:
         H_{l-1} are the layer's inputs and Delta_l the derivatives of f by its outputs before the ReLU, both (K, units).
 
         Source: ours (the gradient by a weight is the product of an input and a derivative).
-        Cost: O(K^2 (D + L m)) time, O(K^2 + K L m) memory.
 
-        Raises:
-            InvalidInput: the matrix would take more than 4 GiB.
+        Cost: O(K^2 (D + L m)) time, O(K^2 + K L m) memory.
         """
         size = self.num_arms if rows is None else len(rows)
         self._check_memory(size**2, "the gram matrix of the gradients")
@@ -293,14 +283,6 @@ class ArmNetwork:
     def spectrum(self, theta: Tensor, *, path: str = "auto") -> GradientSpectrum:
         """The singular values and left vectors of the gradients of all arms.
 
-        Args:
-            path: "jacobian" forms G and decomposes it; "gram" takes the eigenvalues of GG', which costs half of the
-                digits of the small ones; "auto" the first where p <= K, else the second.
-
-        Raises:
-            InvalidInput: neither fits into 4 GiB.
-            ContractError: a gradient is not finite.
-
         Cost: O(K p min(K, p)) or O(K^2 (D + L m) + K^3) time.
         """
         check_choice("path", path, PATHS)
@@ -326,11 +308,7 @@ class ArmNetwork:
         return torch.as_tensor(classes.first[classes.group], device=self.inputs.device)
 
     def check_size(self) -> None:
-        """Refuse arms that are too many for their gradients' spectrum, before anything is measured.
-
-        Raises:
-            InvalidInput: what `spectrum` would form takes more than 4 GiB.
-        """
+        """Refuse arms that are too many for their gradients' spectrum, before anything is measured."""
         self._check_memory(self.num_arms * min(self.num_arms, self.num_parameters), "the spectrum of the gradients")
 
     def layers(self, theta: Tensor) -> Layers:

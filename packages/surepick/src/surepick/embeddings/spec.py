@@ -36,11 +36,7 @@ class EmbeddingSpec:
 
 
 def embedding_spec(name: object) -> EmbeddingSpec:
-    """The embedding that an installed package adds under this name.
-
-    Raises:
-        InvalidInput: none does.
-    """
+    """The embedding that an installed package adds under this name."""
     found = plugin(EMBEDDINGS, name, EmbeddingSpec)
     if found is None:
         known = plugin_names(EMBEDDINGS)

@@ -116,12 +116,6 @@ def unit_rows_with_norm(features: FloatArray) -> FloatArray:
     Args:
         features: shape (K, D), no row zero.
 
-    Returns:
-        Shape (K, D + 1).
-
-    Raises:
-        InvalidInput: a row is zero, and has no direction.
-
     Source: ours.
     """
     norms = row_norms(features)
@@ -159,16 +153,9 @@ def neural_gram(features: ArrayLike, *, depth: int = 3, form: str = "H", inputs:
 
     Args:
         features: x, shape (K, D), finite.
-        depth: L, the number of weight layers.
-        form: "H", the matrix that the paper prints, or "H-tilde", the limit of its network's gradients; see
-            `NeuralTangentKernel`.
-        inputs: "raw": every row has norm 1, as the paper assumes, or is refused. "normalized": the rows of
-            `unit_rows_with_norm`, of norm 1, from which the norm of x can still be told.
-
-    Raises:
-        InvalidInput: as `NeuralTangentKernel` and `unit_rows_with_norm`; an unknown choice of inputs.
 
     Source: appendix F, definition of the NTK.
+
     Cost: O(K^2 (D + L)) time.
     """
     check_choice("inputs", inputs, INPUTS)
@@ -183,19 +170,9 @@ def spectrum_effective_dimension(spectrum: ArrayLike, tolerance: float, *, round
 
     Args:
         spectrum: eigenvalues, shape (K,), in any order, or a gram matrix, shape (K, K).
-        tolerance: in units of the gram matrix, 0 or more; from the sum of s_2, s_3, ... on the result is 1.
-        rounding: e, by how much an eigenvalue may be too small. None: 0 for eigenvalues, which are taken as they are;
-            eps (K s_1 + 16 trace) for a gram matrix. Negative eigenvalues count as 0; below -64 times
-            eps (K s_1 + 16 trace), or -64 e if that is lower, they are refused.
-
-    Returns:
-        d, 1 to K. A tolerance below what rounding can resolve gives K: set rounding to 0 to count the eigenvalues as
-        computed.
-
-    Raises:
-        InvalidInput: not eigenvalues or a gram matrix; not positive semi-definite; a tolerance without meaning.
 
     Source: section 5, definition of the effective dimension, neural version.
+
     Cost: O(K^3) time for a gram matrix.
     """
     return first_within(spectrum_tails(*checked_spectrum(spectrum, rounding)), tolerance)

@@ -183,11 +183,7 @@ QUIET = 0.7  # of the declared standard deviation; a study of rewards that vary 
 
 
 def doubts_of_noise(recorded: Environment) -> list[str]:
-    """Why the declared noise may be too small: a certificate is worthless then. Empty where nothing speaks against it.
-
-    Args:
-        recorded: an environment; of one that is not made of records nothing is said.
-    """
+    """Why the declared noise may be too small: a certificate is worthless then. Empty where nothing speaks against it."""
     law, noise = recorded.law, recorded.noise
     if not isinstance(law, RecordedRewards):
         return []
@@ -231,15 +227,7 @@ def recorded_totals(recorded: Environment) -> Observations | None:
 
 
 def check_repeats(recorded: Environment, *, features: bool) -> None:
-    """Refuse a rehearsal that could not end: repeats alone show a scale, and those of candidates that decide do not.
-
-    Args:
-        recorded: an environment; of one that is not made of records nothing is said.
-        features: the policy lets others speak for a candidate; then half of them may lack repeats that differ.
-
-    Raises:
-        InvalidInput: it could not.
-    """
+    """Refuse a rehearsal that could not end: repeats alone show a scale, and those of candidates that decide do not."""
     law = recorded.law
     if known_scale(recorded.noise) or not isinstance(law, RecordedRewards):
         return

@@ -167,11 +167,7 @@ def recorded_answers(scores: ArrayLike, ids: Sequence[object] | None = None) -> 
 
 
 def _shares(grouped: Grouped, pulls: str, sums: str, noise: Noise) -> FloatArray:
-    """The share of ones of each arm, from totals in rows, shape (K,).
-
-    Raises:
-        InvalidInput: the noise is not Bernoulli, or a row has no totals of 0 and 1, or an arm none at all.
-    """
+    """The share of ones of each arm, from totals in rows, shape (K,)."""
     if noise.spec != "bernoulli":
         raise InvalidInput(
             f"totals do not say how single measurements vary, which a rehearsal with {noise.spec!r} would need: give "
@@ -297,11 +293,7 @@ def _with_strokes(pixels: FloatArray) -> FloatArray:
 
 
 def draw_images(labels: IntArray, per_digit: int, rng: np.random.Generator) -> IntArray:
-    """Numbers of `per_digit` images of each digit, drawn without replacement, shape (10 * per_digit,).
-
-    Raises:
-        InvalidInput: per_digit is below 1 or above the images of some digit.
-    """
+    """Numbers of `per_digit` images of each digit, drawn without replacement, shape (10 * per_digit,)."""
     most = int(np.bincount(labels, minlength=NUM_CLASSES).min())
     if not 1 <= per_digit <= most:
         raise InvalidInput(f"per_digit is {per_digit}; it must be 1 to {most}, the images of the rarest digit.")

@@ -250,12 +250,7 @@ class RewardsBeside:
 
 
 def law_of(means: FloatArray, noise: Noise) -> RewardLaw:
-    """The law that an assumed noise is simulated by: normal for sub-Gaussian, two-point for bounded rewards.
-
-    Raises:
-        InvalidInput: a mean lies outside the noise's range, or the noise has scales for another number of arms, or
-            nobody knows them.
-    """
+    """The law that an assumed noise is simulated by: normal for sub-Gaussian, two-point for bounded rewards."""
     if not known_scale(noise):
         raise InvalidInput(
             "normal noise of unknown scale does not say how much to scatter the rewards that are simulated. Give the "

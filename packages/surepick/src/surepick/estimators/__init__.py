@@ -69,11 +69,7 @@ __all__ = [
 def estimate(
     embedding: Embedding | IndependentArms, seen: Observations, *, reference: int = 0, white: Whitened | None = None
 ) -> Estimate:
-    """The estimator that fits the structure: least squares, or arm means when there is none.
-
-    Args:
-        white: the features' whitened coordinates, if they are known already; not used without structure.
-    """
+    """The estimator that fits the structure: least squares, or arm means when there is none."""
     if isinstance(embedding, IndependentArms):
         return arm_means(seen)
     return least_squares(embedding, seen, reference=reference, white=white)

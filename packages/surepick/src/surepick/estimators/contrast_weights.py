@@ -43,7 +43,6 @@ def bias_robust_weights(
         counts: n, positive, shape (p,).
         noise_scales: s, shape (p,), in reward units.
         slack: what the bias leaves of the margins, positive, shape (m,), in reward units.
-        misspecification: gamma, positive.
 
     Returns:
         Flows, shape (m, p), those given in rows where the steps break down; any choice is valid, since the bias is
@@ -123,7 +122,6 @@ class ContrastWeights:
         Args:
             counts: shape (K,), not all 0.
             noise_scales: s, positive, shape (K,).
-            white: `whitened(embedded.features)`; None: formed here.
 
         Cost: O(K d^2); O(K d) with `white`, but for one product.
         """
@@ -341,8 +339,6 @@ def anytime_radius(counts: IntArray, sigma: FloatArray, *, delta: float, num_arm
     Args:
         counts: n, shape (K,); 0 gives infinity.
         sigma: sub-Gaussian scale of each arm, shape (K,), in reward units.
-        delta: error probability, all arms and all n together.
-        num_arms: K of the whole study.
 
     Source: action elimination as in Even-Dar et al. (2006) and Jamieson & Nowak (2014).
     """
@@ -358,11 +354,6 @@ def mixture_radius(counts: IntArray, sigma: FloatArray, *, delta: float, num_arm
     nonnegative supermartingale that starts at 1; by Ville's inequality P(some n: |S| > n c(n) / sigma) <= a. So all
     arms and all n together fail with probability at most delta. No n pays for the others as in a union over n: c(n)
     grows like sqrt(log n / n) with a factor one half in front of log n, where `anytime_radius` has two.
-
-    Args:
-        counts, sigma, delta, num_arms: as in `anytime_radius`.
-        accuracy: the width, in reward units, at which it is to be tightest (r is fixed by it in advance): there it is
-            within a few per cent of the best of all r.
 
     Source: Robbins (1970); Howard, Ramdas, McAuliffe & Sekhon (2021), eq. (14) and the choice of r in section 3.5.
     """

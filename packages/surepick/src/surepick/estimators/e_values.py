@@ -88,26 +88,13 @@ def batch_evidence(
 
     Args:
         embedded: psi_d, shape (K, d), and gamma; or arms without structure.
-        seen: the batch, with squares where rewards have a range; which pulls came must not depend on their rewards.
-        centre: c, the candidate.
-        epsilon: the shortfall that is tolerated, in reward units.
         margins: guesses of epsilon + h_c - h_j from before the batch, shape (K,): they decide the bets; where they are
             not positive nothing is bet.
-        allowance: what may be assumed of the noise.
         noise_scales: s, positive, shape (K,), from before the batch; any choice is valid.
-        norm_bound: C with ||theta_d|| <= C; not used for arms without structure.
-        bias_robust: weights that trade noise for less bias (`bias_robust_weights`) instead of least squares.
         needs: what the evidence still lacks, from before the batch, shape (K,); bets are then no higher than they need
             be to expect about twice that. None: as high as promises most.
         scores: guesses of the means from before the batch, shape (K,): where the weights would turn them into a larger
             lead of the rival than they say, the bet is on what is left. None: no guess of the bias itself.
-        offset: taken from every reward, a number from before the batch; norm bound and misspecification then refer to
-            the means less this number.
-        white: `whitened(embedded.features)`, for whoever has it; None: formed here.
-        caution: kappa, the share of the bet that promises most.
-
-    Returns:
-        The gains, and the bets and estimates behind them.
 
     Source: ours. Cost: O(K p d) for p arms pulled, in blocks of bounded memory; of many rivals and arms, with noise
     whose scale is declared, O(K p d) with misspecification and O(K d^2) without (`ImplicitWeights`).
@@ -212,7 +199,6 @@ def bias_ahead(
 
     Args:
         counts: n, shape (K,), not all 0; multiples of them have the same beta of least squares.
-        slack: guesses of what bias leaves of the margins, for the beta of bias-robust weights; None: least squares.
         scores: guesses of the means, shape (K,); None: beta alone.
 
     Cost: O(K d^2 + len(rivals) p d) for p arms with counts.
@@ -236,12 +222,6 @@ def _bets(
 ) -> FloatArray:
     """t of each row: kappa slack / D with the guessed scales, at a middling bet, or with sigma, whichever promises the
     larger gain if the guesses are right.
-
-    Args:
-        weights: u, shape (m, p).
-        counts: n, shape (p,).
-        arms: the p arms.
-        slack: margin - beta, shape (m,); no bet where it is not positive.
     """
     positive, steep = np.maximum(slack, 0.0), np.abs(weights)
     best, promise = np.zeros(len(weights)), np.zeros(len(weights))
@@ -271,14 +251,7 @@ def _bearable(
     *,
     ranged: bool,
 ) -> FloatArray:
-    """The bets, smaller where what is known of the noise makes a pull's large weight expensive, shape (m,).
-
-    Args:
-        bets: t, shape (m,).
-        weights: |u| of a pull of each arm, shape (m, p).
-        arms, counts: the p arms and their pulls, shape (p,) or (m, p).
-        ranged: the bets rest on guesses of variances within a range.
-    """
+    """The bets, smaller where what is known of the noise makes a pull's large weight expensive, shape (m,)."""
     if isinstance(noise_mgf, NormalMgf):
         return np.asarray(bets * noise_mgf.tempered(bets[:, None] * weights, arms, counts.astype(np.float64)))
     return noise_mgf.middling(bets, weights.max(axis=1, initial=0.0)) if ranged else bets
@@ -350,10 +323,7 @@ def number_evidence(
         gain = t (bound - mean) - allowance of n pulls for bets t / n,    t = kappa margin n / s^2
 
     Args:
-        seen: the batch, with squares where rewards have a range.
-        bound: in reward units.
         margins: guesses of bound - h_j from before the batch, shape (K,); nothing is bet where they are not positive.
-        noise_mgf, noise_scales, needs, caution: as in `batch_evidence`.
 
     Returns:
         shape (K,); 0 for arms without a pull.

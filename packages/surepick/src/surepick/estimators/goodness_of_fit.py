@@ -35,11 +35,7 @@ def norm_contradicted(
     with probability at most a/3 for each kind, over all p arms pulled and all their pairs (sub-Gaussian tails).
 
     Args:
-        embedded: psi at the largest dimension and its gamma.
-        seen: counts fixed before the rewards of the batch.
-        norm_bound: C.
         sigma: s, sub-Gaussian scale of a reward: one, or one an arm, shape (K,).
-        level: a, the probability of a false alarm.
 
     Returns:
         What was found, in words; "" when nothing speaks against the bound.
@@ -72,9 +68,6 @@ def norm_contradicted_in_blocks(
     embedded: Embedding, seen: BlockTotals, *, norm_bound: float, sigma: float, level: float
 ) -> str:
     """The same of rewards whose blocks share effects: only averages within a block are compared, a/3 for all of them.
-
-    Args:
-        seen: the batch.
 
     Cost: O(p^2 d) for the p arms of a block, in blocks of MOST_PAIRED arms together: those with the most pulls.
     """
@@ -142,19 +135,10 @@ def lack_of_fit(
     that of Hsu, Kakade and Zhang, which needs no normal distribution.
 
     Args:
-        fitted: the least squares of one batch, of all arms or of those that were pulled; where scales differ, the
-            weighted one that makes ||r|| smallest. Scales that are too large then only make ||r|| smaller, whatever
-            they depend on: any fit would do.
-        seen: that batch.
-        misspecification: gamma of the embedding, in reward units.
         sigma: sub-Gaussian scale of a reward: one, or one an arm, shape (K,).
-        level: a, the probability of a false alarm.
-        effects: numbers that were fitted before, and taken out of the means: nu is smaller by them.
-
-    Returns:
-        What was found, in words; "" when nothing speaks against the fit, or no arm was pulled beyond the rank.
 
     Source: Hsu, Kakade & Zhang (2012), "A tail inequality for quadratic forms of subgaussian random vectors".
+
     Cost: O(K).
     """
     pulled = np.flatnonzero(seen.counts)
@@ -198,19 +182,6 @@ def collapsed(
     *, dim: int, rank: int, misspecification: float, value: float, num_distinct: int, reach: float, epsilon: float
 ) -> str:
     """Whether an embedding that leaves something out has left next to nothing to tell the arms apart.
-
-    Args:
-        dim: d of round 1, before any elimination.
-        rank: the largest dimension.
-        misspecification: gamma-tilde(d), in reward units; beyond rounding it means that something is left out.
-        value: tau of the design over all arms.
-        num_distinct: arms that differ.
-        reach: the largest difference of two arms that the declared norm allows, in reward units.
-        epsilon: the shortfall that is tolerated, in reward units.
-
-    Returns:
-        What was found, in words; "" where nothing is left out (d = rank, and gamma-tilde no more than rounding), or
-        where reach exceeds epsilon and, with more than two distinct arms and d < rank, d > 1 and tau >= 1.
 
     Source: ours: a norm bound far too small makes every direction look negligible, and a handful of pulls would
     "certify" any arm.
@@ -281,7 +252,6 @@ def spread_of(seen: Observations, scales: FloatArray) -> Spread:
     P(E >= 1/q at any time) <= q (Ville).
 
     Args:
-        seen: everything told; without sums of squares the results of a row count as equal, which only lowers E.
         scales: s, shape (K,).
 
     Source: docs/certified-elimination.md, line 35; ours.
@@ -313,13 +283,6 @@ def surprise(pulls: int, mean: float, others: float, others_mean: float, scale: 
     normal mixture), and the new result adds the factor sqrt(1 - a) exp(a p (x - m)^2 / (2 s^2)) of (S): their product
     has mean at most 1, and the smallest of it over m is E. Over K candidates the sum of the M_n has mean at most K. So
     P(E >= K / q) <= q for each result, whatever decided which candidate was measured and how often.
-
-    Args:
-        pulls: p, results that it averages.
-        mean: it.
-        others: n, other results of the candidate; with 0 nothing can be said.
-        others_mean: their mean.
-        scale: s.
 
     Source: docs/certified-elimination.md, line 36; ours.
     """

@@ -132,7 +132,6 @@ class ItemProcesses:
         """The largest log of E_{j,c}(e_j) so far, shape (K,).
 
         Args:
-            candidate: c.
             shortfalls: e_j, shape (K,), not negative.
 
         Cost: O(K n).
@@ -158,11 +157,6 @@ class ItemProcesses:
 
         Found by halving, from above, so that what is returned was rejected (line 6).
 
-        Args:
-            candidate: c.
-            delta: the error probability.
-            epsilon: a shortfall that is tried first: what is rejected there has a bound of at most epsilon.
-
         Cost: 24 times that of `log_against`.
         """
         threshold = math.log(1.0 / delta)
@@ -179,8 +173,6 @@ def after_items(before: ItemProcesses, bets: ItemBets, asked: BoolArray, answers
     """The processes after the next items of the order; the stake of an item depends on those before it alone.
 
     Args:
-        before: the processes.
-        bets: fixed before the answers.
         asked: who was to answer, shape (K,): only they bet. One who did not answer all the same keeps his bet, and his
             score counts with the value that is worst for it (line 4).
         answers: scores in [0, 1], shape (K, n), NaN where there is none.
@@ -230,7 +222,6 @@ def with_late_answers(before: ItemProcesses, arms: IntArray, scores: FloatArray)
     """The processes once arms answered items that were drawn without them.
 
     Args:
-        before: the processes.
         arms: index of each answer's arm, shape (m,).
         scores: in [0, 1], shape (m,).
     """

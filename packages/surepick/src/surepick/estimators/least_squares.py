@@ -108,10 +108,6 @@ class RegularLeastSquares:
     def of(white: Whitened, seen: Observations) -> RegularLeastSquares | None:
         """That of a batch; None where A(n) is singular.
 
-        Args:
-            white: `whitened` of the features.
-            seen: counts and sums of the batch.
-
         Cost: O(K r^2) time, O(K) memory.
         """
         basis, pulled = white.basis, np.flatnonzero(seen.counts)
@@ -142,12 +138,7 @@ class RegularLeastSquares:
         Args:
             basis: z, shape (K, r).
             back: B, shape (r, d), with features x = z B, in whose coordinates ||theta|| <= C; None: the basis is x.
-            seen: counts and sums of everything told.
             noise_scales: s, positive, shape (K,).
-            norm_bound: C.
-
-        Returns:
-            Scores, and coordinates whose differences times the largest scale are standard errors.
 
         Source: empirical Bayes for ridge regression (Hoerl and Kennard 1970; Morris 1983). Cost: O(K r^2) time.
         """
@@ -228,15 +219,11 @@ def least_squares(
 
     Args:
         embedding: features psi_d, shape (K, d).
-        seen: counts and sums of one batch whose counts were fixed before its rewards.
-        reference: an arm of interest; arms whose difference to it is out of range are marked not comparable.
-        white: `whitened(embedding.features)`, for whoever has it; None: formed here.
-
-    Returns:
-        Scores and coordinates of all K arms.
 
     Source: Algorithm 1, line 9.
+
     Differs from the paper: range check instead of an inverse. The factorisation is of the weighted rows, never of A.
+
     Cost: O(K d^2) time, O(K d) memory.
     """
     white = whitened(embedding.features) if white is None else white
@@ -365,11 +352,6 @@ def regularised_least_squares(rows: FloatArray, seen: Observations, *, regulariz
 
     Args:
         rows: x, shape (K, r), in any orthonormal coordinates of a space that holds the arms: theta keeps its norm.
-        seen: counts and sums; a pull may depend on all rewards before it.
-        regularization: eta > 0, in squared feature units.
-
-    Raises:
-        ContractError: V is singular to rounding.
 
     Source: Abbasi-Yadkori, Pal & Szepesvari (2011), section 3. Cost: O(K r^2) time.
     """
@@ -405,13 +387,6 @@ def self_normalised_radius(
 
     It holds with probability 1 - delta at all times at once, for pulls chosen in any way from the rewards before them:
     so it may be looked at after any batch, and no union over times, arms or pairs is needed.
-
-    Args:
-        sigma: sub-Gaussian scale of a reward.
-        log_growth: log det(V) - log det(eta I).
-        log_inverse_delta: log(1/delta).
-        regularization: eta > 0.
-        norm_bound: C >= ||theta||.
 
     Source: Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 2.
     """

@@ -89,23 +89,7 @@ class Lesson:
 def train(
     network: Trainable, seen: Observations, *, trainer: str = "gauss-newton", regularization: float = 1.0, seed: int = 0
 ) -> Trained:
-    """The network that fits what was seen; theta_0 if nothing was.
-
-    Args:
-        network: the network with its arms.
-        seen: counts and sums of the arms.
-        trainer: "gauss-newton" (default), "gradient-descent" (the paper's), "adamw" (the published runs').
-        regularization: alpha > 0, in pulls: about so many pulls of an arm whose gradient has square norm m weigh as
-            much as the start. No meaning for "adamw" but as weight decay alpha / N toward 0.
-        seed: of the dropout of "adamw".
-
-    Returns:
-        Weights, scores and loss: the same, bit by bit, for the same arguments on one device.
-
-    Raises:
-        InvalidInput: unknown trainer, alpha not positive.
-        ContractError: the loss is not finite.
-    """
+    """The network that fits what was seen; theta_0 if nothing was."""
     check_choice("trainer", trainer, TRAINERS)
     positive_number("regularization", regularization, "what holds the weights near their start.")
     pulled = np.flatnonzero(seen.counts)
@@ -127,9 +111,6 @@ def left_out(network: Trainable, theta: Tensor, seen: Observations, *, regulariz
     """What the network linear in its gradients at theta would say of each measured arm without that arm's own rewards.
 
         mean_i - c_i / (M^-1)_ii,   M = GG' + alpha m diag(1/n),   M c = mean - f + G (theta - theta_0)
-
-    Args:
-        seen: at least one pull.
 
     Returns:
         Predictions, shape (K,); f where an arm was not measured.
@@ -164,13 +145,6 @@ def plausible_regularization(network: Trainable, seen: Observations, *, sigma: f
         mean ~ N(0, s^2 G_0 G_0' / m + sigma^2 diag(1/n)),   s^2 on a grid of powers of 4
 
     the limit of networks trained from random weights. It only says how hard to train; nothing rests on it.
-
-    Args:
-        seen: at least one pull; means are taken as they are (subtract what is common to all before).
-        sigma: noise scale of a reward.
-
-    Returns:
-        alpha, positive.
 
     Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), section 5.4. Cost: 16 p^3 / 3 for p
     arms pulled.
@@ -243,6 +217,7 @@ def _gradient_descent(network: Trainable, lesson: Lesson) -> tuple[Tensor, int]:
     """theta <- theta - eta grad L(theta) from theta_0, eta = 1/(alpha m + N max |g(x; theta_0)|^2).
 
     Source: the appendix's algorithm of gradient descent, with C_1 = 1.
+
     Differs from the paper: max |g|^2 of the arms pulled in place of m L, which is its limit for arms of norm 1; it ends
         where a hundred steps lower the loss by less than a millionth, instead of after J_k steps with an unknown C_2.
     """

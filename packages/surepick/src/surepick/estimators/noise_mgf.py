@@ -108,8 +108,6 @@ class NoiseMgf:
 
         Args:
             bets: |t| of a pull of each arm, shape (..., p), fixed before the rewards.
-            arms: the p arms.
-            seen: the batch.
 
         Returns:
             shape (..., p), rounded up.
@@ -188,10 +186,6 @@ def noise_mgf_after(noise: Noise, past: Observations) -> NoiseMgf:
 
     Rewards may be told as declared or negated: only the length of the range is used, and earlier rewards.
 
-    Args:
-        noise: what is declared.
-        past: everything told before the batch.
-
     Source: ours; the pseudo-observations keep an arm that was lucky twice from being believed noiseless.
     """
     num_arms = len(past.counts)
@@ -267,7 +261,6 @@ class NormalMgf:
 
         Args:
             bets: w of a pull of each arm, shape (..., p).
-            arms: the p arms.
             counts: n, shape (p,).
 
         Returns:
@@ -323,8 +316,6 @@ class NormalMgf:
 
         Args:
             bets: |w| of a pull of each arm, shape (..., p), fixed before the rewards.
-            arms: the p arms.
-            seen: the batch; no pull of an arm without a bound has a weight.
 
         Returns:
             shape (..., p), rounded up.
@@ -368,11 +359,6 @@ def _rate(bets: FloatArray, bounds: FloatArray, factor: FloatArray) -> FloatArra
 def normal_mgf_after(past: Observations, failure: float) -> NormalMgf:
     """What the next batch may assume, from everything told before it.
 
-    Args:
-        past: with sums of squares.
-        failure: the probability that some bound that counts is too small: half of it for the arm that is fixed
-            beforehand, half for all arms at once.
-
     Source: docs/certified-elimination.md, lines 19 and 22.
     """
     return NormalMgf(
@@ -399,11 +385,7 @@ def joint_failure(failure: float, num_arms: int) -> float:
 
 
 def squared_deviations(seen: Observations) -> FloatArray:
-    """SS = sum (r - mean)^2 of each arm, rounded up, shape (K,), in squared reward units; 0 of fewer than two pulls.
-
-    Raises:
-        ContractError: the sums of squares were not told.
-    """
+    """SS = sum (r - mean)^2 of each arm, rounded up, shape (K,), in squared reward units; 0 of fewer than two pulls."""
     return np.asarray(np.where(seen.counts > 1, seen.deviations + seen.rounding, 0.0))
 
 
@@ -414,10 +396,6 @@ def variance_bounds(seen: Observations, failure: float) -> FloatArray:
 
     c = -log Gamma(k + nu/2) + log Gamma(k) - k log b. If rewards of an arm are independent and normal with variance
     s^2, then with probability at least 1 - failure V >= s^2 after each pull, whatever decides how often it is pulled.
-
-    Args:
-        seen: everything told of the arms, with sums of squares.
-        failure: for one arm, in (0, 1).
 
     Returns:
         Squared reward units; infinite where repeats are too few for a bound, or equal to within rounding.

@@ -178,13 +178,9 @@ class VectorProcesses:
         """The processes after a batch in which arm j weighs a pull of x by w = v_j' z_x / s_x^2.
 
         Args:
-            vectors: those of the processes' dimension.
-            candidate: whom the batch is for.
             arms: the m arms whose processes bet, ascending, shape (m,).
             directions: v in whitened coordinates, from before the batch's first reward, shape (m, r).
-            seen: the batch, with squares where rewards have a range.
             noise_scales: s, shape (K,), from before the batch.
-            noise_mgf: what may be assumed of the noise, from before the batch.
         """
         pulled = np.flatnonzero(seen.counts)
         if len(pulled) == 0 or len(arms) == 0:
@@ -210,7 +206,6 @@ class VectorProcesses:
         sum over B is 0 with zbar_B the mean of the pulls in B with the weights 1 / s^2.
 
         Args:
-            seen: the batch.
             scales: s, sub-Gaussian, shape (K,), in reward units; the other arguments are those of `after`.
 
         Source: docs/certified-elimination.md, lines 24 and 26.
@@ -240,13 +235,7 @@ class VectorProcesses:
         pulled: IntArray,
         told: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
     ) -> VectorProcesses:
-        """The processes of m arms after a batch.
-
-        Args:
-            towards: v' times it are the weights of a pull of each of the n entries of the batch, shape (r, n).
-            pulled: the p arms that it measured, ascending, shape (p,).
-            told: weights, shape (some, n) -> (the flows on the p arms, shape (some, p); sum w r - sum cost, (some,)).
-        """
+        """The processes of m arms after a batch."""
         white, flows = vectors.white[pulled], copied(self.flows)
         log_values, lengths, own = (np.array(column) for column in (self.log_values, self.lengths, self.own))
         named = dict.fromkeys([*(one.arm for one in self.given), candidate])
@@ -439,11 +428,6 @@ class MeanProcesses:
             arms: the m arms whose processes bet, shape (m,).
             taken: their T after the batch, shape (m,); as it was for arms without a pull in the batch.
             given: candidate -> their flow on its pulls after the batch, shape (m,); only of candidates with a pull.
-            seen: the batch, with squares where rewards have a range.
-            noise_mgf: what may be assumed of the noise, from before the batch.
-
-        Raises:
-            ValueError: a flow changes on an arm without a pull.
         """
         log_values, whole = np.array(self.log_values), np.array(self.taken)
         named = dict.fromkeys([*(one.arm for one in self.given), *given])
@@ -488,9 +472,7 @@ class MeanProcesses:
         UNKNOWN there.
 
         Args:
-            candidate: c.
             threshold: log(1/delta) of each arm, shape (K,), or of all alike.
-            span: the range of the rewards, or of the rewards with their sign turned; None: there is none.
 
         Cost: O(h K).
         """

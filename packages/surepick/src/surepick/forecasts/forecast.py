@@ -190,11 +190,6 @@ def compare(
 ) -> tuple[ForecastRow, ...]:
     """Forecasts side by side, for several norm bounds, kernels or algorithms.
 
-    Args:
-        policies: name -> policy, for the same arms.
-        means, minimize, seed, max_pulls, max_cost, rehearsals, assume_scale, most_rounds, most_seconds: as in
-            `forecast`, for each forecast.
-
     Returns:
         One row a policy, in the order given; a policy that refuses to run has its reason in `refusal`.
     """
@@ -215,12 +210,7 @@ def compare(
 
 
 def advice(rows: tuple[ForecastRow, ...], uniform: int | None) -> str:
-    """What to take, in words: the cheapest credible row, and what it rests on.
-
-    Args:
-        rows: from `compare`.
-        uniform: pulls of sampling all arms equally often; None: the rows answer different questions.
-    """
+    """What to take, in words: the cheapest credible row, and what it rests on."""
     if uniform is None:
         return "These rows answer different questions: choose what you want to know, not what costs least."
     known = [row for row in rows if row.believable and row.worst is not None]
@@ -259,16 +249,7 @@ def advice(rows: tuple[ForecastRow, ...], uniform: int | None) -> str:
 
 
 def noise_to_draw(noise: Noise, assume_scale: ArrayLike | None, num_arms: int) -> Noise:
-    """What made-up measurements are drawn with: the noise itself, or normal noise of a guessed scale.
-
-    Args:
-        noise: what is assumed.
-        assume_scale: the guess, one number or one an arm; None: there is none.
-        num_arms: K.
-
-    Raises:
-        InvalidInput: nobody knows the scale and none is guessed, the guess is no scale, or it is not needed.
-    """
+    """What made-up measurements are drawn with: the noise itself, or normal noise of a guessed scale."""
     if known_scale(noise):
         if assume_scale is not None:
             raise InvalidInput(

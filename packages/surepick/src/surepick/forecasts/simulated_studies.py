@@ -119,11 +119,7 @@ class SimulatedStudy:
 def simulate_studies(
     policy: Policy[Any], means: FloatArray, noise: Noise, limit: Limit, *, most: int, seed: int, sign: float
 ) -> list[SimulatedStudy]:
-    """Simulated studies until the mean of their pulls is known well enough, or until two seemed endless.
-
-    Args:
-        noise: what rewards are drawn with: what the policy assumes, or a guess where it assumes no scale.
-    """
+    """Simulated studies until the mean of their pulls is known well enough, or until two seemed endless."""
     start = policy.init()
     opening = () if stopped(policy, start) else (policy.ask(start),)
     runs: list[SimulatedStudy] = []
@@ -231,11 +227,7 @@ def unblocked(policy: Policy[Any]) -> Policy[Any] | None:
 
 
 def worst_case(policy: Policy[Any], noise: Noise, limit: Limit, *, seed: int = 0) -> SimulatedStudy:
-    """The most expensive study that we know of: the rounds in full, or a study of equal arms.
-
-    Args:
-        noise: as in `simulate_studies`.
-    """
+    """The most expensive study that we know of: the rounds in full, or a study of equal arms."""
     if not known_scale(policy.problem.noise):  # without noise there would be no scale to find
         start = policy.init()
         opening = () if stopped(policy, start) else (policy.ask(start),)
@@ -262,10 +254,6 @@ def _level(problem: Problem) -> float:
 def _most_expensive_of_equals(policy: Policy[Any], limit: Limit, quiet: SimulatedStudy, seed: int) -> SimulatedStudy:
     """The most expensive of some studies of equal arms with noise. Without noise, a policy that bets on the data wins
     all its bets, and one that estimates the variance finds none.
-
-    Args:
-        quiet: the study without noise. It says what the verdict would be: rewards in the middle of their range need not
-            be of the declared kind, so an alarm about them means nothing.
     """
     if quiet.cut or quiet.hopeless:
         return quiet

@@ -27,13 +27,7 @@ BIAS_SHARE = 0.3  # of a round's accuracy; beyond, the round takes more than twi
 
 
 def price_of_blocks(name: str, total: int, without: int, *, guess: bool) -> str:
-    """What blocks cost where they have no effects, as a sentence.
-
-    Args:
-        name: what a block is called.
-        total, without: measurements with and without blocks.
-        guess: they are under a guess.
-    """
+    """What blocks cost where they have no effects, as a sentence."""
     case = "Under the guess" if guess else "In the worst case"
     more = 100.0 * (total / max(without, 1) - 1.0)
     share = "as many" if abs(more) < 0.5 else f"{abs(more):.0f} % {'more' if more > 0.0 else 'fewer'}"
@@ -284,12 +278,6 @@ def rough_pulls(means: FloatArray, sigma: float, epsilon: float, delta: float, *
 
     Args:
         means: shape (K,), large ones good; all equal where nothing is known of them.
-        sigma: the scale of a measurement.
-        epsilon, delta: the promise.
-        least: measurements of each candidate that are needed anyway.
-
-    Returns:
-        To two digits.
 
     Source: ours. Each candidate is told from the best, up to epsilon; compared with runs in tests/forecasts.
     """

@@ -62,11 +62,7 @@ class Expected:
     filter: str | None = None
 
     def known_candidate(self, name: str, where: str, advice: str) -> str:
-        """The candidate of this name.
-
-        Raises:
-            InvalidInput: the study has none.
-        """
+        """The candidate of this name."""
         if name in self.candidates:
             return name
         meant = did_you_mean(name, self.candidates)
@@ -80,11 +76,7 @@ def sha(value: Any) -> str:
 
 
 def read_json(text: str, where: str) -> Any:
-    """What a JSON text says; NaN is read, and refused where a score is one.
-
-    Raises:
-        InvalidInput: it is not JSON.
-    """
+    """What a JSON text says; NaN is read, and refused where a score is one."""
     try:
         return json.loads(text, object_pairs_hook=each_once)
     except (ValueError, RecursionError) as error:
@@ -92,11 +84,7 @@ def read_json(text: str, where: str) -> Any:
 
 
 def file_text(path: Path) -> str:
-    """A file in UTF-8.
-
-    Raises:
-        InvalidInput: it cannot be read, or has other bytes.
-    """
+    """A file in UTF-8."""
     try:
         return read_regular(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -106,11 +94,7 @@ def file_text(path: Path) -> str:
 
 
 def score_of(value: object, metric: str, where: str) -> float:
-    """A score of an answer.
-
-    Raises:
-        InvalidInput: it is no number from 0 to 1.
-    """
+    """A score of an answer."""
     number = float(value) if isinstance(value, bool | int | float) and abs(value) < 2**53 else math.nan
     if not 0.0 <= number <= 1.0:
         raise InvalidInput(
@@ -121,11 +105,7 @@ def score_of(value: object, metric: str, where: str) -> float:
 
 
 def field_of(data: object, name: str, kinds: type | tuple[type, ...], where: str, program: str) -> Any:
-    """A field of a JSON object.
-
-    Raises:
-        InvalidInput: there is none of that kind.
-    """
+    """A field of a JSON object."""
     value = data.get(name) if isinstance(data, Mapping) else None
     if not isinstance(value, kinds) or isinstance(value, bool):
         given = "there is none" if not isinstance(data, Mapping) or name not in data else f"it is {quoted(value)}"
@@ -134,11 +114,7 @@ def field_of(data: object, name: str, kinds: type | tuple[type, ...], where: str
 
 
 def only_name(given: str | None, names: Sequence[str], flag: str, what: str, where: str) -> str:
-    """The name that was given, or the only one that there is.
-
-    Raises:
-        InvalidInput: there is none of that name, or several and none was given.
-    """
+    """The name that was given, or the only one that there is."""
     there = ", ".join(quoted(name) for name in names) or "none"
     if given is None and len(names) == 1:
         return names[0]
@@ -163,11 +139,7 @@ def files_of(candidates: Sequence[str], folder: Path) -> dict[str, Path]:
 
 
 def check_folder(candidates: Sequence[str], folder: Path) -> None:
-    """Refuse a folder in which a file for each candidate cannot be written.
-
-    Raises:
-        InvalidInput: it holds files or is none, or two candidates have one name as files.
-    """
+    """Refuse a folder in which a file for each candidate cannot be written."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidInput(f"{folder} is there already, and is not an empty folder; give another name.")
     if len({sanitized(name).lower() for name in candidates}) < len(candidates):

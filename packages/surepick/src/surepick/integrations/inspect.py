@@ -31,11 +31,7 @@ WAIT = 0.05  # seconds between two looks at whether the tasks of a batch have en
 
 
 def items_of(task: Task) -> list[str]:
-    """The ids of the samples of a task, in its order.
-
-    Raises:
-        InvalidInput: two samples have one id.
-    """
+    """The ids of the samples of a task, in its order."""
     return list(_samples(task))
 
 
@@ -91,11 +87,7 @@ class BestModel(TaskSource):  # type: ignore[misc, unused-ignore]  # without the
         return self._next() or []
 
     async def next_tasks(self) -> list[Task] | None:
-        """Tasks with the samples of the next plan, or those that gave no score; None once the study has stopped.
-
-        Raises:
-            OutOfTurn: no sample of the last tasks had a score, so that they would run for ever.
-        """
+        """Tasks with the samples of the next plan, or those that gave no score; None once the study has stopped."""
         while self._running:  # inspect_ai may ask while tasks run, and all of a plan is out with them
             await anyio.sleep(WAIT)
         if self._error is not None:
@@ -166,9 +158,6 @@ def read_answers(path: Path, expected: Expected) -> Answers:
     """The scores of samples in a log of inspect_ai, or in all logs of a folder, by its `samples_df`.
 
     Samples without a score, with that of `Score.unscored`, or with an error, are left out.
-
-    Raises:
-        InvalidInput: the logs cannot be read; a sample, a model or a scorer is none of the study's; a score is none.
     """
     rows = []
     known = set(expected.items)
@@ -189,11 +178,7 @@ def read_answers(path: Path, expected: Expected) -> Answers:
 
 
 def items_in_logs(path: Path) -> list[str]:
-    """The ids of the samples in a log, or in all logs of a folder, each once.
-
-    Raises:
-        InvalidInput: the logs cannot be read, or one id has two samples.
-    """
+    """The ids of the samples in a log, or in all logs of a folder, each once."""
     found: dict[str, str] = {}
     for row in _log_rows(path):
         if found.setdefault(row["id"], row["item"]) != row["item"]:

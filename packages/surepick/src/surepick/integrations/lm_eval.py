@@ -37,11 +37,7 @@ Row = tuple[str, str, str, dict[str, Any]]  # "FILE, line 3", the folder's name,
 
 
 def sample_files(path: Path) -> list[Path]:
-    """The files of samples at a path: the file itself, or all below a folder.
-
-    Raises:
-        InvalidInput: there is none.
-    """
+    """The files of samples at a path: the file itself, or all below a folder."""
     if not is_folder(path):
         return [path]
     found = sorted(one for one in path.rglob("samples_*.jsonl") if FILE.fullmatch(one.name))
@@ -56,9 +52,6 @@ def items_of(path: Path) -> list[str]:
     """The ids of the documents in files of samples, each once, by task and number.
 
     Any complete run of the harness has them; `--model dummy` makes one without a model.
-
-    Raises:
-        InvalidInput: a file is none of the harness, or one number has two documents.
     """
     found: dict[tuple[str, int], str] = {}
     for where, _, item, _ in _rows(path):
@@ -75,10 +68,6 @@ def read_answers(path: Path, expected: Expected) -> Answers:
     """The scores in files of samples.
 
     The candidate is `expected.candidate`, or the one by which the harness named the folder of the file.
-
-    Raises:
-        InvalidInput: a file is none of the harness or damaged; a document, a candidate, a metric or a filter is none of
-            the study's; a score is none. Each with the file and the line.
     """
     known = {(task, number): item for item in expected.items for task, number, _ in [parts_of(item)]}
     ids = set(expected.items)
@@ -102,15 +91,6 @@ def write_samples(batch: Batch, folder: Path) -> list[Path]:
 
     Numbers are ascending: the harness names samples in their order in the data set by the numbers in the order of the
     file. A task of which nothing is asked is absent; the harness would run it whole if it were named by --tasks.
-
-    Args:
-        batch: what is asked.
-        folder: is made; `check_plan` has seen that it holds no file.
-
-    Returns: the files.
-
-    Raises:
-        InvalidInput: the items are not those of the harness.
     """
     wanted: dict[str, dict[str, list[int]]] = {}
     for name, item in zip(batch.pulls(), batch.item_ids, strict=True):
@@ -125,11 +105,7 @@ def write_samples(batch: Batch, folder: Path) -> list[Path]:
 
 
 def check_plan(items: Sequence[str], candidates: Sequence[str], folder: Path) -> None:
-    """Refuse what `write_samples` could not write.
-
-    Raises:
-        InvalidInput: as `check_folder`, or the items are not those of the harness.
-    """
+    """Refuse what `write_samples` could not write."""
     check_folder(candidates, folder)
     for item in items:
         parts_of(item)
@@ -141,11 +117,7 @@ def tasks_of(batch: Batch) -> list[str]:
 
 
 def parts_of(item: str) -> tuple[str, int, str]:
-    """(task, number of the document, digits of its hash) of an item.
-
-    Raises:
-        InvalidInput: it is none of the harness.
-    """
+    """(task, number of the document, digits of its hash) of an item."""
     found = ITEM.fullmatch(item)
     if found is None:
         raise InvalidInput(

@@ -38,11 +38,7 @@ def is_results(data: object) -> bool:
 
 
 def items_of(path: Path) -> list[str]:
-    """The ids of the tests in a file of results, each once.
-
-    Raises:
-        InvalidInput: promptfoo did not write it.
-    """
+    """The ids of the tests in a file of results, each once."""
     return list(dict.fromkeys(item for _, _, item in _rows(path)))
 
 
@@ -50,10 +46,6 @@ def read_answers(path: Path, expected: Expected) -> Answers:
     """The scores in a file of results: `score`, or the named score `expected.metric`.
 
     Results that failed by an error have no score, although promptfoo writes 0; they are left out.
-
-    Raises:
-        InvalidInput: promptfoo did not write the file, or an earlier one than of 2025; a test or a provider is none of
-            the study's; a provider answered several prompts; a score is none. Each with the number of the result.
     """
     known, answers = set(expected.items), []
     prompts: dict[str, int] = {}
@@ -76,17 +68,7 @@ def read_answers(path: Path, expected: Expected) -> Answers:
 
 
 def write_tests(batch: Batch, folder: Path) -> list[Path]:
-    """Write a file for `promptfoo eval -t` for each candidate of a batch.
-
-    Args:
-        batch: what is asked.
-        folder: is made; `check_plan` has seen that it holds no file.
-
-    Returns: the files.
-
-    Raises:
-        InvalidInput: the items are not tests of promptfoo.
-    """
+    """Write a file for `promptfoo eval -t` for each candidate of a batch."""
     wanted: dict[str, list[dict[str, Any]]] = {}
     for name, item in zip(batch.pulls(), batch.item_ids, strict=True):
         wanted.setdefault(name, []).append({"vars": variables_of(item)})
@@ -98,22 +80,14 @@ def write_tests(batch: Batch, folder: Path) -> list[Path]:
 
 
 def check_plan(items: tuple[str, ...], candidates: tuple[str, ...], folder: Path) -> None:
-    """Refuse what `write_tests` could not write.
-
-    Raises:
-        InvalidInput: as `check_folder`, or the items are not tests of promptfoo.
-    """
+    """Refuse what `write_tests` could not write."""
     check_folder(candidates, folder)
     for item in items:
         variables_of(item)
 
 
 def variables_of(item: str) -> dict[str, Any]:
-    """The variables of a test.
-
-    Raises:
-        InvalidInput: the item is no test of promptfoo.
-    """
+    """The variables of a test."""
     try:
         found = json.loads(item)
     except (ValueError, RecursionError):

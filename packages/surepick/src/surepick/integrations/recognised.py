@@ -51,11 +51,7 @@ def is_inspect_log(path: Path) -> bool:
 
 
 def inspect_logs(path: Path) -> list[Path]:
-    """The logs of inspect_ai at a path: the file itself, or those in a folder and below it.
-
-    Raises:
-        InvalidInput: there is none in the folder.
-    """
+    """The logs of inspect_ai at a path: the file itself, or those in a folder and below it."""
     if not is_folder(path):
         return [path]
     found = [one for one in sorted(path.rglob("*")) if is_file(one) and is_inspect_log(one)]

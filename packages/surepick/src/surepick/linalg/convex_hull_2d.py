@@ -32,7 +32,6 @@ def outline(points: FloatArray, count: int) -> IntArray:
 
     Args:
         points: shape (s, 2).
-        count: m; of a smooth convex set they miss about pi^2 / (8 m^2) of the extent.
     """
     own = points - points.mean(axis=0)
     own /= max(float(np.abs(own).max()), np.finfo(np.float64).tiny)
@@ -50,7 +49,6 @@ def farthest_in_the_plane(points: FloatArray, *, enough: float = np.inf) -> Pair
 
     Args:
         points: shape (s, 2).
-        enough: a squared distance; it suffices to know on which side of it the squared diameter is.
 
     Returns:
         Pairs, the first of which is the farthest, or beyond `enough`, or whose bound is within `enough`.
@@ -117,11 +115,6 @@ def _by_angle(points: FloatArray, columns: FloatArray, known: float) -> Pairs | 
     With r the distances from any centre, R the largest, and phi the angle by which a pair differs from an opposite one,
     D^2 <= r_a^2 + r_b^2 + 2 r_a r_b cos(phi). So D <= r_a + R, and where D^2 > r_a^2 + R^2, cos(phi) is positive and
     the right side grows with r_b: cos(phi) >= (D^2 - r_a^2 - R^2) / (2 r_a R).
-
-    Args:
-        points: shape (s, 2).
-        columns: the same less a centre among them, shape (2, s).
-        known: squared distance of some pair, D^2.
     """
     radii = np.sqrt(columns[0] * columns[0] + columns[1] * columns[1])
     largest = float(radii.max())
@@ -150,13 +143,7 @@ def _by_angle(points: FloatArray, columns: FloatArray, known: float) -> Pairs | 
 
 
 def _by_direction(points: FloatArray, reached: FloatArray, known: float) -> Pairs:
-    """The farthest of the pairs that are farther apart than a known one, if any, from those near two extremes.
-
-    Args:
-        points: shape (s, 2).
-        reached: their products with all directions, shape (m, s).
-        known: the squared distance of some pair.
-    """
+    """The farthest of the pairs that are farther apart than a known one, if any, from those near two extremes."""
     highest, lowest = reached.max(axis=1), reached.min(axis=1)
     cosine = math.cos(math.pi / (2 * len(reached))) * (1.0 - MARGIN)
     best, nothing = known, np.empty(0, np.int64)

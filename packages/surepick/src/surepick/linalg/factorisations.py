@@ -37,9 +37,6 @@ def regression_svd(rows: FloatArray, values: FloatArray) -> tuple[FloatArray, Fl
     """s, V, U'y with rows = U diag(s) V', for rows of shape (n, d) and y = values of shape (n,).
 
     Not by the Gram matrix, in which a long row drowns the others.
-
-    Returns:
-        Shapes (d,), decreasing, (d, d) and (d,); s is 0 for what the rows do not span.
     """
     dim = rows.shape[1]
     triangle = np.zeros((dim, dim + 1))
@@ -196,13 +193,9 @@ def pivoted_cholesky(
     Args:
         diagonal: G_xx, shape (n,).
         column: gives G[:, p], shape (n,); called once for each pivot.
-        max_rank: most columns to take.
-        tolerance: stop once every R_xx is at most this, in units of G.
-
-    Returns:
-        L with as many columns as steps were taken; R_xx carries the rounding of that many subtractions.
 
     Source: Harbrecht, Peters and Schneider, On the low-rank approximation by the pivoted Cholesky decomposition (2012).
+
     Cost: O(n m^2) time, O(n m) memory, m columns of G.
     """
     residual = diagonal.astype(np.float64, copy=True)
@@ -239,6 +232,7 @@ def triangular_factor(matrix: FloatArray) -> FloatArray:
 
     Source: Demmel, Grigori, Hoemmen and Langou, Communication-optimal parallel and sequential QR and LU factorizations
         (2012), the sequential form.
+
     Cost: O(K D^2) time; 2048 + D, or 5 D, rows of float64 beyond the matrix.
     """
     num_rows, num_columns = matrix.shape
@@ -368,10 +362,8 @@ def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whit
             rounding noise; None means max(K, d) * machine epsilon, right for exact data. Features rounded to six
             decimals need about 1e-6.
 
-    Returns:
-        Z with Z'Z = K I to rounding, the rank, and the largest norm of what was dropped of a (scaled) row.
-
     Source: ours.
+
     Cost: O(K d min(K, d)) time; two arrays like the matrix where no QR is needed, else four.
     """
     num_rows, num_columns = matrix.shape
@@ -474,7 +466,6 @@ def weighted_range(rows: FloatArray, weights: FloatArray | IntArray, *, cut: flo
     Args:
         rows: z, shape (p, d); of comparable scale in every direction (whitened).
         weights: w, shape (p,), positive.
-        cut: singular values of the weighted rows below this share of the largest count as zero.
     """
     if rows.size == 0:
         nothing = np.zeros((rows.shape[1], 0))

@@ -201,12 +201,9 @@ def farthest_pairs(
 
     Args:
         points: u, shape (s, r), s >= 2.
-        least: how many pairs to return, if there are as many.
-        most: how many if they have at least the `share` of the squared diameter; no fewer than `least`.
-        share: of the squared diameter, for the pairs beyond the first `least`.
-        floor: a squared distance that some pair is known to reach; pairs below it are not wanted.
 
     Source: ours.
+
     Cost: O(s r) and O(m^2 r) for the m points whose radius does not exclude them; tiles of 512 x 512.
     """
     centred = points - 0.5 * (points.max(axis=0) + points.min(axis=0))
@@ -252,11 +249,6 @@ def pairs_from(ends: FloatArray, blocks: Iterable[FloatArray], *, most: int, flo
     Args:
         ends: shape (h, r).
         blocks: the points, in consecutive blocks of shape (., r).
-        most: how many pairs at most.
-        floor: pairs below this squared distance are not wanted.
-
-    Returns:
-        Pairs of positions among the ends and among all the points.
 
     Cost: O(h s r) for s points, one block at a time.
     """
@@ -310,9 +302,7 @@ def farthest_first(vectors: FloatArray, chosen: IntArray, free: BoolArray, numbe
 
     Args:
         vectors: shape (K, d).
-        chosen: indices, at least one.
         free: which arms may be taken, shape (K,).
-        number: most arms to take.
 
     Returns:
         At most `number` arms, fewer where no more are free; in the order in which they were taken.

@@ -87,11 +87,6 @@ def each_row_block(work: Callable[[slice], None], num_rows: int, size: int = ROW
 
     What the work writes of its own block does not depend on the others, nor on the number of threads, to the last bit:
     numpy lets other threads run while it computes, and the linear algebra behind it takes one thread for each block.
-
-    Args:
-        work: writes what belongs to its block, and nothing else.
-        size: rows of a block.
-        most: threads at most, for work that needs much memory.
     """
     blocks = row_blocks(num_rows, size)
     if num_rows < MANY:

@@ -312,11 +312,7 @@ def doubts_of_delta(delta: object) -> tuple[str, ...]:
 
 
 def check_arms(problem: Problem, num_arms: int) -> None:
-    """Refuse vectors that are not those of the problem's arms.
-
-    Raises:
-        InvalidInput: there are more or fewer.
-    """
+    """Refuse vectors that are not those of the problem's arms."""
     if problem.num_arms != num_arms:
         raise InvalidInput(f"the problem has {problem.num_arms} arms, and there are vectors of {num_arms}.")
 
@@ -341,15 +337,7 @@ def trace_row(
     alarms: tuple[str, ...] = (),
     equal: IntArray | None = None,
 ) -> RoundRecord:
-    """The row of the trace for a plan that was told: what the plan said, and what came of it.
-
-    Args:
-        after: the state that it led to.
-        pulls: those of its round so far.
-        gap: what is certified of the leader, None if nothing is.
-        alarms: what the checks found at this look.
-        equal: the arms whose repeats are all equal.
-    """
+    """The row of the trace for a plan that was told: what the plan said, and what came of it."""
     return RoundRecord(
         round=plan.round,
         look=plan.look,
@@ -398,7 +386,6 @@ def compared_with(
     Args:
         rivals: ascending, shape (m,).
         scores, widths: of all arms, shape (K,).
-        allowed: the shortfall that is tolerated: one number, or one per rival.
     """
 
     def deciding(_: Intervals | None) -> Intervals:

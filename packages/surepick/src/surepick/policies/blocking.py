@@ -16,11 +16,7 @@ from surepick.text import did_you_mean, quoted
 def blocking_of(
     problem: Problem, name: str | None, size: int | None, control: str | None, once: bool
 ) -> Blocking | None:
-    """What is said of blocks; None where measurements are independent.
-
-    Raises:
-        InvalidInput: the control is no arm of the study.
-    """
+    """What is said of blocks; None where measurements are independent."""
     if name is None:
         return None
     if control is None:
@@ -53,8 +49,6 @@ def filled(counts: IntArray, blocking: Blocking | None, centre: int | None, *, e
 
     Args:
         counts: shape (K,).
-        centre: the arm that others are compared with; None: there is none.
-        exact: the number of pulls stays; arms with the most pulls lose some.
     """
     if blocking is None:
         return counts
@@ -116,11 +110,8 @@ def equations(seen: BlockTotals, scales: FloatArray, centre: int, arms: IntArray
     """The equations of processes that weigh their own arm, the centre and the same other arms.
 
     Args:
-        seen: the batch.
         scales: s, sub-Gaussian, shape (K,), in reward units.
-        centre: an arm.
         arms: of the processes, shape (m,); neither the centre nor among the others.
-        others: arms, none of them the centre.
 
     Cost: O(entries p^2).
     """
@@ -160,12 +151,7 @@ def without_effects(seen: Observations, past: Observations, scales: FloatArray) 
     The effects are those of the least squares of the batch, in which each arm's earlier mean counts as a measurement.
 
     Args:
-        seen: the batch; without blocks it is a single one.
-        past: everything told before, without effects.
         scales: s, shape (K,), in reward units.
-
-    Returns:
-        The batch, less the effects; the same whatever number is added to all rewards of a block, up to rounding.
 
     Cost: O(entries B + B^3) for B blocks.
     """

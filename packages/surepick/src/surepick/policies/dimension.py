@@ -98,14 +98,6 @@ def check_room(
 ) -> None:
     """Refuse an embedding whose misspecification leaves no room for the finest accuracy, before anything is measured.
 
-    Args:
-        embedding: the family psi_d.
-        accuracy: t_n, the half-width that the last round must reach, in reward units.
-        dim: the only dimension to be used; None: any.
-
-    Raises:
-        ContractError: eps(d) >= t_n over all arms, at `dim` or at every dimension.
-
     Cost: nothing where 4 d in place of tau(d) already leaves room; else as `cheapest_dimension`, or one design.
     """
     dims = range(1, embedding.max_dim + 1) if dim is None else (dim,)
@@ -140,11 +132,7 @@ def round_cost(misspecification: float, value: float, accuracy: float, slack: fl
 
 
 def whole_pulls(number: float) -> int:
-    """The number of pulls rounded up, at least 1.
-
-    Raises:
-        ContractError: it is beyond what anybody could measure (10^15).
-    """
+    """The number of pulls rounded up, at least 1."""
     if not number < MOST_PULLS:
         raise ContractError(
             f"this round would need {number:.3g} pulls: epsilon is too small for this noise. Raise epsilon, or measure "
@@ -177,20 +165,8 @@ def cheapest_dimension(
     until that is no other one. Where all arms are compared tau(d) is at least d - 1: with m the mean of the z_i under
     the weights, sum_i lambda_i ||z_i - z_c||^2 in A^-1 = d - ||m||^2 + ||z_c - m||^2, and A >= m m'.
 
-    Args:
-        embedding: the family psi_d, nested.
-        active: S, indices of the active arms.
-        accuracy: t, the half-width that the round must reach, in reward units.
-        slack: zeta.
-        tolerance: relative gap of the returned design.
-        screen_tolerance: relative gap of the designs that are only compared.
-        least_dim, least_value: a smaller dimension, or one with a smaller tau, is taken only if it is the largest.
-        design_of: (embedding, tolerance) -> the design to compare by; None: that of all differences of S.
-
-    Raises:
-        ContractError: the bias exceeds t at every dimension.
-
     Source: ours; Algorithm 1 takes d_eff(4 t) instead (`effective_dimension`).
+
     Cost: one design per dimension that could still win.
     """
     solve = design_of or (lambda embedded, tolerance: embedding_design(embedded, active, tolerance=tolerance))

@@ -55,8 +55,6 @@ def next_bets(answers: FloatArray, answering: BoolArray, *, epsilon: float, left
     Args:
         answers: scores so far, shape (K, n), NaN where there is none.
         answering: who answers the next items, shape (K,).
-        epsilon: the shortfall that is tolerated.
-        left: the share of the items that was not drawn.
 
     Cost: O(K n).
     """
@@ -348,11 +346,7 @@ class CertifiedItems:
         )
 
     def _placed(self, plan: Plan, seen: Observations) -> tuple[IntArray, FloatArray]:
-        """(arm * N + place, score) of what came.
-
-        Raises:
-            InvalidInput: it is not known which items were answered, or some were not asked.
-        """
+        """(arm * N + place, score) of what came."""
         num_items = self.items.num_items
         if seen.answers is None or plan.places is None:
             if seen.total:

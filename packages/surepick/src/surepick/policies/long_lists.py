@@ -41,20 +41,7 @@ def shortened_first(
     noise: Noise | str,
     **options: Any,
 ) -> Policy[Any]:
-    """The policy that shortens a list, after which one of that name finds the best of the short list.
-
-    Args:
-        make: makes a policy for arms.
-        check: refuses options that the policy of that name does not know.
-        refused: options that the selection knows nothing of, with the values that say nothing.
-        rows: the list.
-        epsilon, delta: of the answer; the list takes its share of delta, and what is slack of epsilon.
-        options: of the policy of that name; and `share`, `size`, `slack`, `executor`, `meter`, and `first_look`, what
-            was found out about the list before.
-
-    Raises:
-        InvalidInput: a setting has no meaning, or the rows cannot be read.
-    """
+    """The policy that shortens a list, after which one of that name finds the best of the short list."""
     if not isinstance(rows, RowBlocks):
         raise InvalidInput(
             "this policy shortens a long list, and the rows of that list are not here: open the study where its "
@@ -117,11 +104,7 @@ def _kernel_of(name: str, options: Mapping[str, Any]) -> Kernel | str | None:
 
 
 def check_rows(policy: Policy[Any]) -> None:
-    """Go through the rows of a policy that shortens a list, and refuse them if they are not those of its first look.
-
-    Raises:
-        InvalidInput: they are not.
-    """
+    """Go through the rows of a policy that shortens a list, and refuse them if they are not those of its first look."""
     if isinstance(policy, SubsetSelection):
         policy.look.tree_of(policy.passes)
 
@@ -129,18 +112,7 @@ def check_rows(policy: Policy[Any]) -> None:
 def after_selection(
     make: Make, policy: Policy[Any], state: Any, *, minimize: bool = False, facts: tuple[str, ...] = ()
 ) -> Policy[Any]:
-    """The policy that finds the best of the list to which another one shortened a longer one.
-
-    Args:
-        make: makes a policy for arms.
-        policy: that shortened it, as `shortened_first` made it.
-        state: where it ended.
-        minimize: small rewards are good.
-        facts: what its certificate assumes of its measurements beside what the policy does, as sentences.
-
-    Raises:
-        InvalidInput: it shortens no list, or has not ended.
-    """
+    """The policy that finds the best of the list to which another one shortened a longer one."""
     if not isinstance(policy, SubsetSelection) or policy.spec is None:
         raise InvalidInput("this study shortens no list: its candidates are not rows in blocks.")
     arms, selected = policy.selected(state)
@@ -159,15 +131,7 @@ def best_of_subset(
     selected: Any,
     **options: Any,
 ) -> Policy[Any]:
-    """The policy of that name for arms that were selected from a longer list, as the answer for that list.
-
-    Args:
-        make: makes the policy for the arms alone.
-        selected: where they come from, a `Subset` or its plain data.
-
-    Raises:
-        InvalidInput: nothing of delta or epsilon is left, or the arms are not those of the selection.
-    """
+    """The policy of that name for arms that were selected from a longer list, as the answer for that list."""
     subset = Subset.of(selected)
     left, finer = delta - subset.rules.delta, epsilon - subset.rules.slack
     if not (left > 0.0 and finer > 0.0):
@@ -192,11 +156,7 @@ def one_of_share(
     noise: Noise | str,
     **options: Any,
 ) -> Policy[Any]:
-    """The policy of that name for a random sample of the arms, as the answer of the whole list.
-
-    Args:
-        make: makes the policy for the sample alone.
-    """
+    """The policy of that name for a random sample of the arms, as the answer of the whole list."""
     assumed = parse_noise(noise) if isinstance(noise, str) else noise
     problem = Problem(arms.num_arms, epsilon, delta, assumed, options.get("gap_bound"), arms, question)
     members = sample_of(question, arms.num_arms, delta)

@@ -88,11 +88,6 @@ def failed_checks(
     """What the checks found at one look, in words; empty where the embedding compresses nothing.
 
     Args:
-        embedding: the family psi_d.
-        plan: the look's plan, which says d and tau.
-        pooled: everything told in the round.
-        fitted: its estimate.
-        problem: what is asked.
         noise_scales: of each arm that was pulled, shape (K,); None: the largest that the problem declares.
     """
     if not isinstance(fitted, LeastSquaresEstimate):
@@ -112,13 +107,7 @@ def failed_checks(
 def failed_checks_in_blocks(
     embedding: ArmEmbedding, plan: Plan, seen: BlockTotals, problem: Problem
 ) -> tuple[str, ...]:
-    """The same where blocks share effects: what is compared is in one block.
-
-    Args:
-        embedding: the family psi_d with a coordinate for the level, which counts as one of its dimensions.
-        plan, problem: as in `failed_checks`.
-        seen: the batch.
-    """
+    """The same where blocks share effects: what is compared is in one block."""
     embedded, whole, bound = embedding.at(plan.dim), embedding.at(embedding.max_dim), embedding.norm_bound
     if not isinstance(embedded, Embedding) or not isinstance(whole, Embedding):
         return ()
@@ -201,12 +190,7 @@ def _kind(alarm: str) -> str:
 
 
 def largest_gap_under_norm(embedding: ArmEmbedding, *, enough: float = np.inf) -> float:
-    """The largest difference of two arms' means that the declared norm allows, in reward units.
-
-    Args:
-        enough: any number between this and the reach may be returned in place of a reach beyond it, which saves the
-            search for the two arms that are farthest apart.
-    """
+    """The largest difference of two arms' means that the declared norm allows, in reward units."""
     if embedding.norm_bound is None:
         return np.inf
     if embedding.num_arms == 1:
@@ -283,10 +267,7 @@ def check_pulls(
     where distances to all would take longer than the rest of a round.
 
     Args:
-        embedding: the family psi_d.
-        dim: d of the round; nothing is reserved where every list of means is representable.
         counts: pulls of the round, shape (K,).
-        share: of the round's pulls, in [0, 1); of what they cost too, where costs are given.
         costs: of a pull of each arm, shape (K,); None: all alike.
 
     Returns:
@@ -341,12 +322,7 @@ def why_not_certified(embedding: ArmEmbedding, alarms: Sequence[str], compressed
 
 
 def why_heuristic(alarms: Sequence[str], heuristic: str) -> str:
-    """Why an answer is not certified after the checks, in sentences; "" if they found nothing and a theorem backs it.
-
-    Args:
-        alarms: what the checks found in any round.
-        heuristic: why no theorem backs the embedding's bound, "" if one does.
-    """
+    """Why an answer is not certified after the checks, in sentences; "" if they found nothing and a theorem backs it."""
     noise = [alarm for alarm in alarms if alarm.startswith(SPREAD_ALARM)]
     reasons = [f"The data speak against normal noise: {alarm}." for alarm in noise]
     if noise:

@@ -62,11 +62,7 @@ def option(default: T, check: Check) -> T:
 
 
 def check_options(settings: Any) -> None:
-    """Call the check of each field that has one.
-
-    Raises:
-        InvalidInput: from the first that refuses its value.
-    """
+    """Call the check of each field that has one."""
     for each in fields(settings):
         check = each.metadata.get("check")
         if check is not None and (getattr(settings, each.name) is not None or each.default is not None):
@@ -124,18 +120,7 @@ block_size = whole("a block has room for a candidate and a rival.", least=2)
 
 
 def check_noise(name: str, noise: Noise, given: Mapping[str, Any], *, unknown_scale: bool) -> None:
-    """Refuse a noise that a policy cannot do with.
-
-    Args:
-        name: of the policy.
-        noise: what is assumed of the rewards.
-        given: the options.
-        unknown_scale: the policy can do without a scale that is known beforehand.
-
-    Raises:
-        InvalidInput: the policy, or one of its options, rests on a scale that nobody knows; or it would have to take
-            a pilot's failure from delta, and does not; or a scale is too small or too large for numbers.
-    """
+    """Refuse a noise that a policy cannot do with."""
     if isinstance(noise, PilotGaussian) and not name.startswith("certified-"):
         raise InvalidInput(
             f"the noise's pilot may fail with probability {noise.failure:g}, which would have to be taken from delta; "
@@ -235,11 +220,7 @@ def linear(arms: Arms, options: dict[str, Any]) -> Parts:
 
 
 def kernel(arms: Arms, options: dict[str, Any]) -> Parts:
-    """The gram matrix's eigenvectors of a kernel; or, named by its `expansion`, its eigenfunctions.
-
-    Raises:
-        InvalidInput: not exactly one of gamma, kernel and expansion, or an option of the embedding that is not used.
-    """
+    """The gram matrix's eigenvectors of a kernel; or, named by its `expansion`, its eigenfunctions."""
     _need_norm_bound(options)
     named = [name for name in NAMES_OF_A_KERNEL if options.get(name) is not None]
     if len(named) != 1:
@@ -305,11 +286,7 @@ OPTIONS_OF: Mapping[MakeParts, tuple[str, ...]] = MappingProxyType(
 
 
 def embedding_options(parts: MakeParts, given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The options of the embedding of another package that `given` names.
-
-    Raises:
-        InvalidInput: no package has it.
-    """
+    """The options of the embedding of another package that `given` names."""
     name = given.get("embedding")
     return () if parts is not of_package or name is None else embedding_spec(name).options
 
@@ -415,22 +392,14 @@ class PolicySpec:
 
 
 def asked_question(name: str, spec: PolicySpec, given: dict[str, Any]) -> Question | None:
-    """The question that the options ask of a policy; its options are taken out of them.
-
-    Raises:
-        InvalidInput: there is no such question, or the policy does not answer it.
-    """
+    """The question that the options ask of a policy; its options are taken out of them."""
     question = None if spec.questions == (BEST,) else taken_question(given)
     check_answered(name, spec, question_name(question))
     return question
 
 
 def for_each_segment(name: str, spec: PolicySpec, arms: Arms, question: Question | None) -> Question | None:
-    """The question, where arms have segments: the best of each segment is one of its 1 best.
-
-    Raises:
-        InvalidInput: the policy or the question has no segments.
-    """
+    """The question, where arms have segments: the best of each segment is one of its 1 best."""
     if arms.segments is None:
         return question
     if "lists" not in spec.evidence:
@@ -458,11 +427,7 @@ def for_each_segment(name: str, spec: PolicySpec, arms: Arms, question: Question
 
 
 def check_answered(name: str, spec: PolicySpec, asked: str) -> None:
-    """Refuse a question that a policy does not answer.
-
-    Raises:
-        InvalidInput: it is none of its own.
-    """
+    """Refuse a question that a policy does not answer."""
     if asked not in spec.questions and (asked in EVERY_QUESTION or ANY_OTHER not in spec.questions):
         known = " or ".join(map(repr, spec.questions))
         raise InvalidInput(
@@ -473,11 +438,7 @@ def check_answered(name: str, spec: PolicySpec, asked: str) -> None:
 def refuse_beside_lists(
     name: str, hidden_defaults: Mapping[str, Any], given: Mapping[str, Any], *, allowed: tuple[str, ...] = ()
 ) -> None:
-    """Refuse options of the best arm's evidence where the question is another one, but for those allowed.
-
-    Raises:
-        InvalidInput: one of them says something.
-    """
+    """Refuse options of the best arm's evidence where the question is another one, but for those allowed."""
     said = [
         option
         for option, usual in hidden_defaults.items()

@@ -35,11 +35,7 @@ class Prices:
 
     @staticmethod
     def of(policy: Policy[Any], arms: Arms | None = None) -> Prices | None:
-        """Those of a policy and its arms; None where nothing has a cost.
-
-        Args:
-            arms: what it chooses among; None: those that it knows.
-        """
+        """Those of a policy and its arms; None where nothing has a cost."""
         known = policy.problem.arms if arms is None else arms
         return _prices(None if known is None else known.costs, policy.traits.batch_cost)
 
@@ -59,7 +55,6 @@ class Prices:
 
         Args:
             counts: pulls of each arm, shape (K,).
-            batches: how many batches they were.
 
         Cost: O(K log K).
         """
@@ -91,11 +86,7 @@ def product(price: float, number: int) -> float:
 
 
 def checked_budget(max_cost: float | None, prices: Prices | None) -> float | None:
-    """A budget in money.
-
-    Raises:
-        InvalidInput: it is negative or not finite, or nothing has a cost.
-    """
+    """A budget in money."""
     if max_cost is None:
         return None
     limit = not_negative("max_cost", max_cost, MONEY)

@@ -191,11 +191,7 @@ def _loadable() -> dict[str, PolicySpec]:
 
 
 def policy_options(name: str, given: Mapping[str, Any] = MappingProxyType({})) -> tuple[str, ...]:
-    """The options that the policy knows, sorted.
-
-    Args:
-        given: options that are given to it: a question or an embedding of another package has options of its own.
-    """
+    """The options that the policy knows, sorted."""
     return tuple(sorted(policy_spec(name).options(given)))
 
 
@@ -205,11 +201,7 @@ def needs_torch(name: str) -> bool:
 
 
 def uses_features(policy: Policy[Any] | str) -> bool:
-    """Whether a policy, given as it is or by its name, looks at the features of its arms.
-
-    Raises:
-        InvalidInput: the name is not known, or it is no policy.
-    """
+    """Whether a policy, given as it is or by its name, looks at the features of its arms."""
     if isinstance(policy, str):
         return policy_spec(policy).parts not in (parts_of.independent, parts_of.nothing)
     _check_policy(policy)
@@ -279,16 +271,7 @@ def settled_policy(
     noise: Noise | str | None,
     **options: Any,
 ) -> Policy[Any]:
-    """The policy that was given, or the one of that name, for whoever takes either.
-
-    Args:
-        policy: a policy, perhaps of another package, which has all that follows itself; or a name.
-        arms, epsilon, delta, noise, options: as in `make_policy`; delta None: 0.05.
-
-    Raises:
-        InvalidInput: a setting stands beside a policy that has it itself, epsilon or noise is missing beside a name,
-            or as `make_policy`.
-    """
+    """The policy that was given, or the one of that name, for whoever takes either."""
     if isinstance(policy, str):
         for missing in [name for name, value in (("epsilon", epsilon), ("noise", noise)) if value is None]:
             raise InvalidInput(f"{policy} needs {missing}, as in make_policy({policy!r}, arms, {missing}=..., ...).")
@@ -418,11 +401,7 @@ def _need_torch(name: str) -> None:
 
 
 def _check_arms(name: str, arms: object) -> None:
-    """Refuse what are no arms, and arms of a table without a feature that this policy would have to do without.
-
-    Raises:
-        InvalidInput: they are.
-    """
+    """Refuse what are no arms, and arms of a table without a feature that this policy would have to do without."""
     if not isinstance(arms, Arms):
         raise InvalidInput(f"arms is a {type(arms).__name__}; give Arms(features, ids) or read_arms(path).")
     if arms.aside and uses_features(name):
@@ -433,11 +412,7 @@ def _check_arms(name: str, arms: object) -> None:
 
 
 def _check_known(name: str, options: Mapping[str, Any]) -> None:
-    """Refuse options that the policy would not read.
-
-    Raises:
-        InvalidInput: there are some, or one without which it cannot start is missing.
-    """
+    """Refuse options that the policy would not read."""
     if isinstance(options.get("question"), str) and options["question"] != BEST:
         question_class(options["question"])
     asked = question_name(options.get("question"))
@@ -462,11 +437,7 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
 
 
 def _check_kind(name: str, entry: PolicySpec, kind: str | None, given: dict[str, Any]) -> None:
-    """Take out options that this kind of evidence does not have, if they say nothing.
-
-    Raises:
-        InvalidInput: one of them says something.
-    """
+    """Take out options that this kind of evidence does not have, if they say nothing."""
     if kind is None:
         return
     known = {each.name for each in fields(entry.record(kind))}
@@ -477,11 +448,7 @@ def _check_kind(name: str, entry: PolicySpec, kind: str | None, given: dict[str,
 
 
 def policy_spec(name: str) -> PolicySpec:
-    """How the name becomes a policy, ours or that of an installed package.
-
-    Raises:
-        InvalidInput: there is no such policy, or its package is absent or does not load.
-    """
+    """How the name becomes a policy, ours or that of an installed package."""
     if isinstance(name, str) and name in ENTRIES:
         return ENTRIES[name]
     if (found := plugin(POLICIES, name, PolicySpec)) is not None:

@@ -38,10 +38,6 @@ def uniform_pulls_for(problem: Problem, sigma: float) -> int:
 
     With errors="discovery" the promise is more than is asked: no error at all.
 
-    Args:
-        problem: what is asked.
-        sigma: the scale of a measurement.
-
     Source: ours (Hoeffding and a union).
     """
     asked, num_arms, delta, epsilon = problem.question, problem.num_arms, problem.delta, problem.epsilon
@@ -82,14 +78,6 @@ def usual_limit(policy: Policy[Any], seen: Observations | None) -> int | None:
     """Measurements after which a loop without a limit of its own ends: far beyond what any study should take.
 
         20 uniform_pulls_for(problem, sigma), at least 100 for each arm; 60 where repeats are to show sigma
-
-    Args:
-        policy: the algorithm.
-        seen: everything told so far, where sigma is the largest standard deviation that it shows, of all repeats
-            together or of an arm with five or more; not needed where a scale is declared.
-
-    Returns:
-        None for a policy that ends after a number of measurements that is planned, or while nothing shows a scale.
 
     Cost: O(K).
     """
@@ -144,7 +132,6 @@ def endless(problem: Problem, seen: Observations, asked: BoolArray, *, features:
 
     Args:
         asked: the arms that must still be decided, shape (K,).
-        features: others may speak for an arm; then every arm that was repeated must be such a one.
     """
     equal = equal_repeats(problem, seen, ENDLESS)
     if not features:

@@ -20,10 +20,6 @@ from surepick.questions import LISTED, NAMES, BestFeasible, Constraint, OneOf, c
 def certificate(problem: Problem, claim: Claim) -> Certificate:
     """The certificate that a claim amounts to. Its one constructor.
 
-    Args:
-        problem: what was asked.
-        claim: what the algorithm may say.
-
     Source: ours; docs/verdict.md has the rules.
     """
     verdict, reason = _verdict(problem, claim)

@@ -89,11 +89,7 @@ class Constraint:
 
 
 def parse_constraint(text: object) -> Constraint:
-    """A constraint from its text, e.g. "temperature<=80,tolerance=0.5,noise=subgaussian:1.2".
-
-    Raises:
-        InvalidInput: it is no such text.
-    """
+    """A constraint from its text, e.g. "temperature<=80,tolerance=0.5,noise=subgaussian:1.2"."""
     found = re.fullmatch(r"([^<>=,]+)(<=|>=)([^,]+)((?:,.*)?)", text.strip()) if isinstance(text, str) else None
     if found is None:
         raise InvalidInput(

@@ -35,15 +35,7 @@ def constraints_in(spec: Mapping[str, Any]) -> tuple[Constraint, ...]:
 
 
 def parse_question(asked: Question | Mapping[str, Any] | str | None, options: Mapping[str, Any]) -> Question | None:
-    """The question of a record, of its name and options, or of its spec.
-
-    Args:
-        asked: a record, its name, its `question_spec`, or None: which arm is the best.
-        options: fields of the record where only its name is given.
-
-    Raises:
-        InvalidInput: there is no such question, or it has no such option.
-    """
+    """The question of a record, of its name and options, or of its spec."""
     if asked in (None, BEST) and options.get("constraints"):
         asked = "feasible"
     if isinstance(asked, str) and asked != BEST:
@@ -83,11 +75,7 @@ def _made(name: object, options: Mapping[str, Any]) -> Question:
 
 
 def question_class(name: object) -> type[Any]:
-    """The record of the question of this name, which is not "best".
-
-    Raises:
-        InvalidInput: there is none.
-    """
+    """The record of the question of this name, which is not "best"."""
     made = NAMES.get(str(name)) or own_question(name)
     if made is None:
         known = question_names()
@@ -96,11 +84,7 @@ def question_class(name: object) -> type[Any]:
 
 
 def own_question(name: object) -> type[Any] | None:
-    """The class of the question that an installed package adds under this name; None where none does, or it is ours.
-
-    Raises:
-        InvalidInput: what it adds is no question.
-    """
+    """The class of the question that an installed package adds under this name; None where none does, or it is ours."""
     found = None if name in (BEST, *NAMES) else plugin(QUESTIONS, name, type)
     if found is None:
         return None
@@ -161,9 +145,6 @@ def taken_question(options: dict[str, Any]) -> Question | None:
     """The question that the options ask; it takes its options out of them.
 
     `control` belongs to the question where there is one, and else to blocks.
-
-    Raises:
-        InvalidInput: as `parse_question`.
     """
     asked = options.pop("question", None)
     names = dict.fromkeys((*QUESTION_OPTIONS, *own_fields(asked)))

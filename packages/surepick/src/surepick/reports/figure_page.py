@@ -68,11 +68,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 @contextmanager
 def reproducible() -> Iterator[None]:
-    """Draw so that equal data give equal files.
-
-    Raises:
-        InvalidInput: matplotlib is absent.
-    """
+    """Draw so that equal data give equal files."""
     try:
         import matplotlib  # noqa: PLC0415 (heavy, and an extra)
     except ImportError as error:
@@ -82,16 +78,7 @@ def reproducible() -> Iterator[None]:
 
 
 def write_figure(figure: Figure, path: str | Path, **drawing: Any) -> None:
-    """Draw the figure, then write it whole or not at all.
-
-    Args:
-        figure: what is drawn.
-        path: a file whose ending says the format; without an ending we write PATH.png.
-        drawing: for `savefig`.
-
-    Raises:
-        InvalidInput: matplotlib does not know the format, or the file cannot be written.
-    """
+    """Draw the figure, then write it whole or not at all."""
     target = Path(path)
     if not target.suffix:
         target = target.with_name(f"{target.name}.png")
@@ -104,11 +91,7 @@ def write_figure(figure: Figure, path: str | Path, **drawing: Any) -> None:
 
 
 def save(figure: Figure, directory: Path, name: str) -> list[Path]:
-    """Write the figure as PNG and SVG.
-
-    Raises:
-        InvalidInput: a file cannot be written.
-    """
+    """Write the figure as PNG and SVG."""
     name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
     paths = [directory / f"{name}.png", directory / f"{name}.svg"]
     try:
@@ -185,15 +168,7 @@ def open_page(
     room: float,
     legend: Literal["beside", "above", "below"] = "beside",
 ) -> Page:
-    """An empty page.
-
-    Args:
-        panels: how many, at least 1.
-        columns: most panels side by side.
-        width, height: of a panel, in inches.
-        room: inches beside the panels, for names.
-        legend: where it is.
-    """
+    """An empty page."""
     from matplotlib.figure import Figure  # noqa: PLC0415 (heavy, and an extra)
 
     across = panels if panels <= columns else min(columns, 2 if panels == 4 else 3)
@@ -252,17 +227,7 @@ BLUE, ORANGE, GREY = *COLOURS[:2], COLOURS[-1]
 
 
 def forecast_figure(rows: Sequence[ForecastRow], uniform: int, path: str | Path, *, title: str = "") -> None:
-    """What each choice is forecast to cost, on a logarithmic axis: guess and worst case, and sampling equally often.
-
-    Args:
-        rows: from `compare`; rows that refuse to run are listed without a mark.
-        uniform: pulls of sampling all arms equally often, drawn as a line.
-        path: a .png, .pdf or .svg file.
-        title: above the figure.
-
-    Raises:
-        InvalidInput: matplotlib is absent, or the file cannot be written in that format.
-    """
+    """What each choice is forecast to cost, on a logarithmic axis: guess and worst case, and sampling equally often."""
     with reproducible():
         page = open_page(1, columns=1, width=8.0, height=0.6 + 0.42 * len(rows), room=0.0, legend="below")
         (axes,) = page.axes

@@ -50,20 +50,13 @@ def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
     """Replay the log from its start, with the stored plans, and compare each decision with the stored one.
 
     Discrete content (arms, counts, dimensions, verdicts, words) must be equal, numbers within `tolerance`, relative.
-
-    Raises:
-        StorageError: a decision does not follow from what was recorded; the row and what differs are named.
     """
     for _ in audited(study, name, tolerance=tolerance).replayed:
         pass
 
 
 def audited(study: Study, name: str, *, tolerance: float = TOLERANCE) -> Audit:
-    """As `audit`, for those who need the replay too: the log is read now, and replayed while one goes through it.
-
-    Raises:
-        StorageError: a row cannot be read.
-    """
+    """As `audit`, for those who need the replay too: the log is read now, and replayed while one goes through it."""
     _ = study.policy  # built before the replay: what is wrong with the policy is not wrong with the log
     stored = _all(study.log.decisions(), "decision", 0, name)  # before the plans: others may go on between two looks
     plans = _all(study.log.plans(), "plan", 1, name)
@@ -202,12 +195,6 @@ def export_results(study: Study, path: str | Path) -> int:
     the user's sign and unit, key, source, told_at (UTC); and the item that was answered, of test items; and cost, of
     the row's measurements, where they have one; and the block, under the name that the study has for it; and the sums
     of what constraints are on, under their names.
-
-    Returns:
-        The number of rows.
-
-    Raises:
-        InvalidInput: the file cannot be written.
     """
     if study.elsewhere is not None:
         check_suffix(Path(path))

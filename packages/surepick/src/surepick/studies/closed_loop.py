@@ -45,11 +45,7 @@ NO_COROUTINE = (
 
 
 def check_measure(measure: object) -> None:
-    """Refuse what cannot measure, before anything is asked.
-
-    Raises:
-        InvalidInput: it is no function, or one that returns no rewards but a coroutine.
-    """
+    """Refuse what cannot measure, before anything is asked."""
     if not callable(measure):
         raise InvalidInput(f"measure is {quoted(measure)}, which is no function: {EACH}.")
     inner: Any = measure
@@ -79,22 +75,7 @@ def measured(
     *beside: Sequence[object],
     constraints: Sequence[Constraint] = (),
 ) -> np.ndarray:
-    """What a function measured, checked as far as its form goes.
-
-    Args:
-        measure: the function.
-        ids: n ids, as they were given to us.
-        names: their texts.
-        beside: what it gets besides: the test items, or the names of the blocks.
-        constraints: on what else is measured.
-
-    Returns:
-        Shape (n,); with r constraints (n, 1 + r). NaN where a measurement gave no number.
-
-    Raises:
-        InvalidInput: it did not return that many numbers, or it measures one id and failed on several; then its own
-            exception is the cause. Other exceptions of it pass.
-    """
+    """What a function measured, checked as far as its form goes."""
     try:
         given: Any = measure(ids, *beside)
         if isinstance(given, Iterator):
@@ -118,11 +99,7 @@ def measured(
 
 
 def _refuse_kinds(given: object, number: int) -> None:
-    """Refuse what holds no rewards in an order.
-
-    Raises:
-        InvalidInput: nothing, a coroutine, a mapping or a set.
-    """
+    """Refuse what holds no rewards in an order."""
     if given is None:
         raise InvalidInput(f"measure was called with {number} ids and returned None; does it end with return? {EACH}.")
     if inspect.isawaitable(given) or inspect.isasyncgen(given):
@@ -298,11 +275,7 @@ class Measuring:
     gone: list[str] = field(default_factory=list)
 
     def tell(self, part: Batch) -> None:
-        """Measure a part of a batch, and tell what came of it.
-
-        Raises:
-            MeasurementFailed: a candidate failed too often, and the study cannot go on without it.
-        """
+        """Measure a part of a batch, and tell what came of it."""
         ids = part.pulls()
         asked = [place for place, name in enumerate(ids) if name not in self.gone]
         if not asked:
@@ -361,15 +334,7 @@ class Measuring:
 
 
 def tell_measured(tell: Callable[[Accept], Told], unusual: OnUnusual) -> Told:
-    """Report what a program measured: nobody can be asked about results that stand out.
-
-    Args:
-        tell: reports; it is given `accept_unusual` of `Study.tell`.
-        unusual: as in `Study.run`.
-
-    Raises:
-        UnusualResult: with "refuse".
-    """
+    """Report what a program measured: nobody can be asked about results that stand out."""
     try:
         return tell("unasked" if unusual == "accept" else False)
     except UnusualResult as question:
@@ -389,22 +354,7 @@ def until_stopped(
     max_seconds: float | None = None,
     on_batch: Callable[[Batch, Askable], None] | None = None,
 ) -> Result:
-    """Ask and carry out batches until the policy stops, or the next one would pass the budget.
-
-    Args:
-        study: is asked.
-        carry_out: measures a batch and tells the study.
-        max_pulls: the budget, of this call; None: the usual limit, 20 times what measuring all equally often takes
-            (`usual_limit`); math.inf: no limit.
-        max_cost: the budget in money, of this call; None: no limit. A batch of which some results are in does not cost
-            its `batch_cost` again.
-        max_seconds: no batch is carried out later than that after the call; None: no limit. What is computed meanwhile
-            is not interrupted.
-        on_batch: called with each batch before it is carried out.
-
-    Raises:
-        InvalidInput: max_cost is negative, or nothing has a cost.
-    """
+    """Ask and carry out batches until the policy stops, or the next one would pass the budget."""
     started, spent, paid = time.monotonic(), 0, 0.0
     prices = None if max_cost is None else study.prices
     limit = checked_budget(max_cost, prices)
@@ -499,9 +449,6 @@ def round_bars(shown: bool | None = None) -> Iterator[Callable[[Batch, Askable],
     """One bar on standard error: the round, who is left, how much of the work is in; and what is proved, below it.
 
     The bar measures the looks of a round, or, where the plan predicts how many pulls are still to come, all pulls.
-
-    Args:
-        shown: draw it; if not, the callback does nothing. None: if standard error is a terminal.
     """
     if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda _batch, _study: None

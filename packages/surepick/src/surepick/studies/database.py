@@ -112,11 +112,7 @@ def row_of(
 
 
 def _files(policy: Policy[Any]) -> dict[str, Any]:
-    """Where the long list lies that the policy goes through; {} where there is none.
-
-    Raises:
-        InvalidInput: it is not in files.
-    """
+    """Where the long list lies that the policy goes through; {} where there is none."""
     rows = policy.traits.rows
     if rows is None:
         return {}
@@ -148,11 +144,7 @@ def found(engine: Engine, name: str) -> Row[Any]:
 
 
 def check_row(row: Row[Any]) -> None:
-    """Refuse a study's row that is not what was stored.
-
-    Raises:
-        StorageError: it is one.
-    """
+    """Refuse a study's row that is not what was stored."""
     name = row.name
     if row.hash != study_hash(name, row.configuration, row.ids, row.arms_hash):
         raise StorageError(
@@ -198,11 +190,7 @@ def registration_of(row: Row[Any], configuration: dict[str, Any]) -> str | None:
 
 
 def arms_of(engine: Engine, row: Row[Any]) -> Arms:
-    """The arms as they were stored.
-
-    Raises:
-        StorageError: they are not.
-    """
+    """The arms as they were stored."""
     with in_words(engine.url), engine.connect() as connection:
         features = connection.execute(
             sa.select(tables.study.c.features).where(tables.study.c.id == row.id)
@@ -292,9 +280,6 @@ class Database:
         """Open the file that is there now in place of the one that was opened, and make its tables if need be.
 
         Studies that were opened before refuse everything from now on: they know the file before.
-
-        Raises:
-            StorageError: there is no file, or it is not ours.
         """
         file = file_of(self.engine)
         if file is not None:
@@ -440,9 +425,6 @@ def resume_study(url: str, name: str, policy: Policy[Any] | None = None) -> Stud
     """As `open_study`, without computing anything again: only the last decision's bytes are checked.
 
     `tell` and `ask` need no policy while a plan is open.
-
-    Raises:
-        As `open_study`, but for what only a computation could find.
     """
     database = Database(url)
     with released(database.engine):
@@ -469,14 +451,7 @@ def list_studies(url: str) -> list[Listed]:
 
 
 def migrate_studies(url: str) -> tuple[str | None, str]:
-    """Bring the tables of a database to the newest schema: all steps are taken, or none.
-
-    Returns:
-        (schema before, schema now); equal if nothing had to be done.
-
-    Raises:
-        InvalidInput, StorageError: as in `open_study`.
-    """
+    """Bring the tables of a database to the newest schema: all steps are taken, or none."""
     from surepick.studies.logs.sql.engine import migrate  # noqa: PLC0415 (Alembic: heavy, and needed only here)
 
     engine, version = reach(url)

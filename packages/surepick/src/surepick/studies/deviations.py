@@ -399,11 +399,7 @@ def answer_of(
     judge: str = CLOSED_ROUNDS,
     measured: Callable[[], Mapping[int, int]],
 ) -> Certificate:
-    """The certificate of a study, from where its policy stands and how its plans were carried out.
-
-    Args:
-        measured: gives the pulls that count, by arm; called where they have a cost.
-    """
+    """The certificate of a study, from where its policy stands and how its plans were carried out."""
     late = [] if end is None or not end.withdrawn else [Deviations(withdrawn=end.withdrawn)]
     answer = certificate_of(policy, relisted(policy, Step.at(state), late[0]).state if late else state)
     prepared = arms.preparation if policy.traits.assumptions else ()
@@ -459,12 +455,7 @@ def _texts(keys: Sequence[object]) -> list[str]:
 
 
 def _found(ledger: Ledger, key: str, own: Sequence[Reported]) -> Reported:
-    """The result of that key.
-
-    Raises:
-        InvalidInput: there is none, it was undone, or it is another's.
-        OutOfTurn: its round is closed.
-    """
+    """The result of that key."""
     for one in own:
         if one.key is not None and normal_form(one.key) == key:
             return one
@@ -487,11 +478,7 @@ def _aside(key: str) -> str:
 
 
 def _refuse_nothing(worker: str | None, *, any_open: bool) -> None:
-    """Say that there is nothing to undo.
-
-    Raises:
-        OutOfTurn: always.
-    """
+    """Say that there is nothing to undo."""
     whose = "you" if worker is None else quoted(worker)
     if any_open:
         raise OutOfTurn(f"nothing that {whose} reported in the open round is left to undo. Nothing was changed.")

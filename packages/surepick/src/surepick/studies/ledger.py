@@ -97,11 +97,7 @@ class Ledger(Entries):
             raise
 
     def open_plan(self) -> Planned | None:
-        """The open plan; a new one if there is none; None once stopped.
-
-        Raises:
-            OutOfTurn: the last one is closed, and its results cannot be judged.
-        """
+        """The open plan; a new one if there is none; None once stopped."""
         head = self.replay.settle()
         if head.decision.stopped or self.log.ended() is not None:
             return None
@@ -113,11 +109,7 @@ class Ledger(Entries):
         return self.log.add_plan(Planned(head.decision.plan + 1, plan, self.log.clock()))
 
     def taking(self) -> tuple[Planned, OpenPlan]:
-        """The plan that takes results, and where it stands.
-
-        Raises:
-            OutOfTurn: none does.
-        """
+        """The plan that takes results, and where it stands."""
         planned = self.log.last_plan()
         if planned is not None and (open_plan := self.replay.look(planned)).takes_results:
             return planned, open_plan
@@ -157,7 +149,6 @@ class Ledger(Entries):
         "1.10" as 1.1, which is another.
 
         Args:
-            before: pulls of the plan, or of the lease, that came earlier: their blocks are other ones.
             asked: pulls of the plan that the lease is of, shape (K,); None: nothing is leased.
         """
         blocking = self.blocking
@@ -208,11 +199,7 @@ LONGEST_PAUSE = 366 * 86_400.0  # seconds without an entry; a clock that is ahea
 
 
 def terms(max_pulls: int | None, worker: str | None, lease: str | float | None) -> tuple[str, float]:
-    """(worker, seconds) of a lease that is asked for.
-
-    Raises:
-        InvalidInput: the number is not positive, the name is empty, or the lease is no duration.
-    """
+    """(worker, seconds) of a lease that is asked for."""
     if max_pulls is not None:
         whole_number("max_pulls", max_pulls, least=1, meaning="the pulls that are leased.")
     name = ANYONE if worker is None else worker
@@ -222,11 +209,7 @@ def terms(max_pulls: int | None, worker: str | None, lease: str | float | None) 
 
 
 def checked_time(log: Log) -> float:
-    """The time, if leases can be judged by it.
-
-    Raises:
-        OutOfTurn: the clock is behind the latest entry, or more than a year ahead of it.
-    """
+    """The time, if leases can be judged by it."""
     now, latest = log.clock(), log.latest_time()
     if now < latest - BACKWARDS:
         raise OutOfTurn(

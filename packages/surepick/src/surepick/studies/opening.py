@@ -29,15 +29,7 @@ def is_http(url: object) -> bool:
 
 
 def checked_address(url: str, *, insecure: bool | None = None) -> str:
-    """The address of a server, without a slash at the end.
-
-    Args:
-        url: "https://HOST" or "http://HOST:PORT", with the path under which a proxy serves it.
-        insecure: http, and not https, to another machine is meant; None: as SUREPICK_INSECURE_HTTP says ("1").
-
-    Raises:
-        InvalidInput: it is none, holds a name or a password, or is http to another machine.
-    """
+    """The address of a server, without a slash at the end."""
     try:
         parts = urlsplit(url.strip())
         host, port = parts.hostname, parts.port
@@ -71,11 +63,7 @@ def is_this_machine(host: str) -> bool:
 
 
 def given_token(token: str | None) -> str | None:
-    """The token: the one that was given, else that of the environment; None where there is none.
-
-    Raises:
-        InvalidInput: it is none that a request can carry. The message does not show it.
-    """
+    """The token: the one that was given, else that of the environment; None where there is none."""
     found = os.environ.get(TOKEN, "") if token is None else token
     if not isinstance(found, str) or not (found.isascii() and found.isprintable()):
         raise InvalidInput("the token has characters that no token has; copy it as surepick token create showed it.")
@@ -169,11 +157,7 @@ def open_study(url: str, name: str, policy: Policy[Any] | None = None, *, token:
 
 
 def resume_study(url: str, name: str, policy: Policy[Any] | None = None, *, token: str | None = None) -> Study:
-    """As `open_study`, without computing anything again.
-
-    Raises:
-        As `open_study`, but for what only a computation could find.
-    """
+    """As `open_study`, without computing anything again."""
     if is_http(url):
         found: Study = _server("resume_study", url, token).study(name, policy)
     else:
@@ -208,11 +192,7 @@ def _databases(name: str, token: str | None) -> Any:
 
 
 def _loaded(name: str, module: str) -> Any:
-    """A module whose packages are an extra.
-
-    Raises:
-        InvalidInput: they are absent.
-    """
+    """A module whose packages are an extra."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

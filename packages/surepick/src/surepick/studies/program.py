@@ -75,11 +75,7 @@ class Program(Protocol):
 
 
 def words_of(template: str, timeout: float | None) -> tuple[str, ...]:
-    """The words of a command line, as a shell would split it.
-
-    Raises:
-        InvalidInput: it is not well-formed, or the time-out is not positive.
-    """
+    """The words of a command line, as a shell would split it."""
     try:
         words = tuple(shlex.split(template))
     except ValueError as error:
@@ -138,11 +134,7 @@ class Command:
         return [PLACES.sub(lambda found: given[found[0]], word) for word in self._words]
 
     def check(self, ids: Sequence[str]) -> None:
-        """Refuse ids that the program would take for options.
-
-        Raises:
-            InvalidInput: an id begins with "-", and nothing in the template keeps it from being read as an option.
-        """
+        """Refuse ids that the program would take for options."""
         bare = [place for place, word in enumerate(self._words) if word.startswith("{id}")]
         if all("--" in self._words[:place] for place in bare):
             return
@@ -167,14 +159,7 @@ class Command:
         blocks: Sequence[str] | None = None,
         values: int = 1,
     ) -> Outcome:
-        """Call the program once, for measurements of one candidate.
-
-        Args:
-            names: its id, once a measurement; one without "{pulls}".
-            running: the programs at work, so that the caller can stop them.
-            blocks: of these measurements; None: they have none.
-            values: numbers a line.
-        """
+        """Call the program once, for measurements of one candidate."""
         block = blocks[0] if blocks else ""
         out, failure = called(self.arguments(names[0], len(names), block), self.timeout, running)
         return Outcome(failure=failure) if failure else _read(out, len(names), values)
@@ -183,13 +168,7 @@ class Command:
 def called(
     arguments: list[str], timeout: float | None, running: Running | None = None, given: bytes = b""
 ) -> tuple[str, str]:
-    """(what a program printed, why that is worth nothing: "" if it ended well).
-
-    Args:
-        timeout: seconds after which it and all that it started are killed; None: never.
-        running: the programs at work, so that the caller can stop them.
-        given: on its standard input.
-    """
+    """(what a program printed, why that is worth nothing: "" if it ended well)."""
     # To files, not pipes: what the program leaves running in the background may hold a pipe open for ever.
     with tempfile.TemporaryFile() as into, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         into.write(given)
@@ -342,11 +321,7 @@ class BatchCommand:
         object.__setattr__(self, "_words", words)
 
     def check(self, ids: Sequence[str]) -> None:
-        """Refuse ids that are more than one line.
-
-        Raises:
-            InvalidInput: an id holds a line break.
-        """
+        """Refuse ids that are more than one line."""
         broken = [name for name in ids if len(f"{name}.".splitlines()) > 1]
         if broken:
             raise InvalidInput(
@@ -370,14 +345,7 @@ class BatchCommand:
         blocks: Sequence[str] | None = None,
         values: int = 1,
     ) -> Outcome:
-        """Call the program once.
-
-        Args:
-            names: an id for each measurement.
-            running: the programs at work, so that the caller can stop them.
-            blocks: of these measurements; None: they have none.
-            values: numbers a line.
-        """
+        """Call the program once."""
         lines = names if blocks is None else [f"{name}\t{block}" for name, block in zip(names, blocks, strict=True)]
         given = "".join(f"{line}\n" for line in lines).encode()
         out, failure = called(list(self._words), self.timeout, running, given)

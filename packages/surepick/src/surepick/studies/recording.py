@@ -177,16 +177,8 @@ def store(
     """Store results, inside a turn; None, and nothing is stored, if they belong to no plan.
 
     Args:
-        worker, plan: who measured, and the plan, where the keys do not say it; as in `Study.tell`.
-        in_parts: results of closed plans count in the open one.
-        blocking: what the study says of blocks.
-        no_surplus: results beyond what was asked are refused.
         look: gives those that stand out among results, which would count in the plan of that number, and why they count
             all the same; or asks. It is given the place of each in the call too, shape (n,).
-
-    Raises:
-        InvalidInput: a row is refused.
-        _NextPlanNeeded: no plan is open that they could count in, and the study goes on.
     """
     log = replay.log
     news, repeated = fresh(log, results, ids)
@@ -261,11 +253,7 @@ def places_of(results: Results, news: Results) -> IntArray:
 
 
 def slips_in(ledger: Ledger, new: Results, plan: int, places: IntArray, *, why: str) -> list[tuple[Unusual, str]]:
-    """The results that stand out, each with why it counts ("": it does not yet); other arguments as of `store`.
-
-    Raises:
-        UnusualResult: there are some, and whoever reports them was not asked yet.
-    """
+    """The results that stand out, each with why it counts ("": it does not yet); other arguments as of `store`."""
     if not slips.asks(ledger.noise) or ledger.unlike:
         return []
     own = ledger.log.reported(plan, new.source) if new.source else []  # nobody knows whose the others are
@@ -308,11 +296,7 @@ def store_failures(
     keys: Sequence[str | None],
     worker: str | None,
 ) -> Receipt:
-    """Record measurements of the open plan that gave no result, inside a turn; each key once. Late ones need nothing.
-
-    Raises:
-        InvalidInput: an arm was not asked, or a key was never given.
-    """
+    """Record measurements of the open plan that gave no result, inside a turn; each key once. Late ones need nothing."""
     log, late = replay.log, 0
     planned = log.last_plan()
     open_plan = None if planned is None else replay.look(planned)
@@ -343,11 +327,7 @@ def store_failures(
 
 
 def pairs(failed: Sequence[tuple[object, object]]) -> list[tuple[object, object]]:
-    """Failed measurements, as (id, key) pairs.
-
-    Raises:
-        InvalidInput: it is none.
-    """
+    """Failed measurements, as (id, key) pairs."""
     rows = listed("failed", failed, cure="It has pairs of an id and its key, or None for the key.")
     wrong = [row for row in rows if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != 2]
     if wrong:
@@ -356,12 +336,7 @@ def pairs(failed: Sequence[tuple[object, object]]) -> list[tuple[object, object]
 
 
 def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]:
-    """(the new rows, the number of repeated ones).
-
-    Raises:
-        InvalidInput: a key was reported before for another arm, or with another value. We do not name the value: it
-            may belong to an open plan.
-    """
+    """(the new rows, the number of repeated ones)."""
     if results.keys is None:
         return results, 0
     seen = dict(log.recorded(list({key for key in results.keys if key is not None})))
@@ -391,18 +366,7 @@ def plans_of(
     open_number: int,
     latest: int,
 ) -> IntArray:
-    """Number of the plan that each row belongs to, shape (n,); 0 where that is the open one and none is open.
-
-    Args:
-        worker: who reported; rows without a key of a lease belong to the plan of the worker's latest lease, if results
-            of that lease are still to come.
-        plan: the number that the caller gives; None: nothing.
-        open_number: the open plan, 0 if there is none.
-        latest: the latest plan.
-
-    Raises:
-        InvalidInput: there is no such plan.
-    """
+    """Number of the plan that each row belongs to, shape (n,); 0 where that is the open one and none is open."""
     if plan is not None and not (isinstance(plan, int | np.integer) and 1 <= plan <= latest):
         raise InvalidInput(f"plan is {quoted(plan)}; the study has opened {latest} plans so far, numbered from 1.")
     usual = plan or _owed_plan(log, worker, open_number) or open_number
@@ -434,11 +398,7 @@ def _owed_plan(log: Log, worker: str | None, open_number: int) -> int:
 
 
 def with_leases(results: Results, open_plan: OpenPlan, worker: str | None) -> Results:
-    """The rows with the number of the lease that each answers.
-
-    Raises:
-        InvalidInput: a key looks like that of a lease, and there is no such lease.
-    """
+    """The rows with the number of the lease that each answers."""
     if not open_plan.held and results.keys is None:
         return results
     keys = results.keys or (None,) * len(results.arms)
@@ -463,9 +423,6 @@ def check_earlier(log: Log, results: Results, belongs: IntArray, open_plan: Open
 
     Args:
         belongs: number of each row's plan, shape (n,).
-
-    Raises:
-        InvalidInput: there are some.
     """
     granted = {open_plan.planned.number: open_plan.granted}
     for number in np.unique(belongs).tolist():

@@ -57,11 +57,7 @@ def registration_code(
 
 
 def settled_id(given: str | None) -> str:
-    """The id of a study: one that is given, for rehearsals, or drawn now.
-
-    Raises:
-        InvalidInput: it is no text, empty, or longer than 100 characters.
-    """
+    """The id of a study: one that is given, for rehearsals, or drawn now."""
     if given is None:
         return secrets.token_hex(16)
     if not 0 < len(storable_text("study_id", given)) <= MOST_ID:
@@ -77,17 +73,7 @@ def code_of(
     minimize: bool,
     judge: str = CLOSED_ROUNDS,
 ) -> str | None:
-    """The registration code from what is stored of a study.
-
-    Args:
-        spec: the policy's: its name, epsilon, delta, noise and every option with the value in force, also where that
-            is the default, so that a later version with other defaults finds the same code. Options that are None are
-            left out, so that a later version may know more of them.
-        arms: sha256 (`arms_hash`), columns and preparation; what else is in it has no part in the code.
-        study_id: of the study.
-        minimize: small rewards are good.
-        judge: when results are judged; closed rounds, the default, have no part in it.
-    """
+    """The registration code from what is stored of a study."""
     if spec is None:
         return None
     asked = {
@@ -108,11 +94,7 @@ def _covered(option: str, value: Any) -> Any:
 
 
 def read_code(text: str) -> str:
-    """A registration code as somebody typed it: capitals, spaces and missing hyphens do not matter.
-
-    Raises:
-        InvalidInput: it is none.
-    """
+    """A registration code as somebody typed it: capitals, spaces and missing hyphens do not matter."""
     if not isinstance(text, str):
         raise InvalidInput(f"the registration code is {quoted(text)}, a {type(text).__name__}; give it as a text.")
     typed = SEPARATORS.sub("", text).lower()
@@ -154,11 +136,7 @@ def _plain(value: Any) -> Any:
 
 
 def subject_of(arms: Arms | Policy[Any], policy: Policy[Any] | None = None) -> tuple[Arms, Policy[Any]]:
-    """The arms and the policy of a study, given as (arms, policy), or as a policy that knows its arms.
-
-    Raises:
-        InvalidInput: not arms and a policy, a policy for another number of arms, or one that does not know its arms.
-    """
+    """The arms and the policy of a study, given as (arms, policy), or as a policy that knows its arms."""
     if policy is None and isinstance(arms, Policy):
         policy = arms
         if policy.problem.arms is None:
@@ -195,16 +173,7 @@ def checked_subject(
 
 
 def check_promise(name: str, configuration: Mapping[str, Any], policy: Policy[Any]) -> None:
-    """Refuse a policy that is another algorithm than that of a stored study, or promises something else.
-
-    Args:
-        name: of the study.
-        configuration: what is stored of it.
-        policy: that somebody takes for its policy.
-
-    Raises:
-        InvalidInput: it is not.
-    """
+    """Refuse a policy that is another algorithm than that of a stored study, or promises something else."""
     from surepick.policies.registry import stands_for  # noqa: PLC0415 (only where something is computed)
 
     stored, algorithm = configuration["policy"], configuration["algorithm"]

@@ -74,14 +74,7 @@ class Judged:
 
 
 def replay(policy: Policy[Any], closed: Callable[[Any], Closed | None], *, state: Any = None) -> Iterator[Judged]:
-    """Judge closed plans one after the other: `state, plan -> policy.tell -> state, plan -> ...`.
-
-    Args:
-        policy: the algorithm.
-        closed: gives the next closed plan, None at the end. It is called with the state before that plan, which a
-            simulation needs to make the plan; `in_order` gives the plans of a log.
-        state: where to begin; None: at the policy's start.
-    """
+    """Judge closed plans one after the other: `state, plan -> policy.tell -> state, plan -> ...`."""
     state = policy.init() if state is None else state
     while (one := closed(state)) is not None:
         step = policy.tell(state, one.plan, one.seen)
@@ -92,11 +85,7 @@ def replay(policy: Policy[Any], closed: Callable[[Any], Closed | None], *, state
 
 
 def relisted(policy: Policy[Any], step: Step[Any], deviations: Deviations) -> Step[Any]:
-    """The step, once the arms that went are gone and those that came are there.
-
-    Raises:
-        StorageError: the policy knows nothing of that.
-    """
+    """The step, once the arms that went are gone and those that came are there."""
     withdraw, add, traits = deviations.withdrawn, deviations.added, policy.traits
     if (withdraw and traits.withdraw is None) or (add and traits.add is None):
         raise StorageError("a stored plan changes the list of candidates, and the policy cannot: it was altered.")
@@ -134,15 +123,7 @@ def first_decision(policy: Policy[Any], *, at: float = 0.0) -> Decision:
 
 
 def decision_on(policy: Policy[Any], judged: Judged, *, doubtful: bool, contradicted: str, at: float = 0.0) -> Decision:
-    """The decision on a closed plan: a function of the state before it and of the stored results.
-
-    Args:
-        policy: the algorithm.
-        judged: the plan.
-        doubtful: pulls of an earlier plan were given up for a reason that may depend on their values.
-        contradicted: how repeats contradict the declared noise, in words, as of `Repeats.after`; "" if they do not.
-        at: when, seconds since 1970 (UTC).
-    """
+    """The decision on a closed plan: a function of the state before it and of the stored results."""
     closed = judged.closed
     doubtful |= any(reason != INDEPENDENT_OF_VALUE for reason in closed.deviations.abandoned)
     decision = _decided(policy, closed.number, judged.step.state, doubtful or contradicted != "", at)
@@ -217,11 +198,7 @@ class Replay:
 
     @property
     def item_order(self) -> ItemOrder:
-        """The test items in their order.
-
-        Raises:
-            StorageError: the policy asks for none.
-        """
+        """The test items in their order."""
         items = self.policy.traits.items
         if items is None:
             raise StorageError(

@@ -71,12 +71,7 @@ class Loop:
     _running: Running = field(default_factory=Running)
 
     def run(self) -> bool:
-        """Measure until the study stops; False if the budget ended it before.
-
-        Raises:
-            InvalidInput: an id is nothing that the program can be given, or the study is one of test items.
-            MeasurementFailed: a candidate failed too often, or a reward is not what the study declares.
-        """
+        """Measure until the study stops; False if the budget ended it before."""
         self.command.check(self.study.ids)
         blocking = self.study.blocking
         if blocking is not None and not self.command.takes_blocks:

@@ -112,15 +112,7 @@ def asks(noise: Noise) -> bool:
 def unusual(
     noise: Noise, num_arms: int, closed: Observations | None, own: Sequence[Reported], new: Results
 ) -> list[Unusual]:
-    """The results that stand out, those of the call first.
-
-    Args:
-        noise: what is assumed of a result.
-        num_arms: K.
-        closed: what the judged rounds gave, in the user's sign; None: there are none.
-        own: the reporter's own results of the open round.
-        new: the results of the call.
-    """
+    """The results that stand out, those of the call first."""
     known = [one.unusual for one in own]
     before = _rows_before([one for one, is_known in zip(own, known, strict=True) if not is_known])
     rows = _joined(_rows_now(new), before)

@@ -43,11 +43,7 @@ MOST_PULLS = 2**53
 
 
 def check_rewards(rewards: ArrayLike, noise: Noise, expected: int, ids: Sequence[str]) -> FloatArray:
-    """Single rewards, shape (n,); one that passes a declared bound by rounding alone is that bound.
-
-    Raises:
-        InvalidInput: not numeric, wrong number, not finite, or outside what the noise declares.
-    """
+    """Single rewards, shape (n,); one that passes a declared bound by rounding alone is that bound."""
     values = real_numbers("rewards", rewards)
     if values.shape != (expected,):
         raise InvalidInput(f"there are {expected} ids and rewards of shape {values.shape}; give one reward per id.")
@@ -83,12 +79,7 @@ def check_rewards(rewards: ArrayLike, noise: Noise, expected: int, ids: Sequence
 def check_sums(
     counts: ArrayLike, sums: ArrayLike, squares: ArrayLike | None, noise: Noise, ids: Sequence[str]
 ) -> Observations:
-    """Totals of the arms with these ids, each of shape (n,).
-
-    Raises:
-        InvalidInput: wrong shape, counts not whole or negative, totals not finite, totals that no rewards within the
-            declared bounds can have, or squares smaller than the totals imply.
-    """
+    """Totals of the arms with these ids, each of shape (n,)."""
     pulls, totals = real_numbers("counts", counts, truths=False), real_numbers("sums", sums, truths=False)
     energies = None if squares is None else real_numbers("squares", squares, truths=False)
     named = [("counts", pulls), ("sums", totals)] + ([("squares", energies)] if energies is not None else [])
@@ -196,9 +187,6 @@ def check_given(granted: IntArray, arm: int, ordinal: int, key: str) -> None:
 
     Args:
         granted: pulls of each arm that were ever leased of its plan, shape (K,).
-
-    Raises:
-        InvalidInput: it is one.
     """
     if ordinal >= granted[arm]:
         raise InvalidInput(never_given(key))
@@ -218,9 +206,6 @@ def check_asked(asked: IntArray, arms: IntArray, ids: Sequence[str]) -> None:
 
     Args:
         asked: its counts, shape (K,).
-
-    Raises:
-        InvalidInput: there are some.
     """
     stray = arms[asked[arms] == 0]
     if len(stray):
@@ -236,9 +221,6 @@ def check_no_surplus(wanted: IntArray, results: Results, ids: Sequence[str]) -> 
 
     Args:
         wanted: pulls that have not come yet, shape (K,); below 0 where more came.
-
-    Raises:
-        InvalidInput: there are some.
     """
     came = np.zeros(len(wanted), np.int64)
     np.add.at(came, results.arms, results.pulls)
@@ -253,11 +235,7 @@ def check_no_surplus(wanted: IntArray, results: Results, ids: Sequence[str]) -> 
 
 
 def checked_surplus(surplus: object, judge: Judge) -> Surplus:
-    """What becomes of results beyond what was asked.
-
-    Raises:
-        InvalidInput: it has no meaning, or results are judged as they come.
-    """
+    """What becomes of results beyond what was asked."""
     if surplus == COUNT:
         return COUNT
     if surplus != REFUSE:
@@ -268,39 +246,22 @@ def checked_surplus(surplus: object, judge: Judge) -> Surplus:
 
 
 def names_of(ids: Sequence[object]) -> list[str]:
-    """Ids as texts.
-
-    Raises:
-        InvalidInput: they are no sequence, one is missing, or has no text.
-    """
+    """Ids as texts."""
     return list(texts_of("ids", ids))
 
 
 def source(worker: str | None) -> str:
-    """Who reported, for the log; "" where nobody is named.
-
-    Raises:
-        InvalidInput: it is no text that a database can hold.
-    """
+    """Who reported, for the log; "" where nobody is named."""
     return "" if worker is None else storable_text("worker", worker)
 
 
 def stated(reason: str) -> str:
-    """A reason, for the log.
-
-    Raises:
-        InvalidInput: it is no text that a database can hold.
-    """
+    """A reason, for the log."""
     return storable_text("the reason", reason).strip()
 
 
 def checked_judge(judge: str, policy: Policy[Any], *, minimize: bool = False) -> Judge:
-    """When results are judged, if the policy can.
-
-    Raises:
-        InvalidInput: there is no such rule, the policy's proof does not hold for parts, small scores of test items
-            are to be good, or others than where the arms were selected.
-    """
+    """When results are judged, if the policy can."""
     if minimize and policy.traits.items is not None:
         raise InvalidInput("scores of test items are shares of points, so large ones are good: report 1 - score.")
     listed = policy.traits.long_list
@@ -360,11 +321,7 @@ class Entries:
         return self._blocks()
 
     def arms_of(self, ids: Sequence[object]) -> tuple[IntArray, Sequence[str]]:
-        """(indices, names) of the arms of these ids.
-
-        Raises:
-            InvalidInput: some are not arms of the study.
-        """
+        """(indices, names) of the arms of these ids."""
         if ids is self.ids:
             return np.arange(len(self.ids)), self.ids
         names = names_of(ids)
@@ -379,11 +336,7 @@ class Entries:
     def keys_by_item(
         self, ids: Sequence[object] | Batch, keys: Sequence[object] | None, items: Sequence[object]
     ) -> list[str]:
-        """The keys of answers of these arms to these items.
-
-        Raises:
-            InvalidInput: keys are given too, or a batch, which knows its items; or as `keys_of`.
-        """
+        """The keys of answers of these arms to these items."""
         if keys is not None or isinstance(ids, Batch):
             raise InvalidInput("an answer is known by its arm and its item: give ids and items, without keys or batch.")
         return keys_of(self._items(), names_of(ids), items)
@@ -398,11 +351,7 @@ class Entries:
         *,
         prior: bool = False,
     ) -> Results:
-        """Results of one pull each; those that are kept apart name no block.
-
-        Raises:
-            InvalidInput: as in `Study.tell`.
-        """
+        """Results of one pull each; those that are kept apart name no block."""
         arms, names = self.arms_of(ids)
         check_order("rewards", rewards, names)
         rewards, beside = split_values(rewards, self._constraints())
@@ -426,14 +375,7 @@ class Entries:
         quantities: Sequence[Quantity] | None = None,
         within: FloatArray | None = None,
     ) -> Results:
-        """Results that add up several pulls; rows without pulls are left out.
-
-        Args:
-            within: squared deviations of each row's rewards from their mean, where they were simulated.
-
-        Raises:
-            InvalidInput: as in `Study.tell_totals`.
-        """
+        """Results that add up several pulls; rows without pulls are left out."""
         arms, names = self.arms_of(ids)
         seen = check_sums(pulls, sums, squares, self.noise, names)
         alone = seen.counts == 1  # its square is known, whatever was told
@@ -451,11 +393,7 @@ class Entries:
         return items if np.any(items >= 0) and self._items() is not None else None
 
     def owner_of(self, batch: Batch, worker: str | None, plan: int | None) -> tuple[str | None, int]:
-        """(worker, number of the plan) of the results of a batch.
-
-        Raises:
-            InvalidInput: it is of another study.
-        """
+        """(worker, number of the plan) of the results of a batch."""
         if batch.ids != self.ids:
             raise InvalidInput("this batch is of another study: its candidates are others.")
         holder = batch.lease.worker if worker is None and batch.lease is not None else worker
@@ -471,11 +409,7 @@ class Entries:
         worker: str | None,
         plan: int | None,
     ) -> tuple[Results, str | None, int | None]:
-        """(results, worker, plan) of what `Study.tell` was given, which has the arguments.
-
-        Raises:
-            InvalidInput: as in `Study.tell`.
-        """
+        """(results, worker, plan) of what `Study.tell` was given, which has the arguments."""
         if items is not None:
             ids = ids if isinstance(ids, Batch) else names_of(ids)
             keys = self.keys_by_item(ids, keys, items)
@@ -487,11 +421,7 @@ class Entries:
 
 
 def pulls_and_keys(batch: Batch, keys: Sequence[object] | None) -> tuple[list[str], Sequence[object] | None]:
-    """The ids of a batch, one a pull, and their keys: those of the lease where it has one.
-
-    Raises:
-        InvalidInput: keys are given for pulls that have some.
-    """
+    """The ids of a batch, one a pull, and their keys: those of the lease where it has one."""
     if batch.lease is None and batch.items is None:
         return batch.pulls(), keys
     if keys is not None:

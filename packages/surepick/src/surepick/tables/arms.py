@@ -39,20 +39,7 @@ POSITIVE = "A cost is a positive number, in the same currency for all candidates
 
 
 def row_costs(table: Table, name: str, ids: Sequence[str]) -> FloatArray:
-    """What one measurement costs, row by row.
-
-    Args:
-        table: the rows.
-        name: the column.
-        ids: the candidate of each row.
-
-    Returns:
-        Shape (rows,), positive and finite.
-
-    Raises:
-        InvalidInput: there is no such column, or a cell is empty, a text, zero, negative or infinite; the message names
-            the row and the candidate.
-    """
+    """What one measurement costs, row by row."""
     empty = table.missing_rows(name)
     if empty:
         raise _refused(table, name, ids, empty, f"{POSITIVE}. Fill the cell in, or leave the row out")
@@ -70,15 +57,8 @@ def arm_costs(table: Table, name: str, ids: Sequence[str], first: IntArray, arm_
     """What one measurement of each candidate costs, where rows that share an id are one.
 
     Args:
-        table, name, ids: as in `row_costs`.
         first: the first row of each candidate, shape (K,).
         arm_of_row: index of each row's candidate, shape (rows,).
-
-    Returns:
-        Shape (K,).
-
-    Raises:
-        InvalidInput: as `row_costs`, or rows of one id differ.
     """
     rows = row_costs(table, name, ids)
     costs: FloatArray = rows[first]
@@ -121,29 +101,17 @@ class Apart:
     reward: str | None = None
 
     def no_features(self, table: Table) -> tuple[str, ...]:
-        """Those that are no features unless they are named as some.
-
-        Raises:
-            InvalidInput: as `columns`.
-        """
+        """Those that are no features unless they are named as some."""
         return (*self.columns(table), *([self.reward] if self.reward in table.columns else []))
 
     def columns(self, table: Table) -> tuple[str, ...]:
-        """The columns, as the table names them.
-
-        Raises:
-            InvalidInput: the table does not have one, or both are the same.
-        """
+        """The columns, as the table names them."""
         given = [name for name in (self.cost, self.segments) if name is not None]
         return column_names(table, given) if given else ()
 
 
 def rows_apart(table: Table, apart: Apart, ids: Sequence[str]) -> dict[str, Any]:
-    """`costs` and `segments` of `Arms`, as far as they are asked for, where every row is a candidate.
-
-    Raises:
-        InvalidInput: a cost is no positive number, or a segment is empty; the row and the candidate are named.
-    """
+    """`costs` and `segments` of `Arms`, as far as they are asked for, where every row is a candidate."""
     found: dict[str, Any] = {}
     if apart.cost is not None:
         found["costs"] = row_costs(table, column_names(table, [apart.cost])[0], ids)
@@ -156,12 +124,8 @@ def arms_apart(table: Table, apart: Apart, ids: Sequence[str], first: IntArray, 
     """The same, where rows that share an id are one candidate.
 
     Args:
-        table, apart, ids: as in `rows_apart`.
         first: the first row of each candidate, shape (K,).
         arm_of_row: index of each row's candidate, shape (rows,).
-
-    Raises:
-        InvalidInput: as `rows_apart`, or rows of one id differ.
     """
     found: dict[str, Any] = {}
     if apart.cost is not None:
@@ -395,15 +359,7 @@ def grouped_arms(
     intercept: bool = False,
     drop_candidates: bool = False,
 ) -> Grouped:
-    """The arms of a table in which an id may be repeated; arguments as in `read_arms`.
-
-    Args:
-        exclude: columns that are no features unless named (the rewards).
-        needed: columns of numbers that are used besides; a row that misses one is treated as one without a feature.
-
-    Raises:
-        InvalidInput: as in `read_arms`, and rows of one id differ in a feature, in their cost or in their segment.
-    """
+    """The arms of a table in which an id may be repeated; arguments as in `read_arms`."""
     if features is None:
         features = Unnamed.needed if standardize or intercept else Unnamed.spare
     prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept, "drop_candidates": drop_candidates}

@@ -69,16 +69,7 @@ KINDS = (
 
 
 def refuse_foreign(path: str | Path, content: bytes, *reads: str) -> None:
-    """Refuse a file that its first bytes show to be of another kind than its name says.
-
-    Args:
-        path: for the message.
-        content: the file, or its first bytes.
-        reads: names of kinds that the caller reads.
-
-    Raises:
-        InvalidInput: it is of another kind.
-    """
+    """Refuse a file that its first bytes show to be of another kind than its name says."""
     first = content[:LOOKED_AT].removeprefix(b"\xef\xbb\xbf")
     for kind in KINDS:
         if kind.name not in reads and kind.starts.match(first):
@@ -98,15 +89,7 @@ END_OF_FILE = re.compile(r"\x1a[\x1a\0\s]*\Z")  # of DOS
 
 
 def file_bytes(path: Path, *reads: str) -> bytes:
-    """The bytes of a regular file; those of a *.gz file unpacked.
-
-    Args:
-        path: the file.
-        reads: what it may be by its first bytes, beside text: kinds of `kinds.KINDS`.
-
-    Raises:
-        InvalidInput: it is missing, unreadable, no regular file, no complete gzip file, or of another kind.
-    """
+    """The bytes of a regular file; those of a *.gz file unpacked."""
     content = read_regular(path)
     if path.suffix.lower() == ".gz":
         refuse_foreign(path, content, "gzip")
@@ -121,9 +104,6 @@ def file_bytes(path: Path, *reads: str) -> bytes:
 def file_text(path: Path) -> str:
     """The text of a file in UTF-8, or in UTF-16 or UTF-32 with a byte-order mark; without that mark, and without the
     mark of DOS for the end of a file.
-
-    Raises:
-        InvalidInput: as `file_bytes`, or it is not such text, holds zero bytes, or is empty.
 
     Warns:
         TableWarning: it is not UTF-8.
@@ -150,9 +130,6 @@ def file_text(path: Path) -> str:
 def decoded(path: Path | str, content: bytes) -> str:
     """A text in UTF-8, or in UTF-16 or UTF-32 with a byte-order mark; without that mark.
 
-    Raises:
-        UnicodeDecodeError: it is none.
-
     Warns:
         TableWarning: it is not UTF-8.
     """
@@ -168,9 +145,6 @@ def decoded(path: Path | str, content: bytes) -> str:
 def readable(path: str | Path, kind: str) -> Iterator[None]:
     """Whatever another package raises over a damaged file as one InvalidInput: which errors these are depends on the
     byte that is wrong, and panics of packages in Rust are not even an Exception.
-
-    Raises:
-        InvalidInput: the block raised; errors of our own pass as they are.
     """
     try:
         yield

@@ -55,14 +55,6 @@ class Delimited:
 def read_delimited(path: Path, text: str, *, header: int | None = None) -> Delimited:
     """The rows of a text with a header, and what separates its cells, which its first rows show.
 
-    Args:
-        path: of the file, for messages.
-        text: that stands in it.
-        header: the line that names the columns; None: the first that is no comment.
-
-    Raises:
-        InvalidInput: a quote is not closed, there are only comments, or the file has not so many lines.
-
     Warns:
         TableWarning: we skip lines above the header, the separators are not commas, or a column has row names.
     """
@@ -89,17 +81,7 @@ def read_delimited(path: Path, text: str, *, header: int | None = None) -> Delim
 
 
 def delimited_rows(path: Path, text: str, separator: str = ",", *, above: int = 0) -> Rows:
-    """The rows of a text.
-
-    Args:
-        path: of the file, for messages.
-        text: that stands in it.
-        separator: what stands between the cells.
-        above: lines of the file that stand above the text.
-
-    Raises:
-        InvalidInput: a quote is not closed or stands where none can.
-    """
+    """The rows of a text."""
     rows: Rows | None = None
     try:
         rows = list(_parsed(text, separator, above))
@@ -146,11 +128,7 @@ def _line_of_error(text: str, separator: str) -> int:
 
 
 def _from_line(path: Path, text: str, above: int, header: int) -> str:
-    """The text from a line of the file on.
-
-    Raises:
-        InvalidInput: it has not so many lines, or that line is above the text.
-    """
+    """The text from a line of the file on."""
     lines = text.splitlines(keepends=True) if "\n" not in text else re.split(r"(?<=\n)", text)
     start = header - 1 - above
     if not 0 <= start < len(lines) or not lines[start].strip():
@@ -276,16 +254,6 @@ def write_table(
 
     A text that a spreadsheet would compute (it begins with = + - @ or a tab) gets an apostrophe in front in CSV, which
     `read_table` takes away.
-
-    Args:
-        path: where to.
-        columns: name -> cells; None is a missing cell.
-        kinds: name -> int, float, bool or str, for Parquet: the type of a column whatever its cells; None: found from
-            the cells, so that a column without any has none.
-
-    Raises:
-        InvalidInput: columns of different lengths, a text that no file can hold (half of a character; in CSV a zero
-            byte), or pyarrow is needed and absent.
     """
     path = Path(path)
     lengths = {name: len(values) for name, values in columns.items()}
@@ -320,11 +288,7 @@ def _parquet(columns: Mapping[str, Sequence[object]], kinds: Mapping[str, type] 
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse, before the work, a file whose name says no kind of table that is written.
-
-    Raises:
-        InvalidInput: its name ends in none of .csv, .parquet and .jsonl.
-    """
+    """Refuse, before the work, a file whose name says no kind of table that is written."""
     if path.suffix not in (".csv", ".parquet", ".jsonl"):
         raise InvalidInput(f"{path} is no table that can be written; its name must end in .csv, .parquet or .jsonl.")
 
@@ -345,11 +309,7 @@ def _cell(value: object) -> str:
 
 
 def write_json_lines(path: str | Path, objects: Iterable[Mapping[str, Any]]) -> None:
-    """Write one JSON object a line, whole or not at all (by rename).
-
-    Raises:
-        InvalidInput: an object holds a number that JSON cannot carry (NaN, infinity), or half of a character.
-    """
+    """Write one JSON object a line, whole or not at all (by rename)."""
     try:
         lines = [json.dumps(value, allow_nan=False, ensure_ascii=False) + "\n" for value in objects]
     except ValueError as error:

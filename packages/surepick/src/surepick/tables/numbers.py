@@ -96,11 +96,7 @@ class Notation:
 
 
 def declared_decimal(decimal: str | None, thousands: str | None) -> str | None:
-    """What stands before decimals, from the two options; None: they do not say.
-
-    Raises:
-        InvalidInput: one is no such mark, or both are the same.
-    """
+    """What stands before decimals, from the two options; None: they do not say."""
     if decimal not in (None, *OTHER):
         raise InvalidInput(f"decimal is {decimal!r}; it is '.' or ','.")
     if thousands not in (None, *NAMES):
@@ -151,11 +147,7 @@ def plain_number(text: str) -> float | None:
 
 
 def lone_number(text: str) -> float | None:
-    """The number that a cell means which stands alone, e.g. in a form; None: it is none.
-
-    Raises:
-        InvalidInput: it could be one of two numbers.
-    """
+    """The number that a cell means which stands alone, e.g. in a form; None: it is none."""
     found = notation([text], Written())
     if found.question and COMMA in text:
         one, other = _readings(text, COMMA)
@@ -167,10 +159,6 @@ def lone_number(text: str) -> float | None:
 
 def notation(cells: Sequence[str], how: Written) -> Notation:
     """How the numbers of a column are written.
-
-    Args:
-        cells: of the column; those that are no numbers do not matter.
-        how: what is known beforehand.
 
     Cost: O(cells); a cell that is a plain number is parsed once.
     """

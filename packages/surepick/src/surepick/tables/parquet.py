@@ -29,11 +29,7 @@ COLUMNS_AT_ONCE = 16  # a page and a dictionary of each is in memory while we re
 
 
 def pyarrow_parquet() -> Any:
-    """The package pyarrow with its Parquet module loaded.
-
-    Raises:
-        InvalidInput: it is absent; the message gives the pip command.
-    """
+    """The package pyarrow with its Parquet module loaded."""
     try:
         import pyarrow.parquet  # noqa: PLC0415 (heavy, and an extra)
     except ImportError as error:
@@ -44,14 +40,7 @@ def pyarrow_parquet() -> Any:
 
 
 def read_columns(path: str | Path, kind: Literal["Parquet", "Arrow"] = "Parquet") -> dict[str, list[Any]]:
-    """The columns of a Parquet or an Arrow file (Feather, IPC file or stream) as they were written.
-
-    Returns:
-        name -> cells, a missing one None.
-
-    Raises:
-        InvalidInput: the file is missing or not of that kind, two columns have one name, or pyarrow is absent.
-    """
+    """The columns of a Parquet or an Arrow file (Feather, IPC file or stream) as they were written."""
     arrow = pyarrow_parquet()
     content = file_bytes(Path(path), "parquet" if kind == "Parquet" else "arrow")
     if content.startswith(b"FEA1"):
@@ -85,11 +74,7 @@ class ParquetSource:
     @staticmethod
     @contextmanager
     def open(path: Path) -> Iterator[ParquetSource]:
-        """The file, of which only the schema is read.
-
-        Raises:
-            InvalidInput: the file is missing, no Parquet file, without rows or with equal names, or pyarrow is absent.
-        """
+        """The file, of which only the schema is read."""
         arrow = pyarrow_parquet()
         check_regular(path)
         with readable(path, "Parquet"), path.open("rb") as file:
@@ -122,15 +107,7 @@ class ParquetSource:
         return int(self.file.metadata.num_rows)
 
     def outline(self, whole: Collection[str], named: Collection[str] | None) -> Table:
-        """A table of what we must know before we read numbers: which columns hold some, and all other cells.
-
-        Args:
-            whole: columns that we read whatever they hold (the ids).
-            named: other columns that are asked for; None: all but those of lists.
-
-        Returns:
-            The columns that are asked for; those of numbers are NaN, and take no memory.
-        """
+        """A table of what we must know before we read numbers: which columns hold some, and all other cells."""
         columns: dict[str, Column] = {}
         for name in self.names:
             if name in whole or (name in named if named is not None else not self._in_lists(name)):
@@ -149,11 +126,7 @@ class ParquetSource:
         return cells_as_column(cells)
 
     def parts(self, name: str) -> list[str]:
-        """The names of the numbers in a column: its own, or "name[0]", "name[1]", ... for lists of equal length.
-
-        Raises:
-            InvalidInput: the file is damaged, or the first list is empty.
-        """
+        """The names of the numbers in a column: its own, or "name[0]", "name[1]", ... for lists of equal length."""
         if not self._in_lists(name):
             return [name]
         with readable(self.name, "Parquet"):
@@ -172,10 +145,6 @@ class ParquetSource:
 
         Args:
             into: shape (rows, any).
-            places: name -> the columns of the array that its parts take.
-
-        Raises:
-            InvalidInput: the file is damaged, or lists differ in length (the message names the row).
         """
         names = list(places)
         with readable(self.name, "Parquet"):
@@ -236,16 +205,7 @@ class FrameTable:
 
 
 def table_of_frame(frame: object, id: Names | None = None, *, drop_missing: bool = False) -> FrameTable:  # noqa: A002 (as in read_arms)
-    """A data frame as a table, and the columns of its ids.
-
-    Args:
-        frame: as `core.frames.is_frame` knows it.
-        id: as in `read_arms`; an index may be named, too. None: the index, where rows are not only counted.
-        drop_missing: as in `read_table`.
-
-    Raises:
-        InvalidInput: as `frame_of`, or there is no such column.
-    """
+    """A data frame as a table, and the columns of its ids."""
     found = frame_of(frame)
     columns = {name: _column(cells) for name, cells in found.columns.items()}
     if id is None and not found.index:

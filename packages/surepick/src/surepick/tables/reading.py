@@ -62,32 +62,6 @@ def read_table(
 ) -> Table:
     """A table from a file, or from an Olympus folder (data.csv and config.json).
 
-    Args:
-        path: by its ending: `.parquet`; `.feather`, `.arrow` or `.ipc` (Arrow); `.xlsx`, `.xlsb`, `.xls` or `.ods` (a
-            spreadsheet); `.jsonl` (one JSON object a line); `.json` (an array of such objects, of which one may lack a
-            field); a folder is read as Olympus' format. Anything else is text with a header, in UTF-8, or in UTF-16
-            with a byte-order mark; it is separated by commas, tabs, semicolons or bars, which its first rows show, or
-            Excel's line sep=;. Comment lines (# ...) above the header and rows without a cell are skipped. `.gz` behind
-            any of these is unpacked.
-        sheet: the sheet of a spreadsheet; None: the first that is not hidden.
-        sheets_are_ids: each sheet has the rows of one candidate; a column "id" has the name of the sheet.
-        header: the line (or the row of the sheet) that names the columns; None: the first.
-        skip_units: the line below the header has units, and is skipped.
-        fill_down: columns ("a,b" or a sequence) in which an empty cell says what stands above it.
-        decimal: what stands before decimals, "." or ","; None: the cells of each column show it, or are refused.
-        thousands: what stands between thousands: ",", ".", an apostrophe or a space; None: as decimal.
-        percent: cells like 1.3% are the number 0.013.
-        drop_missing: rows that miss a cell which is needed are left out where the table is used.
-
-    Returns:
-        The table. An apostrophe before = + - @ or a tab, by which texts are kept from being computed in a spreadsheet,
-        is taken away from texts of separated files and spreadsheets (`write_table` puts it there).
-
-    Raises:
-        InvalidInput: the file is missing, damaged or no regular file, has no rows, ragged rows, repeated or empty
-            column names, or bytes that are not UTF-8; there is no such sheet, or no cell is a percentage; each with
-            its own message.
-
     Warns:
         TableWarning: separators that are not commas, lines that were skipped, sheets that were not read, cells that
             were filled.
@@ -157,11 +131,7 @@ def _read(
 
 
 def _joined(path: Path, sheets: Mapping[str, Rows], *, skip_units: bool) -> Rows:
-    """The rows of all sheets below one header, with the name of the sheet first.
-
-    Raises:
-        InvalidInput: sheets have other columns than the first, or one of the name of our own.
-    """
+    """The rows of all sheets below one header, with the name of the sheet first."""
     first = next(iter(sheets))
     line, names = sheets[first][0]
     if SHEET_ID in names:
@@ -186,9 +156,6 @@ def _joined(path: Path, sheets: Mapping[str, Rows], *, skip_units: bool) -> Rows
 
 def _below_units(path: Path, rows: Rows) -> Rows:
     """The rows below the header and the line of units.
-
-    Raises:
-        InvalidInput: the line below the header has numbers, or there is none.
 
     Warns:
         TableWarning: what we skip.
@@ -271,11 +238,7 @@ def _from_records(path: Path, rows: list[dict[str, Any]]) -> Table:
 
 
 def _json(text: str, where: str, hint: str = "") -> Any:
-    """A JSON value.
-
-    Raises:
-        InvalidInput: it is none, it is nested too deeply, or an integer has too many digits.
-    """
+    """A JSON value."""
     try:
         return json.loads(text, object_pairs_hook=each_once)
     except (ValueError, RecursionError) as error:
@@ -283,11 +246,7 @@ def _json(text: str, where: str, hint: str = "") -> Any:
 
 
 def read_json_lines(path: str | Path) -> list[dict[str, Any]]:
-    """The objects of a file with one JSON object a line.
-
-    Raises:
-        InvalidInput: the file is missing or empty, or a line is not a JSON object (the message names it).
-    """
+    """The objects of a file with one JSON object a line."""
     objects = []
     for number, line in enumerate(file_text(Path(path)).split("\n"), start=1):
         if not line.strip():

@@ -49,11 +49,7 @@ class ParquetRows:
 
     @staticmethod
     def of(path: Path, id: str | None, features: Names | None) -> ParquetRows:  # noqa: A002 (as in read_arms)
-        """Those of a file, of which only the schema is read.
-
-        Raises:
-            InvalidInput: it is no Parquet file, a column is missing, or no feature is a column of numbers.
-        """
+        """Those of a file, of which only the schema is read."""
         changed = check_regular(path).st_mtime_ns
         with ParquetSource.open(path) as source:
             header = Table(source.name, dict.fromkeys(source.names, ()))
@@ -113,11 +109,7 @@ class ParquetRows:
         return found
 
     def ids(self, rows: IntArray) -> list[str] | None:
-        """The ids of single rows, ascending; None where they have none of their own.
-
-        Raises:
-            InvalidInput: one is missing.
-        """
+        """The ids of single rows, ascending; None where they have none of their own."""
         if self.id is None:
             return None
         found: list[str] = []
@@ -149,11 +141,7 @@ class ParquetRows:
 
 @functools.lru_cache(maxsize=KEPT_GROUPS)
 def _group(path: str, changed: int, group: int, columns: tuple[str, ...], single: bool) -> FloatArray:
-    """The numbers of a row group; a missing one is NaN.
-
-    Raises:
-        InvalidInput: the file is damaged, or was written to since it was opened.
-    """
+    """The numbers of a row group; a missing one is NaN."""
     if check_regular(Path(path)).st_mtime_ns != changed:
         raise InvalidInput(f"{path} was written to while it was used; what was found in it is worth nothing.")
     with readable(path, "Parquet"):
@@ -173,18 +161,7 @@ def read_blocks(
     features: Names | None = None,
     **more: Any,
 ) -> RowBlocks:
-    """Candidates in files, read a block at a time: what `read_arms` gives with blocks=True.
-
-    Args:
-        where: a .npy or a Parquet file, a folder of them, or a pattern ("library/*.parquet"); files in the order of
-            their names.
-        id: the column of the ids of Parquet files; None: the number of the row among all, from 0.
-        features: the feature columns of Parquet files; None: all other columns of numbers.
-        more: `block_entries`, as in `RowBlocks`.
-
-    Raises:
-        InvalidInput: there is no such file, or one is not what it should be (the message names it).
-    """
+    """Candidates in files, read a block at a time: what `read_arms` gives with blocks=True."""
     path = as_path(where, meaning="rows in blocks are files.")
     if is_folder(path):
         files = sorted(one for one in path.iterdir() if one.suffix in KINDS)
@@ -198,11 +175,7 @@ def read_blocks(
 
 
 def read_again(spec: Mapping[str, Any]) -> tuple[RowBlocks, bool]:
-    """(the rows whose `RowBlocks.spec` this is, whether a file was written to since).
-
-    Raises:
-        InvalidInput: a file is missing, or one with ids was written to (the message names it), or it is no such spec.
-    """
+    """(the rows whose `RowBlocks.spec` this is, whether a file was written to since)."""
     try:
         files = [(Path(one["path"]), one.get("id"), one.get("features")) for one in spec["files"]]
         entries = int(spec["block_entries"])
@@ -269,13 +242,6 @@ def key_column(source: str, columns: Iterable[str]) -> str | None:
     """The column of the keys, whose name is "key" or "keys" in any spelling; None: there is none.
 
     Databases and spreadsheets write headers in their own way, and results whose keys are not seen count twice.
-
-    Args:
-        source: where the table is from, for messages.
-        columns: the names of its columns.
-
-    Raises:
-        InvalidInput: there are several.
     """
     found = [name for name in columns if look_of(name).strip("'\"").casefold() in KEYS]
     if len(found) > 1:
@@ -287,15 +253,7 @@ def key_column(source: str, columns: Iterable[str]) -> str | None:
 
 
 def row_keys(table: Table, key: str | None = None) -> Sequence[str | None] | None:
-    """The keys of the rows, None for a row without; None when no column has them.
-
-    Args:
-        table: the results.
-        key: the column of the keys; None: as `key_column` finds it.
-
-    Raises:
-        InvalidInput: there is no such column, or several that may be it; a key is a number that has lost digits.
-    """
+    """The keys of the rows, None for a row without; None when no column has them."""
     name = key_column(table.source, table.columns) if key is None else key
     if name is None:
         return None
@@ -314,11 +272,7 @@ def row_keys(table: Table, key: str | None = None) -> Sequence[str | None] | Non
 
 
 def result_rows(table: Table, reward: str) -> ResultRows:
-    """The rows that have a reward, those that failed, and how many are empty.
-
-    Raises:
-        InvalidInput: a cell is neither a number, nor empty, nor "failed"; its row is named.
-    """
+    """The rows that have a reward, those that failed, and how many are empty."""
     cells = table.column(reward)
     if not isinstance(cells, tuple):
         filled = np.flatnonzero(~np.isnan(cells)).tolist()

@@ -41,11 +41,7 @@ SUMS = frozenset({"total", "totals", "sum", "mean", "average", "summe", "total:"
 
 
 def column_names(table: Table, names: Names) -> tuple[str, ...]:
-    """Columns of the table from "a,b" or a sequence; a name that itself contains a comma is found whole.
-
-    Raises:
-        InvalidInput: none is given, one is unknown (the message lists the known ones) or named twice.
-    """
+    """Columns of the table from "a,b" or a sequence; a name that itself contains a comma is found whole."""
     split = names.split(",") if isinstance(names, str) else listed("columns", names)
     if not all(isinstance(part, str) for part in split):
         raise InvalidInput(f"columns {quoted(names)}: the name of a column is a text.")
@@ -59,14 +55,7 @@ def column_names(table: Table, names: Names) -> tuple[str, ...]:
 
 
 def row_ids(table: Table, id: Names | None, *, known: Collection[str] = ()) -> tuple[str, ...]:  # noqa: A002 (as in read_arms)
-    """The id of every row: its cells in the id columns without spaces around them, joined by "/"; or the row number.
-
-    Args:
-        known: ids that we also find as they are written, spaces and all.
-
-    Raises:
-        InvalidInput: an id is empty, or different cells join to the same id.
-    """
+    """The id of every row: its cells in the id columns without spaces around them, joined by "/"; or the row number."""
     if id is None:
         return tuple(map(str, range(table.num_rows)))
     columns = column_names(table, id)
@@ -112,9 +101,6 @@ def feature_columns(
 
     This is the one place that decides it, for the command line, Python and the server.
 
-    Raises:
-        InvalidInput: as `column_names`; or "none" is said of a table with a column of that name.
-
     Warns:
         TableWarning: no column is named, and the first line of the file looks like data, or a column numbers the rows.
     """
@@ -141,9 +127,6 @@ def feature_columns(
 def named_features(table: Table, features: Names | Unnamed | Unused | None) -> tuple[str, ...] | None:
     """The columns that are named as features, () for "none", an empty sequence and what nobody uses; None where nothing
     is said.
-
-    Raises:
-        InvalidInput: as `column_names`; or "none" is said of a table with a column of that name.
     """
     if features is None or isinstance(features, Unnamed):
         return None
@@ -154,12 +137,7 @@ def named_features(table: Table, features: Names | Unnamed | Unused | None) -> t
 
 
 def wanted_features(features: Names | None, *, used: bool) -> Names | Unnamed | Unused:
-    """What the reader of a table is told where it is known whether somebody uses features.
-
-    Args:
-        features: the columns that were named; None: none was.
-        used: a policy that uses features is among those for which the table is read; else no column is looked at.
-    """
+    """What the reader of a table is told where it is known whether somebody uses features."""
     if not used:
         if features is None or (isinstance(features, str) and not features.strip()):
             return Unused(())
@@ -168,13 +146,7 @@ def wanted_features(features: Names | None, *, used: bool) -> Names | Unnamed | 
 
 
 def not_used(features: object, *, said: str, cure: str = "norm_bound") -> str:
-    """A sentence about columns that were named as features where nobody looks at any; "" where none is named.
-
-    Args:
-        features: as they were named.
-        said: what is not used, with its verb.
-        cure: the option that says how much features can matter.
-    """
+    """A sentence about columns that were named as features where nobody looks at any; "" where none is named."""
     word = features.strip().lower() if isinstance(features, str) else None
     if features is None or word in ("", NONE) or (isinstance(features, Sized) and len(features) == 0):
         return ""
@@ -212,12 +184,6 @@ def looks_numeric(table: Table, name: str) -> bool:
 def complete_rows(table: Table, ids: Sequence[str], numbers: Sequence[str], *, also: str = "") -> Table:
     """The rows that have an id and a cell in each column of numbers; we leave out the others if the table says so.
 
-    Args:
-        also: what to say besides of rows that are left out.
-
-    Raises:
-        InvalidInput: rows miss a cell and the table does not say that we leave them out, or all rows do.
-
     Warns:
         TableWarning: we leave out rows; how many, and for what.
     """
@@ -239,15 +205,7 @@ def complete_rows(table: Table, ids: Sequence[str], numbers: Sequence[str], *, a
 
 
 def candidates_gone(table: Table, ids: Sequence[str], numbers: Sequence[str], *, accepted: bool) -> str:
-    """The candidates of which `complete_rows` leaves no row, as a sentence; "" where all have one left.
-
-    Args:
-        table, ids, numbers: as in `complete_rows`; without ids each row is a candidate.
-        accepted: whoever gave the table knows that candidates may go.
-
-    Raises:
-        InvalidInput: there are some, and it is not accepted that they go.
-    """
+    """The candidates of which `complete_rows` leaves no row, as a sentence; "" where all have one left."""
     missing = _missing_cells(table, ids, numbers)
     if not missing or not table.drop_missing or len(missing) == table.num_rows:
         return ""  # nothing goes, or `complete_rows` refuses the table
@@ -334,13 +292,6 @@ class SideBySide:
 def filled_down(table: Table, names: Names) -> Table:
     """The table in which empty cells of columns say what stands above them, as below a merged cell of a spreadsheet.
 
-    Args:
-        table: the rows.
-        names: of the columns.
-
-    Raises:
-        InvalidInput: there is no such column, or its first cell is empty.
-
     Warns:
         TableWarning: how many cells were filled.
     """
@@ -362,14 +313,6 @@ def filled_down(table: Table, names: Names) -> Table:
 
 def side_by_side(table: Table, rewards: Names) -> SideBySide:
     """The table with one measurement a row, where repeats stand in several columns; an empty cell is no measurement.
-
-    Args:
-        table: the rows.
-        rewards: the columns of the measurements; if it is one, the table stays as it is.
-
-    Raises:
-        InvalidInput: there is no such column, a cell has a word for no value and the table does not say that we leave
-            it out, or no cell holds a measurement.
 
     Warns:
         TableWarning: how many cells are empty.

@@ -36,19 +36,6 @@ LONGEST_CELL = 1_000  # bytes of a cell's opening tag
 def read_sheet(path: Path, name: str | None, *, header: int | None = None) -> SheetRows:
     """The filled rows of a sheet below its comments, the first of which names the columns.
 
-    Args:
-        path: the file.
-        name: the sheet; None: the first that is not hidden.
-        header: the row that names the columns; None: the first that is no comment.
-
-    Returns:
-        (number in the sheet, cells) of each row. Cells are texts, numbers or None, in the first row texts. We leave out
-        columns without any cell.
-
-    Raises:
-        InvalidInput: the file is missing or no spreadsheet, there is no such sheet (the message lists the others) or no
-            such row, it is empty or too large, or python-calamine is absent.
-
     Warns:
         TableWarning: we skip what is above the header, or other sheets.
     """

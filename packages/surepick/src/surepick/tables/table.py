@@ -139,11 +139,7 @@ class Table:
         return row + 1 if self.lines is None else int(self.lines[row])
 
     def column(self, name: str) -> Column:
-        """The cells of a column.
-
-        Raises:
-            InvalidInput: no column has that name; the message lists the known ones.
-        """
+        """The cells of a column."""
         if name not in self.columns:
             known = ", ".join(map(repr, self.columns))
             meant = did_you_mean(name, self.columns).strip()
@@ -183,21 +179,12 @@ class Table:
         )
 
     def text(self, name: str) -> tuple[str, ...]:
-        """The cells of a column as text, exactly as written where the file is text; "" for a missing number.
-
-        Raises:
-            InvalidInput: as `column`.
-        """
+        """The cells of a column as text, exactly as written where the file is text; "" for a missing number."""
         cells = self.column(name)
         return cells if isinstance(cells, tuple) else tuple(number_text(cell) for cell in cells.tolist())
 
     def numbers(self, name: str) -> FloatArray:
-        """The cells of a column as float64, shape (rows,).
-
-        Raises:
-            InvalidInput: as `column`; a cell is not a number, or it is not clear which number it is (the message names
-                the first rows).
-        """
+        """The cells of a column as float64, shape (rows,)."""
         if isinstance(cells := self.column(name), tuple):
             found = self.notation(name)
             bad = [row for row in self.bad_rows(name) if not (found.truths and truth(cells[row]) is not None)]
@@ -210,11 +197,7 @@ class Table:
         return np.array(self._as_parsed(name), dtype=np.float64)
 
     def notation(self, name: str) -> Notation:
-        """How the numbers of a column of texts are written.
-
-        Raises:
-            InvalidInput: as `column`.
-        """
+        """How the numbers of a column of texts are written."""
         known = self.understood.notations
         if name not in known:
             cells = self.column(name)
@@ -222,11 +205,7 @@ class Table:
         return known[name]
 
     def numbers_or_missing(self, name: str) -> FloatArray:
-        """The same where cells may hold no value: NaN there.
-
-        Raises:
-            InvalidInput: as `numbers`.
-        """
+        """The same where cells may hold no value: NaN there."""
         missing = self.missing_rows(name)
         found = np.full(self.num_rows, np.nan)
         found[np.setdiff1d(np.arange(self.num_rows), missing)] = self.without(missing).numbers(name)
@@ -356,11 +335,7 @@ def header_hint(names: Iterable[str]) -> str:
 
 
 def check_distinct(path: str | Path, names: Sequence[str]) -> None:
-    """Refuse columns of one name.
-
-    Raises:
-        InvalidInput: two are equal.
-    """
+    """Refuse columns of one name."""
     repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if repeated:
         raise InvalidInput(f"{path} has more than one column named {repeated[0]!r}; give each its own name.")
@@ -379,11 +354,7 @@ STREAMS = ("Workbook", "Book")
 
 
 def cells_reach(content: bytes) -> tuple[int, int]:
-    """(rows, columns) between the first and the last filled cell of any sheet; (0, 0) where there are none.
-
-    Raises:
-        ValueError, IndexError, struct.error: it is no such file.
-    """
+    """(rows, columns) between the first and the last filled cell of any sheet; (0, 0) where there are none."""
     rows: set[int] = set()
     columns: set[int] = set()
     for number, entry in _records(_workbook(content)):

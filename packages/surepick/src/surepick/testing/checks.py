@@ -62,7 +62,6 @@ def noiseless(plan: Plan, means: ArrayLike = MEANS) -> Observations:
     """What a plan gives where every reward is its mean.
 
     Args:
-        plan: of K arms.
         means: shape (K,).
     """
     truth: FloatArray = np.asarray(means, dtype=np.float64)
@@ -73,12 +72,7 @@ def play(policy: Policy[Any], means: ArrayLike = MEANS, *, most: int = MOST_PLAN
     """The turns of a study without noise, up to the policy's own stop; 12 of one that never stops by itself.
 
     Args:
-        policy: for K arms.
         means: shape (K,).
-        most: plans.
-
-    Raises:
-        ProtocolBroken: it does not stop.
     """
     state, turns = policy.init(), list[Turn]()
     while not stopped(policy, state):

@@ -118,18 +118,7 @@ def _checked_columns(counts: ArrayLike, sums: ArrayLike, squares: ArrayLike) -> 
 
 
 def take_pilot(environment: Environment, pulls: int, *, delta: float, seed: int) -> NoisePilot:
-    """Measure candidates chosen at random, two times each or more, and bound the noise from their spread.
-
-    Args:
-        environment: what is measured; its own noise is not used.
-        pulls: measurements in all, 2 or more, spread as `spread_pulls` does.
-        delta: the error probability of the study; the bound takes a tenth of it.
-        seed: decides the candidates and their rewards.
-
-    Raises:
-        InvalidInput: delta is no probability, no candidate has two recorded measurements, or the repeats show no
-            spread.
-    """
+    """Measure candidates chosen at random, two times each or more, and bound the noise from their spread."""
     probability("delta", delta, "the probability of a wrong answer.")
     counts = spread_pulls(_repeatable(environment), pulls, environment.num_arms, stream(seed, "pilot"))
     sums, squares = _centred(environment, counts, stream(seed, "pilot", "rewards"))
@@ -139,14 +128,7 @@ def take_pilot(environment: Environment, pulls: int, *, delta: float, seed: int)
 
 
 def spread_pulls(candidates: IntArray, pulls: int, num_arms: int, rng: np.random.Generator) -> IntArray:
-    """Pulls of each arm, shape (K,): two or more of each arm that is drawn, as evenly as whole numbers can be.
-
-    Args:
-        candidates: indices of the arms to draw from; at most pulls / 2 of them are drawn.
-        pulls: how many in all, 2 or more.
-        num_arms: K.
-        rng: draws the arms.
-    """
+    """Pulls of each arm, shape (K,): two or more of each arm that is drawn, as evenly as whole numbers can be."""
     taken = rng.choice(candidates, size=min(pulls // 2, len(candidates)), replace=False)
     counts = np.zeros(num_arms, dtype=np.int64)
     counts[taken] = pulls // len(taken)

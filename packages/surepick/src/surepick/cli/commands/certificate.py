@@ -226,15 +226,7 @@ def report(
 
 
 def check_page(path: Path, *, drawn_here: bool = True) -> None:
-    """Refuse to go on without what a report needs.
-
-    Args:
-        path: of the page.
-        drawn_here: not by a server.
-
-    Raises:
-        InvalidInput: the file is not named as a page, or jinja2 is absent.
-    """
+    """Refuse to go on without what a report needs."""
     from surepick.reports.study.page import check_extra  # noqa: PLC0415 (`run` needs it for --report only)
 
     if path.suffix.lower() not in SUFFIXES:

@@ -205,11 +205,7 @@ def _write_plan(plan: Batch, out: Path, program: Program | None, beside: tuple[s
 
 
 def _keep_rewards(study: Study, out: Path) -> None:
-    """Refuse to write over a file with rewards that the study does not have.
-
-    Raises:
-        InvalidInput: the file is there, and has such rewards or is no table of results.
-    """
+    """Refuse to write over a file with rewards that the study does not have."""
     if not is_file(out):
         return
     table = read_table(out)

@@ -117,11 +117,7 @@ def run(
 
 
 def pilot_pulls(text: str) -> int | None:
-    """The measurements that "pilot" or "pilot:PULLS" asks for; None when the text declares a noise.
-
-    Raises:
-        InvalidInput: PULLS is not a whole number of at least 2.
-    """
+    """The measurements that "pilot" or "pilot:PULLS" asks for; None when the text declares a noise."""
     kind, colon, rest = text.strip().partition(":")
     if kind != "pilot":
         return None

@@ -33,9 +33,6 @@ def told(
 
     Args:
         margins: guesses of the rivals' margins, shape (m,).
-        seen: the batch; bets are functions of its counts, never of its sums.
-        share: of the pulls still to come that are in the batch: so much of a flow that is not matched yet is moved.
-        control: an arm that blocks share; None: there is none.
     """
     others = _sharing(seen, goal.candidate, [*processes.others_than(goal.candidate), control])
     plain = ~np.isin(goal.rivals, others)

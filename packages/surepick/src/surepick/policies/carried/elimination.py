@@ -453,11 +453,7 @@ class CarriedElimination:
         return Planner(self._situation, dim, self.tolerance, self.reserve, sizes)
 
     def _check_blocks(self) -> None:
-        """Refuse options of blocks where there are none, and a block without room for a control.
-
-        Raises:
-            InvalidInput: there are some.
-        """
+        """Refuse options of blocks where there are none, and a block without room for a control."""
         idle = [each for each in ("block_size", "control", "once_a_block") if getattr(self, each) is not None]
         if self.blocks is None and idle:
             raise InvalidInput(
@@ -484,12 +480,7 @@ class CarriedElimination:
         return (*([far] if far else []), *self._misfits(plan, after.usable(seen), bounds))
 
     def _misfits(self, plan: Plan, seen: Observations, bounds: FloatArray | None) -> tuple[str, ...]:
-        """What a batch says against the embedding.
-
-        Args:
-            bounds: on the variance of each arm that was pulled, shape (K,), from the batch too (line 23); None: the
-                largest scale that is declared.
-        """
+        """What a batch says against the embedding."""
         embedded, white = self.embedded(plan.dim), self._cache.white(self._levelled, plan.dim)
         if isinstance(embedded, IndependentArms) or white is None or seen.total == 0:
             return ()

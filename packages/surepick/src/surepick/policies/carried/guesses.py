@@ -39,10 +39,6 @@ def chances_of_means(scores: FloatArray, errors: FloatArray, epsilon: float) -> 
     Args:
         scores: f, shape (K,).
         errors: s, positive, shape (K,).
-        epsilon: in reward units.
-
-    Returns:
-        Shape (K,).
 
     Cost: O(K log K), and 4,000 arms at 400 places.
     """
@@ -78,11 +74,6 @@ def chances_of_vectors(
     Args:
         scores: f, shape (K,).
         coordinates: U, shape (K, r).
-        epsilon: in reward units.
-        noise_scale: s, in reward units.
-
-    Returns:
-        Shape (K,).
 
     Cost: O(K r), and a product of 200 x r and r x 400.
     """
@@ -106,10 +97,7 @@ def chances_of_fit(fitted: RegularLeastSquares, lengths: FloatArray, epsilon: fl
     can be on the short list.
 
     Args:
-        fitted: f and U.
         lengths: ||z||, shape (K,).
-        epsilon: in reward units.
-        noise_scale: s, in reward units.
     """
     scores, leader = fitted.scores, int(np.argmax(fitted.scores))
     if len(scores) <= MANY:
@@ -273,9 +261,7 @@ def guess_of_means(seen: Observations, noise_scales: FloatArray, epsilon: float)
     an unlucky best arm seems settled. An arm of which nothing is known has the centre and the error tau.
 
     Args:
-        seen: everything told so far, at least one pull.
         noise_scales: s, shape (K,).
-        epsilon: in reward units.
 
     Source: empirical Bayes (Robbins 1956); the likelihood of James and Stein's model with unequal variances.
     """
@@ -310,11 +296,7 @@ def measured_share(seen: Observations, declared: FloatArray) -> float:
         share^2 = (D + sum_x sum_i (r_xi - mean_x)^2 / s_x^2) / (D + sum_x (n_x - 1))
 
     Args:
-        seen: everything told so far.
         declared: s, shape (K,), in reward units.
-
-    Returns:
-        1 where the squares of the rewards were not told, or nothing was repeated.
 
     Source: the pooled variance within groups; D = HEURISTIC_DECLARED pulls speak for what was declared.
     """

@@ -133,13 +133,7 @@ def planned(processes: MeanProcesses, goal: Goal) -> Rest:
 
 
 def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, starts: IntArray, pull: float) -> float:
-    """Pulls of a former candidate that free the flows on it; `fresh` gets the rivals for whom a new start costs less.
-
-    Args:
-        loads: pulls that each rival would need of it, or what they cost, shape (m,).
-        saved: what a new start of each rival costs, in the same unit; negative where it saves some.
-        pull: one pull of it in that unit.
-    """
+    """Pulls of a former candidate that free the flows on it; `fresh` gets the rivals for whom a new start costs less."""
     loads = np.where(fresh, 0.0, loads)
     order = np.argsort(-loads)
     able = np.cumprod(starts[order] < MOST_STARTS).astype(bool)
@@ -178,8 +172,6 @@ def placed(
         margins: guesses of the rivals' margins, shape (m,).
         counts: n, the pulls of the batch, shape (K,).
         future: pulls that are planned after it, shape (K,).
-        noise_mgf: what may be assumed of the noise.
-        patient: rivals without a pull in this batch wait for theirs with the flow that they have on the candidate's.
     """
     rivals, centre = goal.rivals, goal.candidate
     account, variances = _account(processes, goal), goal.noise_scales**2
@@ -260,11 +252,7 @@ def margins_unseen(epsilon: float, num_arms: int) -> FloatArray:
 
 
 def whole(pulls: FloatArray, total: int, *, of: int | None = None) -> IntArray:
-    """That many pulls in these proportions: the whole part of each share, and the largest rests one more.
-
-    Args:
-        of: an arm that gets one of them in any case, since no rival is told from it otherwise.
-    """
+    """That many pulls in these proportions: the whole part of each share, and the largest rests one more."""
     shares = pulls / pulls.sum() * total
     counts: IntArray = np.floor(shares).astype(np.int64)
     rest = total - int(counts.sum())

@@ -226,11 +226,7 @@ class Planner:
     def _rounded(
         self, dim: int, weights: FloatArray, total: int, round_number: int, seen: Observations | None
     ) -> IntArray:
-        """About so many pulls of arms with vectors, the reserved ones added; exactly so many where that is asked.
-
-        Args:
-            seen: everything told so far; None: nothing.
-        """
+        """About so many pulls of arms with vectors, the reserved ones added; exactly so many where that is asked."""
         embedding, exact, costs = self.situation.embedding, self.sizes.exact, self.situation.problem.relative_costs
         noise_mgf = None if seen is None else self.situation.noise_mgf(seen)
         if exact is None:

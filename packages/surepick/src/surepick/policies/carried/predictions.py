@@ -67,14 +67,7 @@ class Grid:
     def of(dim: int, least: int, *, sigma: float, epsilon: float, threshold: float) -> Grid:
         """The one for d directions; K for arms without structure.
 
-            end = 2 s^2 log(1/delta) 2 d / epsilon^2,     2 d: what the design value of all differences is about
-
-        Args:
-            dim: d.
-            least: pulls with which a study begins.
-            sigma: s, in reward units.
-            epsilon: in reward units.
-            threshold: log(1/delta).
+        end = 2 s^2 log(1/delta) 2 d / epsilon^2,     2 d: what the design value of all differences is about
         """
         return Grid(float(least), max(float(least), 4.0 * dim * threshold * (sigma / epsilon) ** 2))
 
@@ -126,13 +119,7 @@ class BatchSizes:
         return pulls + self.fixed >= (enough if self.most is None else HEURISTIC_OPENING_SHARE * enough)
 
     def first(self, usual: int, grid: Grid | None, price: float = 1.0) -> int:
-        """Pulls of the first batch.
-
-        Args:
-            usual: pulls with which a study begins that may have as many batches as it likes.
-            grid: None: nobody knows the scale of the noise, nor so how many pulls equal arms take.
-            price: of one of them on average, in pulls of the cheapest arm.
-        """
+        """Pulls of the first batch."""
         if self.exact is not None:
             return self.exact
         if self.most is None and self.fixed == 0.0:
@@ -185,8 +172,6 @@ def rounded(weights: FloatArray, total: int, round_number: int) -> IntArray:
 
     Args:
         weights: shape (K,).
-        total: at least 1.
-        round_number: of the batch.
     """
     if total >= np.count_nonzero(weights):
         return round_design(weights, total)
@@ -204,13 +189,7 @@ def batches_of_a_list(num_arms: int, total: int) -> int:
 
 
 def listed(num_arms: int, total: int, round_number: int) -> IntArray:
-    """The pulls of one of the batches that see every arm once, each spread over the list; surplus ones begin anew.
-
-    Args:
-        num_arms: K.
-        total: of a batch.
-        round_number: of the batch, from 1.
-    """
+    """The pulls of one of the batches that see every arm once, each spread over the list; surplus ones begin anew."""
     batches = batches_of_a_list(num_arms, total)
     if batches == 1:
         return total // num_arms + np.diff(np.arange(num_arms + 1) * (total % num_arms) // num_arms)
@@ -225,7 +204,6 @@ def moved_off(counts: IntArray, away: BoolArray, instead: int) -> IntArray:
     Args:
         counts: shape (K,).
         away: which cannot, shape (K,).
-        instead: the arm that gets them.
     """
     found: IntArray = np.where(away, 0, counts)
     found[instead] += int(counts.sum() - found.sum())
@@ -246,11 +224,7 @@ CUT = 1e-6  # of the longest direction: below it an arm adds none
 
 @lru_cache(maxsize=64)
 def repeats_for(failure: float) -> int:
-    """Pulls of an arm after which the bound on its variance is usually at most 40 times the variance.
-
-    Args:
-        failure: of the bound, in (0, 1).
-    """
+    """Pulls of an arm after which the bound on its variance is usually at most 40 times the variance."""
     freedom = np.arange(1, MOST_REPEATS)
     enough = HEURISTIC_CRUDE * least_chi_squares(freedom, failure) >= freedom
     return int(np.argmax(enough)) + 2 if enough.any() else MOST_REPEATS
@@ -291,7 +265,6 @@ def unworthy(pulls: FloatArray, bounded: BoolArray, white: FloatArray, needed: i
         pulls: that are planned for all that is still to come, shape (K,).
         bounded: which arms have a bound, shape (K,).
         white: coordinates in which the arms span all directions, shape (K, r).
-        needed: repeats for a bound.
     """
     few = ~bounded & (pulls < HEURISTIC_WORTHY_REPEATS * needed)
     if not np.any(few & (pulls > 0.0)) or not spans(white[~few]):
@@ -306,8 +279,6 @@ def completed(counts: IntArray, seen: IntArray, bounded: BoolArray, needed: int,
         counts: shape (K,).
         seen: pulls so far, shape (K,).
         bounded: which arms have a bound, shape (K,).
-        needed: repeats for a bound.
-        limit: most pulls, or those that were planned if these are more: arms that were to get fewest wait; None: none.
     """
     short = np.flatnonzero((counts > 0) & ~bounded)
     found = np.array(counts)
@@ -350,8 +321,6 @@ def check_repeats(
         counts: the plan, shape (K,).
         seen: pulls so far, shape (K,).
         bounded: which arms have a bound, shape (K,).
-        needed: repeats for a bound.
-        share: in [0, 1).
         costs: of a pull of each arm, shape (K,); None: all alike.
 
     Returns:

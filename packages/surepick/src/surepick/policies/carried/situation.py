@@ -81,11 +81,7 @@ class Situation:
         return self.problem.noise.support if self.blocks is None else None
 
     def without_effects(self, seen: Observations, past: Observations, dim: int) -> Observations:
-        """What guesses are made of: where measurements have blocks, without the effects of these.
-
-        Args:
-            dim: of the embedding that the batch was planned in.
-        """
+        """What guesses are made of: where measurements have blocks, without the effects of these."""
         if self.blocks is None:
             return seen
         if isinstance(self.embedded(dim), IndependentArms):
@@ -137,11 +133,7 @@ class Situation:
         return self.noise_mgf(seen).typical_scales(self.problem.epsilon)
 
     def vectors(self, dim: int) -> ArmVectors:
-        """Those of psi_d.
-
-        Raises:
-            ContractError: it has none.
-        """
+        """Those of psi_d."""
 
         def form() -> ArmVectors:
             embedded, white = self.embedding.at(dim), self.cache.white(self.embedding, dim)
@@ -284,11 +276,7 @@ class Situation:
         return replace(state, tested=anew), Roster(roster.away & ~come, roster.dropped & ~come, groups)
 
     def relisted(self, state: CarriedState, roster: Roster, *, over: bool) -> CarriedState:
-        """The state with that list, and what follows from it at once.
-
-        Args:
-            over: no further batch is allowed.
-        """
+        """The state with that list, and what follows from it at once."""
         away, dropped, processes, tested = roster.away, roster.dropped, state.processes, state.tested
         leader = int(np.argmin(away)) if away[state.leader] else state.leader
         if processes is not None:
@@ -313,11 +301,7 @@ class Situation:
 def checked_later(
     problem: Problem, later: tuple[str, ...] | None, share: float | None, *, blocks: bool
 ) -> tuple[tuple[str, ...] | None, float | None]:
-    """(the arms that come later, their share of delta), as `CarriedElimination` has them.
-
-    Raises:
-        InvalidInput: they are no candidates, or all, or none can come.
-    """
+    """(the arms that come later, their share of delta), as `CarriedElimination` has them."""
     if later is None:
         if share is not None:
             raise InvalidInput("later_share has a meaning only with later: ids of candidates that may come.")
@@ -348,11 +332,7 @@ def looked_at(state: CarriedState, candidate: int) -> bool:
 
 
 def begun(state: CarriedState) -> Processes:
-    """The processes of a state after its first batch.
-
-    Raises:
-        ContractError: nothing was told yet.
-    """
+    """The processes of a state after its first batch."""
     if state.processes is None:
         raise ContractError("nothing was told yet.")
     return state.processes

@@ -317,9 +317,6 @@ def start_weights(starts: IntArray) -> FloatArray:
     """log p_k of the k-th start of a process: p_1 = r, p_k = (1 - r) 2^-(k-1), which sum to 1.
 
     Source: docs/certified-elimination.md, line 13.
-
-    Raises:
-        ContractError: a number of a start is not positive.
     """
     if np.any(starts < 1):
         raise ContractError("starts are numbered from 1.")

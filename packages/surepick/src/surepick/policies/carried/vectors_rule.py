@@ -163,13 +163,7 @@ def account_of(
     *,
     closely: bool | None = None,
 ) -> Account:
-    """What the processes of the rivals hold, as some pulls see it.
-
-    Args:
-        sight: of the pulls.
-        slope: `slope_of` the goal, for whoever has it.
-        closely: whether the bias is summed arm by arm; None: where that is cheap.
-    """
+    """What the processes of the rivals hold, as some pulls see it."""
     rivals, slope = goal.rivals, slope_of(vectors, goal) if slope is None else slope
     inverse, pulls, dim = sight.inverse, sight.pulls, len(sight.inverse)
     gamma = vectors.embedded.misspecification
@@ -231,11 +225,7 @@ def fresh_starts(
 def restarts(
     vectors: ArmVectors, processes: VectorProcesses, goal: Goal, pulls: FloatArray, *, whole: bool = True
 ) -> IntArray:
-    """The rivals whose processes had better start anew if pulls are planned in these proportions, shape (K,).
-
-    Args:
-        whole: the pulls are a design, and no part of one that later batches complete: what it cannot match stays.
-    """
+    """The rivals whose processes had better start anew if pulls are planned in these proportions, shape (K,)."""
     if not processes.lengths[goal.rivals].any():
         return goal.rivals[:0]
     sight = Sight.of(Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales))
@@ -267,8 +257,6 @@ def placed(
         margins: guesses of the rivals' margins, shape (m,).
         counts: n, the pulls of the batch, shape (K,).
         future: pulls that are planned after it, shape (K,).
-        noise_mgf: what may be assumed of the noise.
-        blocks: the pulls of each block of the batch, of which weights have the sum 0; None: there are no blocks.
     """
     batch, whole = Pulls.of(vectors.white, counts, goal.noise_scales), None
     if blocks is not None:
@@ -352,12 +340,6 @@ def planned(
         tau = (-a beta + sqrt(a^2 beta^2 + a m^2 rho)) / (a m)                       beta = - need
 
     Where pulls cost unlike amounts, designs are shares of money: A = sum lambda_x z z' / (s^2 cost), V is money.
-
-    Args:
-        weights: a design to start from; None: none is known, and the flows are taken for matched.
-        tolerance: relative gap of the design.
-        posed: gives the arms as designs see them: those of the embedding; or whitened, divided by a noise scale that is
-            the same for all.
     """
     embedded, rivals, scales = vectors.embedded, goal.rivals, goal.priced_scales
     gamma, tolerance = embedded.misspecification, tolerance_of(embedded, tolerance)
@@ -467,7 +449,6 @@ def effort_by(
 
     Args:
         weights: shape (K,), sum 1.
-        direct: rival by rival counts too, if that is less.
     """
     price = 1.0 if goal.costs is None else float(goal.costs.mean())
     through = pulls_by(vectors, processes, goal, weights) + price * vectors.white.shape[1]

@@ -76,9 +76,6 @@ def find_test(epochs: tuple[CandidateTest, ...], candidate: int) -> CandidateTes
 def opened(epochs: tuple[CandidateTest, ...], candidate: int, num_arms: int) -> tuple[CandidateTest, ...]:
     """The epochs with a new one for the candidate, whose evidence starts at its weight: nothing seen so far counts.
 
-    Raises:
-        ContractError: the candidate has an epoch, or the weights would sum to more than 1.
-
     Source: docs/certified-elimination.md, lines 5 and 6.
     """
     if find_test(epochs, candidate) is not None:
@@ -106,7 +103,6 @@ def advanced(
 
     Args:
         gains: candidate -> log e-values of the batch, shape (K,), 0 for rivals on which nothing was bet.
-        threshold: log(1/delta).
     """
     after = []
     for epoch in epochs:
@@ -159,11 +155,7 @@ class CertifiedState:
 
 
 def delta_for_test(problem: Problem) -> float:
-    """delta, less what a pilot of the noise may fail with (line 9).
-
-    Raises:
-        InvalidInput: nothing is left.
-    """
+    """delta, less what a pilot of the noise may fail with (line 9)."""
     failure = failure_probability(problem.noise, problem.delta)
     if problem.delta <= failure:
         raise InvalidInput(
@@ -192,11 +184,7 @@ def initial_state(problem: Problem) -> CertifiedState:
 
 
 def opens(state: CertifiedState, candidate: int, predicted: float) -> bool:
-    """Whether the candidate's epoch opens before this batch: a function of the past alone (line 5).
-
-    Args:
-        predicted: pulls that rejecting its rivals is predicted to take still.
-    """
+    """Whether the candidate's epoch opens before this batch: a function of the past alone (line 5)."""
     enough = state.seen.total >= sampling_rule.HEURISTIC_SHORTEST_EPOCH * predicted
     return enough and find_test(state.epochs, candidate) is None and next_weight(state.epochs) > 0.0
 
@@ -226,13 +214,6 @@ def concluded(
 
     A rival that is rejected stays so. Of more than FEW arms nothing more is bet on it, and its evidence stays what it
     was; only the intervals go on with the bets on everybody, for whoever asks for them.
-
-    Args:
-        also: further candidates whose epochs open with that of the plan's, chosen from the past.
-        evidence: (candidate, rivals) -> what the batch says for it against these (lines 2 to 4), and nothing of others.
-        leader: the arm of highest score now.
-        compressed: the batch used the features.
-        alarms: what the checks found in it.
     """
     epochs, num_arms = state.epochs, len(seen.counts)
     if plan.candidate is not None and opens(state, plan.candidate, plan.predicted_pulls or 0.0):
@@ -283,12 +264,7 @@ def intervals_of(
 ) -> Intervals:
     """The rivals of the candidate, and by how much each can be better than it at most (line 10).
 
-        U_j = min over batches of  epsilon + (log(1/delta) - log(p_c E_j)) / sum of t      rejected: U_j <= epsilon
-
-    Args:
-        after: the state after the batch.
-        found: candidate -> what the batch says for it against everybody.
-        before: the intervals of the batch before, with the bounds of all candidates.
+    U_j = min over batches of  epsilon + (log(1/delta) - log(p_c E_j)) / sum of t      rejected: U_j <= epsilon
     """
     known = {} if before is None else {one.candidate: one for one in before.candidates}
     num_arms, epsilon = problem.num_arms, problem.epsilon
@@ -343,13 +319,7 @@ def claim(
     why_heuristic: str,
     remark: Callable[[], str] = str,
 ) -> Claim:
-    """What a state entitles to say.
-
-    Args:
-        needed: what is assumed of the arms.
-        why_heuristic: why no theorem backs it, "" if one does.
-        remark: gives why more pulls would not help, in words, "" if they may or nothing more is asked.
-    """
+    """What a state entitles to say."""
     weights = math.fsum(epoch.weight for epoch in state.epochs)
     return Claim(
         leader=state.leader,
@@ -392,11 +362,7 @@ class Cache:
         return Cache, ()
 
     def white(self, embedding: ArmEmbedding, dim: int) -> Whitened | None:
-        """`whitened` of the features of psi_d; None without structure.
-
-        Args:
-            embedding: the same in every call.
-        """
+        """`whitened` of the features of psi_d; None without structure."""
         known = self._white.get(dim)
         if known is not None:
             return known
@@ -429,11 +395,7 @@ class Cache:
         return found
 
     def guess(self, dim: int, seen: Observations, form: Callable[[], T]) -> T:
-        """A guess of the means in d dimensions after these observations, formed by `form` unless it was the last one.
-
-        Args:
-            dim: 0 without structure.
-        """
+        """A guess of the means in d dimensions after these observations, formed by `form` unless it was the last one."""
         known = self._guess
         if known is not None and known[0] == dim and known[1] == seen:
             return cast(T, known[2])
@@ -455,11 +417,7 @@ class Cache:
         return found
 
     def posed(self, key: Hashable, form: Callable[[], PosedArms]) -> PosedArms:
-        """Posed arms, formed by `form` unless they were the last ones.
-
-        Args:
-            key: what they depend on beside the embedding.
-        """
+        """Posed arms, formed by `form` unless they were the last ones."""
         known = self._posed
         if known is not None and known[0] == key:
             return known[1]

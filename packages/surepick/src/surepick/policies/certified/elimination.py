@@ -45,13 +45,7 @@ def first_dimension(
     tolerance: float,
     design_of: DesignOf = sampling_rule.opening_design,
 ) -> tuple[int, Design]:
-    """The dimension that tells all differences to within epsilon for the fewest pulls, and its design.
-
-    Args:
-        dim: the one to take; None: it is chosen.
-        tolerance: relative gap of the design.
-        design_of: (embedding, tolerance) -> a design for all differences.
-    """
+    """The dimension that tells all differences to within epsilon for the fewest pulls, and its design."""
     everybody = np.arange(problem.num_arms)
     if dim is not None or model_checks.norm_bound_uninformative(embedding, problem.epsilon):
         taken = embedding.max_dim if dim is None else dim
@@ -78,12 +72,7 @@ def first_dimension(
 def on_few_first_arms(
     problem: Problem, embedded: Embedding | IndependentArms, design: Design, *, posed: Callable[[], PosedArms]
 ) -> Design:
-    """The design of a first batch on fewer arms, if these tell all differences to epsilon with a pull or two of each.
-
-    Args:
-        design: for the differences from a central arm.
-        posed: gives the arms as designs see them.
-    """
+    """The design of a first batch on fewer arms, if these tell all differences to epsilon with a pull or two of each."""
     if isinstance(embedded, IndependentArms) or embedded.num_arms <= HEURISTIC_MANY:
         return design
     unit = (HEURISTIC_TOLD * problem.sigma / problem.epsilon) ** 2

@@ -357,9 +357,6 @@ def search(problem: Problem, state: CertifiedState, learnt: Learnt, first_pulls:
     times another. So arms with large P_j are measured until the others' P_j sum up to little; where these would be
     too many, the network knows too little, and every arm not yet seen is measured as `certified-independent` does.
 
-    Args:
-        first_pulls: what `certified-independent` measures of each arm first.
-
     Returns:
         Pulls, shape (K,); all 0 where no search is needed, or none is possible any more.
     """

@@ -63,12 +63,7 @@ class FewArms:
 
     @staticmethod
     def of(needed: Callable[[FloatArray], float] | None, embedded: Embedding | IndependentArms) -> FewArms:
-        """For designs whose value is in pulls.
-
-        Args:
-            needed: the pulls in given proportions that are predicted to be needed, their bias included; None: pulls
-                cost unlike amounts, so that the number of arms is not what counts.
-        """
+        """For designs whose value is in pulls."""
         if needed is None or not is_dear(embedded):
             return FewArms(None, None)
 
@@ -175,10 +170,6 @@ def plug_in_means(
 ) -> PlugInMeans:
     """The plug-in means of everything told so far; an arm without structure of which nothing is known counts as good as
     the best.
-
-    Args:
-        white: the features' whitened coordinates, if they are known already.
-        norm_bound: C, for guesses in many directions (`RegularLeastSquares.shrunk`); None: least squares.
     """
     if isinstance(embedded, Embedding) and norm_bound is not None and follows_noise(embedded.dim):
         return shrunk_means(embedded.features, None, pooled, noise_scales, norm_bound)
@@ -253,12 +244,7 @@ def next_batch(
     1/delta, and half a unit beyond, because all must get there together.
 
     Args:
-        test: c, its open rivals, and the rest.
-        tolerance: relative gap of the design.
-        bias: beta of each open rival; None: 2 gamma, or that of least squares on the design where it matters.
-        posed: gives the arms as designs see them, where somebody keeps them.
         counts: of the pulls so far, shape (K,), whose bias stands for that of the design where designs take long.
-        white: whitened coordinates of the embedding, where somebody keeps them.
 
     Source: ours (docs/decisions/0008 has what was tried).
     """
@@ -301,9 +287,6 @@ def pulls_by(
 ) -> float:
     """The pulls in given proportions, shape (K,), that are predicted to reject the open rivals of a candidate, their
     bias included; infinite where they do not tell one of them. One look at the rivals, and no design.
-
-    Args:
-        white: as in `next_batch`.
     """
     own = _lengths(embedded, test.candidate, test.rivals, weights, white)
     return _pulls_by(own, test.efforts(), test.margins(), embedded.misspecification, test.noise_scales)
@@ -389,12 +372,6 @@ def opening_design(
 ) -> Design:
     """Where to look before anything is known: the design for all differences; of many arms, for those from a central
     arm, whose value is at most the same and at least a quarter (triangle inequality).
-
-    Args:
-        posed: gives the arms as designs see them, where somebody keeps them; used of many arms.
-
-    Raises:
-        NotConverged: from the solver; carries a design that is good enough for a start.
     """
     if isinstance(embedded, IndependentArms) or embedded.num_arms <= HEURISTIC_MANY:
         return embedding_design(embedded, tolerance=tolerance)
@@ -412,10 +389,6 @@ def opening_from_middle(
 
     Args:
         noise_scales: of each arm, shape (K,); None: all alike.
-        posed: the arms as designs see them, where they are known and all noise is alike.
-
-    Raises:
-        NotConverged: from the solver; carries a design that is good enough for a start.
     """
     arms, accuracies = embedded.features if posed is None else posed, np.ones(embedded.num_arms)
     tolerance = tolerance_of(embedded, tolerance)

@@ -94,21 +94,13 @@ class PairedState:
 
     @property
     def processes(self) -> MeanProcesses:
-        """The evidence.
-
-        Raises:
-            ContractError: nothing was told yet.
-        """
+        """The evidence."""
         if self.carried.means is None:
             raise ContractError("nothing was told yet.")
         return self.carried.means
 
     def pairs_of(self, centre: int) -> Pairs:
-        """Those with an arm while it was a candidate, and in the opening.
-
-        Raises:
-            ContractError: nothing was told yet.
-        """
+        """Those with an arm while it was a candidate, and in the opening."""
         known = next((one for one in self.pairs if one.centre == centre), None)
         if known is not None:
             return known
@@ -200,11 +192,7 @@ class PairedElimination:
         delta_for_test(self.problem)
 
     def _check_named(self) -> None:
-        """Refuse what pairs within blocks cannot be formed of.
-
-        Raises:
-            InvalidInput: not exactly one of blocks and streams, a scale that is declared, or features.
-        """
+        """Refuse what pairs within blocks cannot be formed of."""
         if (self.blocks is None) == (self.streams is None):
             both = "blocks and streams are both given" if self.blocks is not None else "nothing says what goes together"
             raise InvalidInput(

@@ -104,13 +104,7 @@ def single(seen: BlockTotals) -> BlockTotals:
 
 
 def pairs_with(seen: BlockTotals, centre: int, num_arms: int) -> Pairs:
-    """The pairs of each arm with a centre, in the blocks that have one measurement of both.
-
-    Args:
-        seen: the blocks.
-        centre: c.
-        num_arms: K.
-    """
+    """The pairs of each arm with a centre, in the blocks that have one measurement of both."""
     entries = single(seen)
     values = np.full(entries.number, np.nan)
     own = entries.arms == centre
@@ -194,10 +188,6 @@ def _times(weights: FloatArray, scales: FloatArray | float) -> FloatArray:
 def spread_of_differences(before: Pairs, failure: float) -> Spread:
     """Where blocks may be off by any amount: differences alone count.
 
-    Args:
-        before: all earlier pairs with the candidate.
-        failure: the probability that, for an arm that is fixed beforehand, some bound is too small.
-
     Source: docs/certified-elimination.md, lines 19 and 27.
     """
     seen, num_arms = before.differences, len(before.counts)
@@ -210,12 +200,6 @@ def spread_of_streams(before: Pairs, past: Observations, failure: float) -> Spre
     """Where blocks share random numbers, and nothing else: rewards count by themselves too.
 
     The slope of an arm is drawn towards rho s_j / s_c, rho being the correlation that arms have in common.
-
-    Args:
-        before: all earlier pairs with the candidate.
-        past: everything told before.
-        failure: as in `spread_of_differences`: half of it for differences, a quarter for the rewards of the arm, a
-            quarter for those of candidates.
     """
     num_arms, centre = len(before.counts), before.centre
     seen = before.differences
@@ -255,10 +239,6 @@ def upper_bounds(processes: MeanProcesses, candidate: int, threshold: float) -> 
 
     Where the log value has reached the threshold j is not the best arm, and the difference is divided by all that j
     took: by so much at least it is worse than the candidates on average, and U_j < 0 says that it is out.
-
-    Args:
-        candidate: c.
-        threshold: log(1/delta).
 
     Source: docs/certified-elimination.md, line 28.
     """
@@ -328,9 +308,7 @@ def told(
 
     Args:
         margins: guesses of the margins of the rivals, shape (m,).
-        pairs: those of the batch; bets are functions of their numbers, never of their values.
         centre: the candidate's measurements in the batch, with squares, shape (1,).
-        spread: what may be assumed, from before the batch.
 
     Source: docs/certified-elimination.md, line 27.
     """
@@ -415,7 +393,6 @@ def controlled(past: Observations, scales: FloatArray, spread: Spread) -> tuple[
     Args:
         past: everything told, shape (K,).
         scales: guesses of the standard deviations of the arms, shape (K,).
-        spread: with the centre.
 
     Source: control variates with an estimated mean.
     """
@@ -433,10 +410,6 @@ def without_effects(seen: BlockTotals, past: Observations) -> Observations:
     """A batch as it would have been if no block had an effect, as far as this can be told. For steering only.
 
     The effect of a block is how far its rewards lie above the earlier means of their arms, on average.
-
-    Args:
-        seen: the batch.
-        past: everything told before, without effects.
 
     Returns:
         Counts, sums and sums of squares, shape (K,).

@@ -22,11 +22,7 @@ from surepick.text import did_you_mean, quoted
 
 
 def inquiry_of(problem: Problem) -> Inquiry:
-    """The question of a problem, as a policy asks it.
-
-    Raises:
-        InvalidInput: it names no arm, or asks for more arms than there are.
-    """
+    """The question of a problem, as a policy asks it."""
     delta, segments = delta_for_test(problem), None if problem.arms is None else problem.arms.segments
     if segments is None or not isinstance(problem.question, (TopM, AllGood)):
         return _asked_of(problem, problem.num_arms, delta)
@@ -209,9 +205,6 @@ def wrongly_listed(
     """The arms of whom the lists say what is not so, shape (K,).
 
     Args:
-        problem: what was asked.
-        lists: are judged.
-        arms: have the ids of the lists.
         means: h, large ones good, shape (K,), in reward units.
         quantities: means of what constraints are on, in their order, shape (K, r); None where there are none.
     """

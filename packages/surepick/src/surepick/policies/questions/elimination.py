@@ -47,16 +47,7 @@ HEURISTIC_LAST = 2.5  # of the predicted rest: after the last batch that is allo
 def total_of(
     sizes: BatchSizes, problem: Problem, rest: Rest, seen: Observations, round_number: int, grid: Grid | None
 ) -> int:
-    """Pulls of the next batch.
-
-    Args:
-        sizes: what a user says of batches.
-        problem: what is asked.
-        rest: what is predicted to be enough.
-        seen: everything told so far, at least one pull.
-        round_number: of the batch.
-        grid: how measurements grow where few batches are allowed; None: nothing is known of it.
-    """
+    """Pulls of the next batch."""
     if sizes.exact is not None:
         return sizes.exact
     if sizes.most is None and sizes.fixed == 0.0:
@@ -73,12 +64,7 @@ def total_of(
 
 
 def grid_of(ground: Ground, seen: Observations | None) -> Grid | None:
-    """How measurements grow where only few batches are allowed; None: nobody knows the scale of the noise yet.
-
-    Args:
-        ground: the arms as they are compared.
-        seen: everything told so far; None: nothing.
-    """
+    """How measurements grow where only few batches are allowed; None: nobody knows the scale of the noise yet."""
     problem, embedded = ground.problem, ground.embedded
     if known_scale(problem.noise):
         sigma = problem.sigma
@@ -103,11 +89,7 @@ def exactly(
 
     Args:
         weights: shape (K,).
-        total: at least 1.
-        round_number: of the batch.
         costs: of a pull of each arm, shape (K,); None: all alike.
-        checked: (embedding, dimension, share of the pulls that are spread so that a lack of fit can show); None: arms
-            share nothing.
     """
     if checked is None:
         return rounded(weights, total, round_number)
@@ -184,9 +166,6 @@ def misfits(
     embedding: ArmEmbedding, embedded: Embedding, plan: Plan, seen: Observations, after: NormalMgf, problem: Problem
 ) -> tuple[str, ...]:
     """What a batch says against the embedding.
-
-    Args:
-        after: bounds on the variances from everything told, the batch included.
 
     Source: docs/certified-elimination.md, below line 23.
     """

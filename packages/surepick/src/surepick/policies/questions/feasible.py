@@ -333,13 +333,7 @@ def _within(view: View, arms: IntArray) -> View:
 def of_segments(
     segments: Sequence[str], nulls: Callable[[int], int], asked: Callable[[int, float], Inquiry]
 ) -> OfSegments:
-    """A question of each segment, with shares of delta in proportion to its nulls: one threshold for all processes.
-
-    Args:
-        segments: of each arm.
-        nulls: number of arms -> how many nulls share delta there; 0: there is nothing to ask.
-        asked: (number of arms, share of delta) -> the question.
-    """
+    """A question of each segment, with shares of delta in proportion to its nulls: one threshold for all processes."""
     _, places = np.unique(np.array(segments), return_inverse=True)
     sizes = np.bincount(places).tolist()
     counts = [nulls(size) for size in sizes]
@@ -364,11 +358,6 @@ def sample_of(asked: OneOf, num_arms: int, delta: float) -> IntArray:
         n = the least with (1 - t/K)^n <= delta/2, or K - t + 1 if that is fewer
 
     Without replacement a sample misses the best t less often than (1 - t/K)^n; K - t + 1 arms cannot miss them.
-
-    Args:
-        asked: the share, and the seed of the draw.
-        num_arms: K.
-        delta: the error probability of the whole.
 
     Source: docs/questions.md, line 10.
     """

@@ -223,7 +223,6 @@ def classified(highs: FloatArray, lows: FloatArray, lists: Lists, asked: BoolArr
     Args:
         highs, lows: log of the largest value of the processes that put an arm on the first list, and on the second;
             shape (K,).
-        lists: those so far; an arm stays where it is.
         asked: which arms there are, shape (K,).
     """
     threshold, still = threshold_of(int(np.count_nonzero(asked)), delta), asked & ~lists.decided
@@ -244,7 +243,6 @@ def discoveries(values: FloatArray, allowed: BoolArray, total: int, delta: float
     Args:
         values: log of the processes as they are now, shape (K,); not of their largest values.
         allowed: arms that may be on the list, shape (K,).
-        total: how many arms the question asks about, allowed or not.
 
     Source: Wang & Ramdas (2022), e-BH; any dependence, at any stopping time (docs/questions.md, line 5).
     """

@@ -123,11 +123,8 @@ def gains_in_blocks(
     What all rewards of a block share drops out of y_j(B) - y_c(B), the means of both arms in block B.
 
     Args:
-        seen: the batch, rewards negated where the bet is high; without blocks it is a single one.
         scales: s, sub-Gaussian, shape (K,), in reward units.
-        bet: its centre is an arm.
         margins: guesses from before the batch of what the truth adds to the bet's margin, shape (K,).
-        caution: kappa.
 
     Source: docs/questions.md, line 19; docs/certified-elimination.md, lines 24 and 25.
     """
@@ -147,11 +144,7 @@ def gains_in_blocks(
 
 
 def check_blocks(problem: Problem, blocking: Blocking | None, *, features: bool) -> None:
-    """Refuse blocks where their effects would not drop out.
-
-    Raises:
-        InvalidInput: there is a threshold or a constraint, the scale of the noise is not known, or features are used.
-    """
+    """Refuse blocks where their effects would not drop out."""
     if blocking is None:
         return
     if number_of(problem) is not None:
@@ -327,13 +320,7 @@ class Ground:
         return normal_mgf_of_all(past, failure_probability(noise, self.problem.delta))
 
     def gains(self, bet: Bet, past: Observations, seen: Observations, outlook: Outlook) -> FloatArray:
-        """The log e-values of a batch for one bet, shape (K,); 0 for arms that do not bet (docs/questions.md, line 2).
-
-        Args:
-            past: everything told before the batch.
-            seen: the batch.
-            outlook: from the past.
-        """
+        """The log e-values of a batch for one bet, shape (K,); 0 for arms that do not bet (docs/questions.md, line 2)."""
         noise, epsilon = self.problem.noise, self.problem.epsilon
         before, batch = (negated(past), negated(seen)) if bet.high else (past, seen)
         noise_mgf = self.noise_mgf(before)

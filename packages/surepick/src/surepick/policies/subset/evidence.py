@@ -71,10 +71,8 @@ class Bet:
         """That of a batch; None where it does not see every direction.
 
         Args:
-            centre, guess: from before the batch.
             features: u of the rows that were measured, shape (p, r).
             counts, sums: n and total rewards, shape (p,).
-            scale: s, in reward units.
         """
         information = (features.T * (counts / scale**2)) @ features
         factor = inverse_factor(information)
@@ -179,10 +177,7 @@ def left(
     """The rows that are not beaten, by one pass over all.
 
     Args:
-        where: the directions in which rows are seen.
-        bets: of all batches so far.
         guess: theta, as everything so far suggests it, shape (r,).
-        most: rows that are listed.
     """
     return passes.map_reduce("rivals", partial(_left, where, rule, bets, guess, most), Left.plus)
 
@@ -275,11 +270,7 @@ class Told:
         return Told(names, tuple(seen.counts[pulled].tolist()), tuple(seen.sums[pulled].tolist()), squares)
 
     def among(self, places: Mapping[str, int]) -> Observations:
-        """What was told, of the arms at these places (id -> index).
-
-        Raises:
-            InvalidInput: one of those measured is not among them.
-        """
+        """What was told, of the arms at these places (id -> index)."""
         counts, sums = np.zeros(len(places), np.int64), np.zeros(len(places))
         squares = None if self.squares is None else np.zeros(len(places))
         for row, name in enumerate(self.ids):
@@ -362,11 +353,7 @@ class Subset:
 
     @staticmethod
     def of(spec: Mapping[str, Any] | Subset) -> Subset:
-        """From plain data.
-
-        Raises:
-            InvalidInput: it is none of ours, or its numbers have no meaning.
-        """
+        """From plain data."""
         if isinstance(spec, Subset):
             return spec
         try:
@@ -383,11 +370,7 @@ class Subset:
         return found
 
     def check(self, arms: Arms) -> None:
-        """Refuse arms that are not those on the long list.
-
-        Raises:
-            InvalidInput: an arm with a path has other features than its row, or a path does not lead to the root.
-        """
+        """Refuse arms that are not those on the long list."""
         if len(self.rows) != arms.num_arms or len(set(self.rows)) != arms.num_arms:
             raise InvalidInput(f"{len(self.rows)} rows of the long list are named for {arms.num_arms} candidates.")
         places = {row: place for place, row in enumerate(self.rows)}
@@ -434,15 +417,7 @@ class FirstLook:
 
     @staticmethod
     def at(passes: Passes, kernel: Kernel | None, rules: SubsetRules) -> FirstLook:
-        """Look at the rows.
-
-        Args:
-            kernel: that of the rules.
-
-        Raises:
-            InvalidInput: they cannot be read, or do not span what they should.
-            NotConverged: no design was found.
-        """
+        """Look at the rows."""
         found, tree = first_look(passes)
         where: Coordinates = (
             directions(passes, found, most=rules.max_rank) if kernel is None else found_landmarks(passes, kernel, rules)
@@ -453,11 +428,7 @@ class FirstLook:
         return FirstLook(tree.root, tree.sizes, where, design, arms, tree)
 
     def tree_of(self, passes: Passes) -> Tree:
-        """The hashes of all rows; without those of the first look it takes a pass.
-
-        Raises:
-            InvalidInput: they are other rows than those that were looked at.
-        """
+        """The hashes of all rows; without those of the first look it takes a pass."""
         if self._tree is not None:
             return self._tree
         with one_blas_thread():
@@ -477,11 +448,7 @@ class FirstLook:
 
     @staticmethod
     def of(spec: Mapping[str, Any], rows: RowBlocks, kernel: Kernel | None) -> FirstLook:
-        """From plain data and the rows that were looked at; those of the design are read, no others.
-
-        Raises:
-            InvalidInput: the data is none of ours, or these are other rows.
-        """
+        """From plain data and the rows that were looked at; those of the design are read, no others."""
         sizes = tuple(one.num_rows for one in rows.sources)
         try:
             if list(sizes) != list(spec["sizes"]):
@@ -529,11 +496,7 @@ def _sparse(rows: IntArray, weights: FloatArray, value: float, where: Coordinate
 
 
 def found_landmarks(passes: Passes, kernel: Kernel, rules: SubsetRules) -> Coordinates:
-    """The coordinates that a kernel gives rows.
-
-    Raises:
-        InvalidInput: the rules do not say for which epsilon.
-    """
+    """The coordinates that a kernel gives rows."""
     if rules.epsilon is None:
         raise InvalidInput("with a kernel the selection needs epsilon, by which it chooses how many landmarks it uses.")
     most = USUAL_LANDMARKS if rules.max_rank is None else rules.max_rank

@@ -150,26 +150,7 @@ class SubsetSelection:
         look: Mapping[str, Any] | None = None,
         promised: tuple[float, float] | None = None,
     ) -> SubsetSelection:
-        """The selection from rows in files or in memory. It makes some four passes over them, before any measurement.
-
-        Args:
-            where: an array, a .npy file, a folder of them, or `RowBlocks`.
-            delta: probability that the best is not on the list, in (0, 1).
-            noise: what is assumed of a reward; only its sub-Gaussian scale is used.
-            norm_bound: C.
-            size, slack: as in the record.
-            max_rank: directions of the features, or landmarks of the kernel, that are kept at most; what the others
-                hold counts as misspecification.
-            kernel: rewards have norm at most C in its space ("gaussian:0.1"); None: they are linear in the features.
-            epsilon: the shortfall that matters, in reward units, by which landmarks are chosen; only with a kernel.
-            executor: who makes the passes: None (this process), "processes:N", "dask:tcp://HOST:PORT", or a client.
-            meter: notes the passes, and is told how far each is.
-            look: what these passes found, as `FirstLook.spec` gives it; None: they are made.
-            promised: (epsilon, delta) of the answer that is looked for with the list; None: nobody says.
-
-        Raises:
-            InvalidInput: the rows cannot be read, or a setting has no meaning.
-        """
+        """The selection from rows in files or in memory. It makes some four passes over them, before any measurement."""
         rows: RowBlocks = rows_of(where)
         passes = Passes(rows, executor_of(executor), Meter() if meter is None else meter)
         assumed = parse_noise(noise) if isinstance(noise, str) else noise
@@ -274,21 +255,13 @@ class SubsetSelection:
         )
 
     def subset(self, state: SubsetState) -> IntArray:
-        """The short list: numbers of rows, ascending. The candidates that beat others are on it.
-
-        Raises:
-            InvalidInput: the list is not short yet.
-        """
+        """The short list: numbers of rows, ascending. The candidates that beat others are on it."""
         if state.rows is None or not state.finished:
             raise InvalidInput(f"the list is not short yet: {state.left:,} candidates are left; measure on.")
         return np.union1d(state.rows, np.array(state.candidates, np.int64))
 
     def selected(self, state: SubsetState) -> tuple[Arms, Subset]:
-        """(the candidates of the next study, where they come from): the short list, and all that may be measured.
-
-        Raises:
-            InvalidInput: the list is not short yet.
-        """
+        """(the candidates of the next study, where they come from): the short list, and all that may be measured."""
         rows = np.union1d(self.subset(state), self.design.rows)
         proved = rows if len(rows) <= MOST_PATHS else self.design.rows
         source, tree = self.passes.rows, self.look.tree_of(self.passes)
@@ -306,11 +279,7 @@ class SubsetSelection:
 
     @property
     def arms(self) -> Arms:
-        """The candidates that may be measured.
-
-        Raises:
-            InvalidInput: nobody said which they are.
-        """
+        """The candidates that may be measured."""
         if self.problem.arms is None:
             raise InvalidInput("a selection is made by SubsetSelection.over.")
         return self.problem.arms
@@ -346,11 +315,7 @@ class SubsetSelection:
 
 
 def _named(kernel: Kernel | None) -> str | None:
-    """The text of a kernel.
-
-    Raises:
-        InvalidInput: it has none, so that nobody could select again.
-    """
+    """The text of a kernel."""
     if kernel is not None and kernel.spec is None:
         raise InvalidInput("a selection takes a kernel with a name: gaussian:GAMMA, matern:NU:LENGTH_SCALE, ...")
     return None if kernel is None else kernel.spec
@@ -380,14 +345,7 @@ class LongList:
         return self.subset.minimize
 
     def check(self, rows: RowBlocks) -> str:
-        """Select the candidates again; what was found, in words.
-
-        Args:
-            rows: the long list, its sources in the same order.
-
-        Raises:
-            InvalidInput: it is another list, or other candidates are selected from it.
-        """
+        """Select the candidates again; what was found, in words."""
         stated, rules = self.subset, self.subset.rules
         policy = SubsetSelection.over(
             rows,

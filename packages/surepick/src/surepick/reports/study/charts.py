@@ -512,11 +512,7 @@ class Foreseen:
 
 
 def foreseen(policy: Policy[Any], *, most_arms: int) -> Foreseen:
-    """The forecast of a policy, if it is cheap enough; a report never fails because of it.
-
-    Args:
-        most_arms: with more candidates none is made.
-    """
+    """The forecast of a policy, if it is cheap enough; a report never fails because of it."""
     if most_arms == 0:
         return Foreseen(None, "not-asked")
     if policy.problem.num_arms > most_arms:

@@ -174,14 +174,7 @@ def facts_of(document: Document) -> Facts:
 
 
 def fates_of(names: tuple[str, ...], lists: Document, fates: tuple[Fate, ...]) -> tuple[Fate, ...]:
-    """Of each candidate: "recommended" on the first list, "left" on the second, "possible" while undecided.
-
-    Args:
-        names: of the candidates.
-        lists: the answer.
-        fates: what became of them without regard to lists: "withdrawn" and "waiting" stay; "aside" are the others that
-            the question does not ask about, e.g. its control.
-    """
+    """Of each candidate: "recommended" on the first list, "left" on the second, "possible" while undecided."""
     lists_of: tuple[tuple[str, Fate], ...] = (("inside", "recommended"), ("outside", "left"), ("undecided", "possible"))
     listed = {name: fate for key, fate in reversed(lists_of) for name in lists[key]}
     return tuple(
@@ -253,11 +246,7 @@ class History:
 
 
 def history_of(log: Log, judged: int) -> History:
-    """What the log says of the plans up to `judged`, and of what was set aside. No reward is looked at.
-
-    Args:
-        judged: number of the last plan that was judged.
-    """
+    """What the log says of the plans up to `judged`, and of what was set aside. No reward is looked at."""
     tellers: dict[tuple[str, int], Counter[str]] = {}
     for stored in log.history(judged):
         plan = stored.plan if stored.status == COUNTED else 0
@@ -362,12 +351,7 @@ def signed_column(values: Sequence[float | None], digits: int = 4, *, unknown: s
 
 
 def plain(sentence: str, kept: Iterable[str] = ()) -> str:
-    """A sentence of the library with its readers' words for those of the field.
-
-    Args:
-        sentence: as it stands in the certificate.
-        kept: what users wrote, which is not touched.
-    """
+    """A sentence of the library with its readers' words for those of the field."""
     own = [rf"(?<!\w){re.escape(text)}(?!\w)" for text in kept if text]
     words = r"\b(?:arms?|pulls?)\b"
     found = re.compile("|".join([*own, words]))

@@ -116,11 +116,7 @@ def write_report(
 
 
 def check_extra() -> None:
-    """Refuse to go on without what reports need.
-
-    Raises:
-        InvalidInput: it is absent; the pip command is named.
-    """
+    """Refuse to go on without what reports need."""
     try:
         import jinja2  # noqa: F401, PLC0415 (an extra)
     except ImportError as error:
@@ -131,10 +127,7 @@ def report_page(document: Document, *, history: History, features: FloatArray, e
     """The report as HTML: what each section draws and says, handed to the templates, which hold the words.
 
     Args:
-        document: the certificate's, with ids and candidates.
-        history: what the log says beyond it.
         features: of the candidates, shape (K, D).
-        expected: the forecast, or why there is none.
     """
     study = facts_of(document)
     environment = _environment(users_words(study))
@@ -235,11 +228,7 @@ def _led(document: Document, candidates: dict[str, Any]) -> dict[str, Any]:
 
 
 def _environment(own: list[str]) -> Environment:
-    """Templates with what they need to write numbers, names, times and places.
-
-    Args:
-        own: what users wrote, which `plain` leaves as it is.
-    """
+    """Templates with what they need to write numbers, names, times and places."""
     environment = environment_of(TEMPLATES)
     environment.filters |= {
         "column": written.column,

@@ -65,11 +65,7 @@ def system_clock() -> float:
 
 
 def parse_duration(text: str | float) -> float:
-    """Seconds of a duration: "90s", "15m", "8h", "2d", "1w", "1h30m", or a number (not a text) of seconds.
-
-    Raises:
-        InvalidInput: it is none of these, or not positive, or longer than a century.
-    """
+    """Seconds of a duration: "90s", "15m", "8h", "2d", "1w", "1h30m", or a number (not a text) of seconds."""
     if isinstance(text, str):
         whole = text.strip().lower() if len(text) <= LONGEST_TEXT else ""  # a search takes the square of it
         parts = re.findall(r"(\d+(?:\.\d+)?)([smhdw])", whole)
@@ -101,11 +97,7 @@ def format_time(seconds: float) -> str:
 
 
 def to_the_minute(seconds: float) -> str:
-    """A time in UTC, to the minute: the same text on every machine.
-
-    Raises:
-        ValueError: no calendar has that time.
-    """
+    """A time in UTC, to the minute: the same text on every machine."""
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M UTC")
 
 

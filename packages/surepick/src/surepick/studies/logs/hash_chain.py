@@ -37,11 +37,8 @@ def arms_hash(
     """The hash of arms.
 
     Args:
-        ids: a JSON array of the ids.
         shape: (K, D) of the features.
-        features: row by row, little-endian doubles.
         costs: of one pull of each arm, shape (K,); None, where there are none, has no part in the hash.
-        segments: of each arm; the same of None.
     """
     priced = [] if costs is None else [hashlib.sha256(np.ascontiguousarray(costs, dtype="<f8").tobytes()).hexdigest()]
     apart = [] if segments is None else [json.dumps(list(segments), ensure_ascii=False)]
@@ -49,20 +46,12 @@ def arms_hash(
 
 
 def rows_hash(rows: Iterable[Iterable[Any]]) -> str:
-    """SHA-256 of rows of a table, in their order: a JSON array of arrays.
-
-    Raises:
-        TypeError: a cell is no text, number or null (SQLite may hold any kind of value).
-    """
+    """SHA-256 of rows of a table, in their order: a JSON array of arrays."""
     return hashlib.sha256(row_text(list(map(tuple, rows))).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def row_text(row: Iterable[Any]) -> str:
-    """A row as one line of JSON; floats exactly.
-
-    Raises:
-        TypeError: as in `rows_hash`.
-    """
+    """A row as one line of JSON; floats exactly."""
     return json.dumps(row if isinstance(row, list) else tuple(row), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -74,11 +63,7 @@ def hash_of_arms(arms: Arms) -> str:
 
 
 def canonical(value: Any) -> bytes:
-    """JSON data as the bytes that are hashed and signed: keys sorted, no spaces, UTF-8, numbers as Python writes them.
-
-    Raises:
-        ValueError: a number is not finite.
-    """
+    """JSON data as the bytes that are hashed and signed: keys sorted, no spaces, UTF-8, numbers as Python writes them."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", "surrogatepass")
 
@@ -95,15 +80,7 @@ class Illegible(StorageError):
 
 @contextmanager
 def reading(study: str, what: str = "what is stored") -> Iterator[None]:
-    """Errors of values of a wrong kind as errors of the database.
-
-    Args:
-        study: its name.
-        what: which row is read, where one knows.
-
-    Raises:
-        Illegible: a value is of a wrong kind.
-    """
+    """Errors of values of a wrong kind as errors of the database."""
     try:
         yield
     except SurepickError:
@@ -183,9 +160,5 @@ class Kept:
     elsewhere: Elsewhere | None = None  # None: its log is here
 
     def worker_name(self, process: str) -> str:
-        """Under which name a process measures, if nobody gave it one.
-
-        Args:
-            process: what the process calls itself, e.g. "ann@lab".
-        """
+        """Under which name a process measures, if nobody gave it one."""
         return process

@@ -42,16 +42,7 @@ AT_SIGNS = "@\ufe6b\uff20"  # those that NFKC makes an @
 
 
 def canonical_keys(keys: Sequence[object] | None, names: Sequence[str]) -> tuple[str | None, ...] | None:
-    """The canonical form of the keys of results, None for a result without one; None if none was given.
-
-    Args:
-        keys: n keys, or None. A key that is missing (None, NaN, NA of pandas) is none.
-        names: the id of each result's arm, n texts: a key that `ask` gave ends with it.
-
-    Raises:
-        InvalidInput: their number is not that of the results; one is as `canonical_key` refuses it; or two are one
-            number that was written in two ways.
-    """
+    """The canonical form of the keys of results, None for a result without one; None if none was given."""
     if keys is None:
         return None
     given = listed("keys", keys, cure="Give one for each result, or none.")
@@ -75,16 +66,7 @@ def canonical_keys(keys: Sequence[object] | None, names: Sequence[str]) -> tuple
 
 
 def canonical_key(key: str, name: str) -> str:
-    """The one form in which a key is stored and compared.
-
-    Args:
-        key: as it was given.
-        name: the id of the result's arm.
-
-    Raises:
-        InvalidInput: it is empty, or what programs write for a missing one; it looks like a key that `ask` gave and is
-            not written as one, or is that of another arm; or it is a number as `one_form` refuses it.
-    """
+    """The one form in which a key is stored and compared."""
     plain = normal_form(key)
     if any(at in plain for at in AT_SIGNS):
         asked = _as_asked(key, plain, name)
@@ -101,11 +83,7 @@ def canonical_key(key: str, name: str) -> str:
 
 
 def _as_asked(key: str, plain: str, name: str) -> str:
-    """A key that `ask` gave for that arm, as it wrote it; "" for one of the user's own.
-
-    Raises:
-        InvalidInput: it only looks like one, or is that of another arm.
-    """
+    """A key that `ask` gave for that arm, as it wrote it; "" for one of the user's own."""
     before, _, behind = plain.partition("@")
     exact = PULL_KEY.fullmatch(plain) or ITEM_KEY.fullmatch(plain)
     if exact is not None and (behind == name or normal_form(behind) == normal_form(name)):
@@ -176,12 +154,7 @@ def check_items(plan: Plan, places: IntArray, results: Results, ids: Sequence[st
     """Refuse results of a plan of test items that are no single answers to items that it asked of their arms.
 
     Args:
-        plan: with places.
         places: the place of each item in the order, shape (N,).
-        results: the rows.
-
-    Raises:
-        InvalidInput: there are some.
     """
     items = _items(results)
     known = (items >= 0) & (items < len(places)) & (results.pulls == 1)
@@ -203,16 +176,7 @@ def check_items(plan: Plan, places: IntArray, results: Results, ids: Sequence[st
 
 
 def keys_of(order: ItemOrder | None, ids: Sequence[object], items: Sequence[object]) -> list[str]:
-    """The keys of answers of these arms to these items, one a row.
-
-    Args:
-        order: the items of the study; None: it has none.
-        ids: n ids of arms.
-        items: n ids of items.
-
-    Raises:
-        InvalidInput: the study has no items, some are not its own, or their number is not that of the ids.
-    """
+    """The keys of answers of these arms to these items, one a row."""
     if order is None:
         raise InvalidInput("this study has no test items: its measurements are draws; leave the items out.")
     index = {name: item for item, name in enumerate(order.items.ids)}
@@ -230,11 +194,7 @@ def keys_of(order: ItemOrder | None, ids: Sequence[object], items: Sequence[obje
 def with_items(
     order: ItemOrder | None, ids: Sequence[object], items: Sequence[object], keys: Sequence[object] | None
 ) -> list[str]:
-    """The keys of answers of a table that has items; where its own keys are those of items too, they say the same.
-
-    Raises:
-        InvalidInput: as `keys_of` and `canonical_keys`, or a key is of another item.
-    """
+    """The keys of answers of a table that has items; where its own keys are those of items too, they say the same."""
     found = keys_of(order, ids, items)
     given = canonical_keys(keys, [text_of("an id", name) for name in ids]) or ()
     for key, own, item in zip(given, found, items, strict=False):
@@ -261,16 +221,7 @@ ZEROS = re.compile(r"^([+-]?)0+(?=[0-9]+(?:[.,][0-9]*)?$)")  # of 007, which is 
 
 
 def canonical_blocks(blocking: Blocking | None, blocks: Sequence[object] | None, number: int) -> tuple[str, ...] | None:
-    """The names of the blocks of results; None in a study without blocks.
-
-    Args:
-        blocking: what the study says of blocks.
-        blocks: as they were given.
-        number: of the results.
-
-    Raises:
-        InvalidInput: blocks are given and the study has none, are missing where it has some, or are no names.
-    """
+    """The names of the blocks of results; None in a study without blocks."""
     if blocking is None:
         if blocks is None:
             return None
@@ -305,15 +256,7 @@ def _one_block(what: str, block: object) -> str:
 
 
 def block_totals(results: Sequence[Results], *, sign: float) -> BlockTotals | None:
-    """What was measured in each block, each sum formed exactly, so that the order of arrival changes no bit.
-
-    Args:
-        results: of a plan.
-        sign: 1, or -1 where small rewards are good.
-
-    Returns:
-        None where results name no blocks.
-    """
+    """What was measured in each block, each sum formed exactly, so that the order of arrival changes no bit."""
     if not any(part.blocks is not None for part in results):
         return None
     sums: dict[tuple[str, int], list[float]] = defaultdict(list)
@@ -334,11 +277,7 @@ def block_totals(results: Sequence[Results], *, sign: float) -> BlockTotals | No
 
 
 def check_once(log: Log, news: Results, ids: Sequence[str], blocking: Blocking) -> None:
-    """Refuse a second measurement of an arm in a block, where a study has one each.
-
-    Raises:
-        InvalidInput: there is one.
-    """
+    """Refuse a second measurement of an arm in a block, where a study has one each."""
     if not blocking.once:
         return
     pairs = list(zip(news.blocks or (), news.arms.tolist(), strict=True))
@@ -354,15 +293,7 @@ def check_once(log: Log, news: Results, ids: Sequence[str], blocking: Blocking) 
 
 
 def check_anew(log: Log, news: Results, number: int, blocking: Blocking) -> None:
-    """Refuse results in a block that an earlier plan had, where a block is of one plan.
-
-    Args:
-        news: of the open plan.
-        number: of that plan.
-
-    Raises:
-        InvalidInput: there are some.
-    """
+    """Refuse results in a block that an earlier plan had, where a block is of one plan."""
     if not blocking.anew:
         return
     stored = log.in_blocks(list(dict.fromkeys(news.blocks or ())))
@@ -389,10 +320,6 @@ def deviations_of(parts: Iterable[Columns], num_arms: int) -> FloatArray | None:
     """sum (r - mean)^2 of each arm, shape (K,), the same in any order of the rows; None where some row does not say it.
 
     Differences from the median row are added up: so equal rewards have exactly 0, and an offset of all costs no digit.
-
-    Args:
-        parts: (arm, pulls, total, squared deviations from the row's own mean or None) of rows.
-        num_arms: K.
     """
     rows: dict[int, list[tuple[float, int, float]]] = defaultdict(list)
     for arms, pulls, sums, within in parts:
@@ -422,9 +349,6 @@ def split_values(given: ArrayLike, constraints: Sequence[Constraint]) -> tuple[A
     Args:
         given: shape (n,) without constraints; with r of them shape (n, 1 + r), the reward first; NaN for a quantity
             that was not measured.
-
-    Raises:
-        InvalidInput: there are constraints and no columns for them, or a value that cannot be.
     """
     if not constraints:
         return given, None
@@ -475,11 +399,7 @@ def single_values(values: FloatArray | None) -> tuple[Quantity, ...] | None:
 def total_values(
     given: Sequence[Quantity] | None, constraints: Sequence[Constraint], number: int
 ) -> tuple[Quantity, ...] | None:
-    """The quantities of rows that add up several measurements.
-
-    Raises:
-        InvalidInput: they are not one `Quantity` of n entries for each constraint, or totals that cannot be.
-    """
+    """The quantities of rows that add up several measurements."""
     if not constraints:
         if given is not None:
             raise InvalidInput("this study has no constraints, and takes rewards alone; leave the quantities out.")
@@ -508,11 +428,7 @@ def total_values(
 
 
 def read_values(text: str) -> Values:
-    """The totals of each quantity in a row, as they are stored.
-
-    Raises:
-        ValueError: they are none.
-    """
+    """The totals of each quantity in a row, as they are stored."""
     found = tuple((int(number), float(total), float(squares)) for number, total, squares in json.loads(text))
     if not all(math.isfinite(entry) for one in found for entry in one):
         raise ValueError("a result does not say what was measured beside its reward")
@@ -520,24 +436,13 @@ def read_values(text: str) -> Values:
 
 
 def from_values(rows: Sequence[Values]) -> tuple[Quantity, ...]:
-    """The quantities of rows, n entries each.
-
-    Raises:
-        ValueError: rows have not the same number of quantities.
-    """
+    """The quantities of rows, n entries each."""
     columns = zip(*rows, strict=True)
     return tuple(Quantity(*map(np.array, zip(*column, strict=True))) for column in columns)
 
 
 def quantity_totals(results: Sequence[Results], num_arms: int) -> tuple[Quantity, ...] | None:
-    """Totals of each quantity, one entry an arm, each formed exactly, so that the order of arrival changes no bit.
-
-    Args:
-        results: of a plan.
-
-    Returns:
-        None where results have no quantities.
-    """
+    """Totals of each quantity, one entry an arm, each formed exactly, so that the order of arrival changes no bit."""
     parts = [part for part in results if part.quantities is not None]
     if not parts:
         return None

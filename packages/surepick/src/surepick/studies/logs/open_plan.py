@@ -209,11 +209,7 @@ class OpenPlan:
         return next((held for held in self.running(now) if held.lease.worker == worker), None)
 
     def grant(self, worker: str, most: int | None, *, now: float, until: float, alike: bool = False) -> Leased | None:
-        """A lease on free pulls, in the order of the arms; None when nothing is free.
-
-        Args:
-            alike: not in their order, but some of each arm in proportion, as blocks ask for.
-        """
+        """A lease on free pulls, in the order of the arms; None when nothing is free."""
         free = self.free(now)
         if most is not None and alike and free.any():
             parts = -(-int(free.sum()) // most)
@@ -229,11 +225,7 @@ class OpenPlan:
         return Leased(Lease(number, self.planned.number, worker, until), free, self.granted, again)
 
     def lease_of(self, arm: int, *, ordinal: int | None, worker: str, spent: Mapping[int, int] | None = None) -> int:
-        """The lease that a result answers: by the ordinal in its key, else the worker's newest with one left; 0: none.
-
-        Args:
-            spent: pulls of the arm, by lease, that come back with it and are not on the open_plan yet.
-        """
+        """The lease that a result answers: by the ordinal in its key, else the worker's newest with one left; 0: none."""
         gone = spent or {}
         firsts, numbers = self.by_arm.get(arm, ([], []))
         if ordinal is not None:

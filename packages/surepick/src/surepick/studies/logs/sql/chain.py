@@ -141,11 +141,7 @@ class ChainedRows:
                 self._open = None
 
     def _mine(self) -> bool:
-        """Whether this thread is inside a turn.
-
-        Raises:
-            OutOfTurn: another thread is.
-        """
+        """Whether this thread is inside a turn."""
         if self._open is not None and self._owner != get_ident():
             raise OutOfTurn("a study object is for one thread at a time; open the study once in each thread.")
         return self._open is not None
@@ -161,11 +157,7 @@ class ChainedRows:
             yield connection
 
     def _same(self, connection: Connection) -> None:
-        """Refuse to go on in another file with what is known of the one before.
-
-        Raises:
-            StorageError: it is another one.
-        """
+        """Refuse to go on in another file with what is known of the one before."""
         if opened_by(connection) is not self._opened:
             raise StorageError(
                 f"{shown(self._engine.url)} was replaced by another file after study {self._name!r} was opened. "

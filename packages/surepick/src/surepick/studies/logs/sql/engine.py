@@ -55,9 +55,6 @@ def patience_of(address: URL) -> Patience:
     """What `?lock_timeout=SECONDS` in the address says, or else SUREPICK_LOCK_TIMEOUT in the environment, or 60.
 
     The same with connect_timeout (10) and statement_timeout (60).
-
-    Raises:
-        InvalidInput: one is no number of seconds above 0, up to a day.
     """
     return Patience(**{name.removesuffix("_timeout"): _seconds(address, name) for name in USUAL})
 
@@ -90,13 +87,7 @@ GRACE_SECONDS = 5.0  # beyond the server's own time-outs, whose messages say mor
 
 
 def open_connection(patience: Patience, *words: Any, **options: Any) -> ImpatientConnection:
-    """A connection whose statements end after a while, by the server's clock and by ours.
-
-    Args:
-        patience: the longest waits. We tell the server to wait one second longer for a statement than for a lock, so
-            that a wait for another program is never called a slow statement.
-        words, options: for psycopg.
-    """
+    """A connection whose statements end after a while, by the server's clock and by ours."""
     options.setdefault("connect_timeout", max(2, round(patience.connect)))  # libpq waits 2 seconds or more
     connection = ImpatientConnection.connect(*words, **options)
     lock = min(patience.lock, patience.statement)
@@ -145,11 +136,7 @@ KNOWN = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "po
 
 
 def read_url(url: str) -> URL:
-    """The address of a database.
-
-    Raises:
-        InvalidInput: it is no such address, or of another kind of database, or its driver is absent.
-    """
+    """The address of a database."""
     wrong = InvalidInput(
         f"{quoted(_hidden(url))} is not the address of a database; write sqlite:///FILE (sqlite:////FILE for an "
         "absolute path) or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE."
@@ -182,16 +169,7 @@ def _hidden(url: object) -> object:
 
 
 def connect(url: str, *, create: bool = False) -> Engine:
-    """An engine for the database, checked to be ours.
-
-    Args:
-        url: "sqlite:///FILE" or "postgresql+psycopg://USER@HOST/DATABASE".
-        create: make the file of a SQLite database if it is absent, and accept a database without tables.
-
-    Raises:
-        InvalidInput: the address has no meaning, or there is no such file.
-        StorageError: the database cannot be reached, is no database, is not ours, or of another schema.
-    """
+    """An engine for the database, checked to be ours."""
     engine, version = reach(url, create=create)
     if version is not None or not create:
         with released(engine):
@@ -218,11 +196,7 @@ def released(engine: Engine) -> Iterator[None]:
 
 
 def check_version(version: str | None, url: str) -> None:
-    """Refuse a database of another schema.
-
-    Raises:
-        StorageError: it is older, newer, or has no studies.
-    """
+    """Refuse a database of another schema."""
     if version == SCHEMA:
         return
     if version is None:
@@ -481,14 +455,7 @@ STEPS = Path(__file__).parent / "migrations"
 
 
 def migrate(engine: Engine, url: str) -> tuple[str | None, str]:
-    """Bring the tables to the newest schema: all steps are taken, or none.
-
-    Returns:
-        (schema before, None for a database without tables; schema now).
-
-    Raises:
-        StorageError: the database is newer than this version of surepick.
-    """
+    """Bring the tables to the newest schema: all steps are taken, or none."""
     config = Config()
     config.set_main_option("script_location", str(STEPS))
     with in_words(engine.url), engine.connect().execution_options(writes=True) as connection, connection.begin():

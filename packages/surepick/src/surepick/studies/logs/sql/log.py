@@ -60,11 +60,7 @@ from surepick.studies.logs.sql.chain import (
 
 
 def check_arms(arms: Sequence[int], num_arms: int) -> None:
-    """Refuse arms that the study does not have: a negative one would count for another.
-
-    Raises:
-        ValueError: there is one.
-    """
+    """Refuse arms that the study does not have: a negative one would count for another."""
     if len(arms) and not (min(arms) >= 0 and max(arms) < num_arms):
         raise ValueError(f"there are {num_arms} arms, and a row is of arm {max(arms, key=abs)}")
 

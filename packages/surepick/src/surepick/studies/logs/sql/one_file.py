@@ -99,11 +99,7 @@ class OneFile:
         self._check(opened)
 
     def check_stored(self, connection: Connection) -> None:
-        """After a commit.
-
-        Raises:
-            StorageError: the file went, or another one came, while it was being stored.
-        """
+        """After a commit."""
         try:
             self._check(connection.info[OPENED])
         except StorageError as error:
@@ -118,11 +114,7 @@ class OneFile:
         return self.opened is not None and self.opened.main != _identity(self._path)
 
     def renew(self, engine: Engine) -> None:
-        """Let go of the file that was opened, so that the next connection opens the one that is there now.
-
-        Raises:
-            StorageError: there is none, or what is beside it is of the one before.
-        """
+        """Let go of the file that was opened, so that the next connection opens the one that is there now."""
         opened, now = self.opened, _identity(self._path)
         if opened is None or opened.main == now:
             return
@@ -192,11 +184,7 @@ def opened_by(connection: Connection) -> Opened | None:
 
 
 def stored(connection: Connection) -> None:
-    """Between a commit and its acknowledgement.
-
-    Raises:
-        StorageError: what was stored is in a file that is not there any more.
-    """
+    """Between a commit and its acknowledgement."""
     file = file_of(connection)
     if file is not None:
         file.check_stored(connection)

@@ -194,11 +194,7 @@ AT_ONCE = 10_000  # rows
 
 
 def study_seal(row: Any) -> str:
-    """The hash of what identifies a study beside its configuration: all rows of it are found by its id.
-
-    Args:
-        row: the study's row as a mapping.
-    """
+    """The hash of what identifies a study beside its configuration: all rows of it are found by its id."""
     numbers = (row["id"], row["created_at"], row["num_arms"], row["num_features"])
     return chained(row["hash"], *map(str, numbers))
 
@@ -258,13 +254,7 @@ def _hash_or_nothing(rows: Iterator[Row[Any]]) -> str:
 
 
 def set_aside_hashes(connection: Connection, study: int, start: str, rows: list[dict[str, Any]]) -> list[str]:
-    """The hashes of late or prior results that are about to be added.
-
-    Args:
-        study: id of the study's row.
-        start: its hash.
-        rows: as they will be stored.
-    """
+    """The hashes of late or prior results that are about to be added."""
     columns = observation.c
     last = connection.execute(
         sa.select(columns.hash)

@@ -39,12 +39,7 @@ STALLED_SECONDS = 1.0  # somebody before us does nothing: stopped by hand, say
 
 @contextmanager
 def in_line(database: Path | None, seconds: float) -> Iterator[None]:
-    """Wait until it is our turn to write; those behind wait until the context ends.
-
-    Args:
-        database: SQLite's file; None: there is no line.
-        seconds: the longest wait. We then go on all the same, as we do if the line has not moved for a second.
-    """
+    """Wait until it is our turn to write; those behind wait until the context ends."""
     place = None if database is None or fcntl is None else _place(database)
     if place is None:
         yield
@@ -127,11 +122,7 @@ class Turns:
 
     @contextmanager
     def turn(self) -> Iterator[Connection]:
-        """A connection inside a transaction that holds the study; what was written is stored when the context ends.
-
-        Raises:
-            StorageError: the study cannot be held, or the database fails.
-        """
+        """A connection inside a transaction that holds the study; what was written is stored when the context ends."""
         url = self._engine.url
         with in_words(url), in_line(self._file, self._patience.lock), self._begun() as writing:
             try:

@@ -14,17 +14,8 @@ from typing import Any
 
 from surepick.core.records import record
 from surepick.errors import InvalidInput
+from surepick_bench import spec
 from surepick_bench.runner import RANKING_AND_SELECTION
-from surepick_bench.spec import (
-    Cell,
-    EnvironmentSpec,
-    Experiment,
-    PolicySpec,
-    crossed,
-    default,
-    experiment_of_file,
-    published,
-)
 
 # --- The field's other algorithms beside ours, on easy instances and on those on which other papers publish pulls.
 #
@@ -39,86 +30,86 @@ SLIPPAGE_GAP = SLIPPAGE_EPSILON * (1.0 + 1e-9)  # so that only the best arm is e
 CODE = {"constants": "published-code"}
 CODE_PHASES = {**CODE, "shrinkage": 0.316}  # of the code's phases each is sqrt(10) times as long as the one before
 
-PEERS = crossed(
+PEERS = spec.crossed(
     "peers",
     "the field's other algorithms, each with its own stopping rule",
     [
-        EnvironmentSpec("sphere", "sphere", {"num_arms": 100, "dim": 10}),
-        EnvironmentSpec("soare", "soare", {"dim": 10, "angle": 0.6}),
-        EnvironmentSpec("digits", "digits", {"per_digit": 6}, "independent"),
+        spec.EnvironmentSpec("sphere", "sphere", {"num_arms": 100, "dim": 10}),
+        spec.EnvironmentSpec("soare", "soare", {"dim": 10, "angle": 0.6}),
+        spec.EnvironmentSpec("digits", "digits", {"per_digit": 6}, "independent"),
     ],
     (
-        default("xy-static"),
-        default("xy-adaptive"),
-        default("lingape", norm_bound=2.0),
-        default("lingame", norm_bound=2.0),
-        default("lucb"),
-        default("sequential-halving", budget=100_000),
-        default("rage"),
-        default("action-elimination"),
-        default("certified-linear", norm_bound=2.0),
-        default("certified-independent"),
+        spec.default("xy-static"),
+        spec.default("xy-adaptive"),
+        spec.default("lingape", norm_bound=2.0),
+        spec.default("lingame", norm_bound=2.0),
+        spec.default("lucb"),
+        spec.default("sequential-halving", budget=100_000),
+        spec.default("rage"),
+        spec.default("action-elimination"),
+        spec.default("certified-linear", norm_bound=2.0),
+        spec.default("certified-independent"),
     ),
     max_pulls=1_000_000,
 )
 _WITH_FEATURES = (
-    default("xy-static", label="xy-static published-code", **CODE),
-    default("xy-adaptive", label="xy-adaptive published-code", **CODE_PHASES),
-    default("lingape", norm_bound=1.0),
-    default("lingame", norm_bound=1.0),
-    default("lingame", label="lingame stylised", play="learner", threshold="stylised"),
-    default("rage"),
-    default("action-elimination"),
-    default("action-elimination", label="action-elimination mixture", boundary="mixture"),
-    default("certified-linear", norm_bound=1.0),
-    default("certified-independent"),
+    spec.default("xy-static", label="xy-static published-code", **CODE),
+    spec.default("xy-adaptive", label="xy-adaptive published-code", **CODE_PHASES),
+    spec.default("lingape", norm_bound=1.0),
+    spec.default("lingame", norm_bound=1.0),
+    spec.default("lingame", label="lingame stylised", play="learner", threshold="stylised"),
+    spec.default("rage"),
+    spec.default("action-elimination"),
+    spec.default("action-elimination", label="action-elimination mixture", boundary="mixture"),
+    spec.default("certified-linear", norm_bound=1.0),
+    spec.default("certified-independent"),
 )
 _IN_LARGE_BATCHES = (
-    default("action-elimination"),
-    default("action-elimination", label="action-elimination mixture", boundary="mixture"),
-    default("certified-independent"),
+    spec.default("action-elimination"),
+    spec.default("action-elimination", label="action-elimination mixture", boundary="mixture"),
+    spec.default("certified-independent"),
 )
-_WITHOUT_FEATURES = (default("lucb"), *_IN_LARGE_BATCHES)
+_WITHOUT_FEATURES = (spec.default("lucb"), *_IN_LARGE_BATCHES)
 
 
-def _soare(dim: int, angle: float, epsilon: str) -> EnvironmentSpec:
+def _soare(dim: int, angle: float, epsilon: str) -> spec.EnvironmentSpec:
     """The instance of Xu et al. (2018): theta = 2 e1 with sigma 1, in units half as large."""
     label = f"soare d={dim} w={angle:g} {epsilon}"
-    return EnvironmentSpec(label, "soare", {"dim": dim, "angle": angle, "sigma": 0.5})
+    return spec.EnvironmentSpec(label, "soare", {"dim": dim, "angle": angle, "sigma": 0.5})
 
 
-def _small_epsilon() -> Iterator[Cell]:
+def _small_epsilon() -> Iterator[spec.Cell]:
     linear = [(_soare(dim, 0.1, name), share) for dim in (5, 10) for name, share in SHARES.items()]
     linear.append((_soare(10, 0.01, "gap"), SHARES["gap"]))
-    uniform = EnvironmentSpec("50 on a sphere d=9 gap/1000", "sphere", {"num_arms": 50, "dim": 9})
+    uniform = spec.EnvironmentSpec("50 on a sphere d=9 gap/1000", "sphere", {"num_arms": 50, "dim": 9})
     linear.append((uniform, SHARES["gap/1000"]))
     for place, share in linear:
         for policy in _WITH_FEATURES:
-            yield Cell("small-epsilon", place, policy, gap_share=share, **LIMITS)
+            yield spec.Cell("small-epsilon", place, policy, gap_share=share, **LIMITS)
     plain = (
-        EnvironmentSpec("10 normal gap/1000", "one-better", {"num_arms": 10, "gap": 0.6}, "independent"),
-        EnvironmentSpec("100 Bernoulli gap/1000", "falling-means", {}, "independent"),
+        spec.EnvironmentSpec("10 normal gap/1000", "one-better", {"num_arms": 10, "gap": 0.6}, "independent"),
+        spec.EnvironmentSpec("100 Bernoulli gap/1000", "falling-means", {}, "independent"),
     )
     for place in plain:
         for policy in _WITHOUT_FEATURES:
-            yield Cell("small-epsilon", place, policy, gap_share=SHARES["gap/1000"], **LIMITS)
+            yield spec.Cell("small-epsilon", place, policy, gap_share=SHARES["gap/1000"], **LIMITS)
 
 
-def _slippage() -> Iterator[Cell]:
+def _slippage() -> Iterator[spec.Cell]:
     """LUCB, which pulls two arms a batch, is run with 100 arms only."""
     for num_arms, sigma in ((100, 0.5), (500, 0.5), (1000, 0.5), (2000, 1.0)):
         options = {"num_arms": num_arms, "gap": SLIPPAGE_GAP, "sigma": sigma}
-        place = EnvironmentSpec(f"slippage K={num_arms}", "one-better", options, "independent")
+        place = spec.EnvironmentSpec(f"slippage K={num_arms}", "one-better", options, "independent")
         for policy in _WITHOUT_FEATURES if num_arms == 100 else _IN_LARGE_BATCHES:
-            yield Cell("slippage", place, policy, SLIPPAGE_EPSILON, **LIMITS)
+            yield spec.Cell("slippage", place, policy, SLIPPAGE_EPSILON, **LIMITS)
 
 
-SMALL_EPSILON = Experiment(
+SMALL_EPSILON = spec.Experiment(
     "small-epsilon",
     "epsilon from the gap between the best two arms down to a thousandth of it",
     tuple(_small_epsilon()),
 )
-SLIPPAGE = Experiment(
+SLIPPAGE = spec.Experiment(
     "slippage", "all other arms are worse by epsilon, .1: sigma .5, and 1 at K = 2,000", tuple(_slippage())
 )
 
@@ -149,15 +140,15 @@ class Asked:
         linear: norm bound of the rewards; None: they are not taken for linear in the features.
     """
 
-    place: EnvironmentSpec
+    place: spec.EnvironmentSpec
     question: dict[str, Any]
     epsilon: float
     width: float
     linear: float | None = None
 
 
-def _place(label: str, name: str, **options: Any) -> EnvironmentSpec:
-    return EnvironmentSpec(label, name, options, "independent")
+def _place(label: str, name: str, **options: Any) -> spec.EnvironmentSpec:
+    return spec.EnvironmentSpec(label, name, options, "independent")
 
 
 def _above() -> Iterator[Asked]:
@@ -194,39 +185,39 @@ def _all_good() -> Iterator[Asked]:
     yield Asked(sevens, {"name": "all-good"}, 0.1, 0.1, linear=2.0)
 
 
-def _policies(asked: Asked) -> Iterator[PolicySpec]:
+def _policies(asked: Asked) -> Iterator[spec.PolicySpec]:
     """Ours, with features too where rewards are linear in them; then the peers that answer the question."""
     question: dict[str, Any] = {"question": asked.question}
     kind = asked.question["name"]
-    yield default("certified-independent", **question)
+    yield spec.default("certified-independent", **question)
     if kind == "above":
         discovery = {**asked.question, "errors": "discovery"}
-        yield default("certified-independent", label="certified-independent discovery", question=discovery)
+        yield spec.default("certified-independent", label="certified-independent discovery", question=discovery)
     if asked.linear is not None:
-        yield default("certified-linear", norm_bound=asked.linear, **question)
+        yield spec.default("certified-linear", norm_bound=asked.linear, **question)
     if kind == "top":
-        yield default("lucb-top", **question)
+        yield spec.default("lucb-top", **question)
         yield from _tuned("lucb-top", asked, label="lucb-top mixture", boundary="mixture")
     if kind == "all-good":
         yield from _tuned("st2", asked)
     if "threshold" in asked.question:
         yield from _tuned("apt", asked)
-    yield default("uniform-lists", **question)
+    yield spec.default("uniform-lists", **question)
     yield from _tuned("uniform-lists", asked, label="uniform-lists undecided", pulled="undecided")
 
 
-def _tuned(name: str, asked: Asked, *, label: str | None = None, **options: Any) -> Iterator[PolicySpec]:
+def _tuned(name: str, asked: Asked, *, label: str | None = None, **options: Any) -> Iterator[spec.PolicySpec]:
     """A peer as it comes, and with intervals that are tightest where this instance is decided."""
     question, called = {"question": asked.question}, label or name
-    yield default(name, label=called, **question, **options)
-    yield default(name, label=f"{called}{TUNED}", **question, accuracy=asked.width, **options)
+    yield spec.default(name, label=called, **question, **options)
+    yield spec.default(name, label=f"{called}{TUNED}", **question, accuracy=asked.width, **options)
 
 
-QUESTIONS = Experiment(
+QUESTIONS = spec.Experiment(
     NAME,
     "questions whose answer is lists: above a threshold or a control, the m best, all that are good",
     tuple(
-        Cell(NAME, asked.place, policy, asked.epsilon, DELTA, max_pulls=MOST_PULLS, max_seconds=MOST_SECONDS)
+        spec.Cell(NAME, asked.place, policy, asked.epsilon, DELTA, max_pulls=MOST_PULLS, max_seconds=MOST_SECONDS)
         for asked in (*_above(), *_tops(), *_all_good())
         for policy in _policies(asked)
     ),
@@ -268,29 +259,29 @@ SEVERAL: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 def _on_clusters(
     name: str, title: str, environments: Mapping[str, dict[str, Any]], *, linear_norm: float, kernel_norm: float
-) -> Experiment:
+) -> spec.Experiment:
     """The paper's five policies, Algorithm 4, the neural rule on plain means, and the certified ones."""
-    return crossed(
+    return spec.crossed(
         name,
         title,
-        [EnvironmentSpec(label, "two-clusters", options, "linear", 2) for label, options in environments.items()],
+        [spec.EnvironmentSpec(label, "two-clusters", options, "linear", 2) for label, options in environments.items()],
         (
-            published("linear-embedding", norm_bound=0.5),
-            published("kernel-embedding", norm_bound=0.5, gamma=1.0),
-            published("rage"),
-            published("action-elimination", noise="subgaussian:0.5"),
-            published("neural-embedding", noise=None),
-            published("means-neural-rule", noise=None),
-            published("unknown-misspecification", dim=2, max_pulls=NEVER_STOPS),
-            default("certified-linear", norm_bound=linear_norm),
-            default("certified-kernel", norm_bound=kernel_norm, gamma=1.0),
-            default("certified-independent"),
-            default("certified-neural", misspecification=0.001, width=64),
+            spec.published("linear-embedding", norm_bound=0.5),
+            spec.published("kernel-embedding", norm_bound=0.5, gamma=1.0),
+            spec.published("rage"),
+            spec.published("action-elimination", noise="subgaussian:0.5"),
+            spec.published("neural-embedding", noise=None),
+            spec.published("means-neural-rule", noise=None),
+            spec.published("unknown-misspecification", dim=2, max_pulls=NEVER_STOPS),
+            spec.default("certified-linear", norm_bound=linear_norm),
+            spec.default("certified-kernel", norm_bound=kernel_norm, gamma=1.0),
+            spec.default("certified-independent"),
+            spec.default("certified-neural", misspecification=0.001, width=64),
         ),
     )
 
 
-def _is_expensive(cell: Cell) -> bool:
+def _is_expensive(cell: spec.Cell) -> bool:
     """certified-neural at D = 25, which only RAGE's figure needs: a third of the time of the whole experiment."""
     return cell.policy.name == "certified-neural" and cell.environment.options["dim"] == LINEAR_DIMS[1]
 
@@ -314,66 +305,66 @@ PAPER_NONLINEAR = _on_clusters(
     linear_norm=1.2,
     kernel_norm=1.5,
 )
-MNIST = crossed(
+MNIST = spec.crossed(
     "mnist",
     "200 images of digits, find a seven (the paper's figure 2a, Table 1 and Table 2)",
-    [EnvironmentSpec("200 images", "mnist", {"per_digit": 20}, "independent")],
+    [spec.EnvironmentSpec("200 images", "mnist", {"per_digit": 20}, "independent")],
     (
-        published("fixed-linear", norm_bound=1e-5),
-        published("fixed-kernel", norm_bound=2.5e-3, gamma=9e-5),
-        published("rage"),
-        published("action-elimination"),
-        published("neural-embedding"),
-        published("means-neural-rule"),
-        published("linear-embedding", norm_bound=1e-5),
-        default("certified-linear", norm_bound=2.0),
-        default("certified-independent"),
+        spec.published("fixed-linear", norm_bound=1e-5),
+        spec.published("fixed-kernel", norm_bound=2.5e-3, gamma=9e-5),
+        spec.published("rage"),
+        spec.published("action-elimination"),
+        spec.published("neural-embedding"),
+        spec.published("means-neural-rule"),
+        spec.published("linear-embedding", norm_bound=1e-5),
+        spec.default("certified-linear", norm_bound=2.0),
+        spec.default("certified-independent"),
     ),
 )
-YAHOO_LIKE = crossed(
+YAHOO_LIKE = spec.crossed(
     "yahoo-like",
     "200 click records, 5 of them rewarding (the paper's figure 2b, on generated records)",
-    [EnvironmentSpec("200 records", "yahoo-like", {"num_arms": 200}, "independent")],
+    [spec.EnvironmentSpec("200 records", "yahoo-like", {"num_arms": 200}, "independent")],
     (
-        published("fixed-linear", norm_bound=1e-3),
-        published("fixed-kernel", norm_bound=1e-3, gamma=10.0),
-        published("rage"),
-        published("action-elimination"),
-        published("neural-embedding", error_tolerance=1e-3, regularization=10.0),
-        published("neural-embedding", label="neural, ridge 1", error_tolerance=1e-3, regularization=1.0),
-        published("means-neural-rule"),
-        default("certified-independent"),
+        spec.published("fixed-linear", norm_bound=1e-3),
+        spec.published("fixed-kernel", norm_bound=1e-3, gamma=10.0),
+        spec.published("rage"),
+        spec.published("action-elimination"),
+        spec.published("neural-embedding", error_tolerance=1e-3, regularization=10.0),
+        spec.published("neural-embedding", label="neural, ridge 1", error_tolerance=1e-3, regularization=1.0),
+        spec.published("means-neural-rule"),
+        spec.default("certified-independent"),
     ),
     note="Generated data: the records are random numbers in the form of Yahoo's, and no Yahoo data is in them.",
 )
-HIGH_DIMENSIONAL = crossed(
+HIGH_DIMENSIONAL = spec.crossed(
     "high-dimensional",
     "the paper's example in which its method does not feel the dimension and RAGE does (appendix)",
     [
-        EnvironmentSpec(f"D={dim}", "high-dimensional", {"dim": dim, "epsilon": 0.1}, "linear", None)
+        spec.EnvironmentSpec(f"D={dim}", "high-dimensional", {"dim": dim, "epsilon": 0.1}, "linear", None)
         for dim in (5, 10, 20, 40)
     ],
     (
-        published("linear-embedding", norm_bound=1.0),
-        published("rage"),
-        published("action-elimination"),
-        default("certified-linear", norm_bound=1.0),
-        default("certified-independent"),
+        spec.published("linear-embedding", norm_bound=1.0),
+        spec.published("rage"),
+        spec.published("action-elimination"),
+        spec.default("certified-linear", norm_bound=1.0),
+        spec.default("certified-independent"),
     ),
 )
-_ONE_BETTER = EnvironmentSpec("one better arm of 100", "one-better", {"num_arms": 100, "gap": 0.15}, "independent")
+_ONE_BETTER = spec.EnvironmentSpec("one better arm of 100", "one-better", {"num_arms": 100, "gap": 0.15}, "independent")
 _JUDGED = (
-    published("neural-embedding"),
-    published("means-neural-rule"),
-    published("action-elimination"),
-    default("certified-independent"),
+    spec.published("neural-embedding"),
+    spec.published("means-neural-rule"),
+    spec.published("action-elimination"),
+    spec.default("certified-independent"),
 )
-ERROR_RATE = Experiment(
+ERROR_RATE = spec.Experiment(
     "error-rate",
     "wrong answers against delta: one arm of 100 is better, by 1.5 epsilon",
-    tuple(Cell("error-rate", _ONE_BETTER, policy, delta=delta) for delta in DELTAS for policy in _JUDGED),
+    tuple(spec.Cell("error-rate", _ONE_BETTER, policy, delta=delta) for delta in DELTAS for policy in _JUDGED),
 )
-EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
+EXPERIMENTS: Mapping[str, spec.Experiment] = MappingProxyType(
     {
         each.name: each
         for each in (
@@ -384,10 +375,10 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
 )
 
 
-def experiment(name: str) -> Experiment:
+def experiment(name: str) -> spec.Experiment:
     """The experiment of that name, or the one that a file NAME.json describes."""
     if name.endswith(".json"):
-        return experiment_of_file(name)
+        return spec.experiment_of_file(name)
     if name not in EXPERIMENTS:
         raise InvalidInput(
             f"there is no experiment {name!r}; choose from {', '.join(EXPERIMENTS)}, paper for all the paper's, or a "
@@ -396,7 +387,7 @@ def experiment(name: str) -> Experiment:
     return EXPERIMENTS[name]
 
 
-def experiments(names: Sequence[str]) -> tuple[Experiment, ...]:
+def experiments(names: Sequence[str]) -> tuple[spec.Experiment, ...]:
     """The experiments of those names, each once; "paper" stands for all the paper's, "peers" for three,
     "ranking-and-selection" for itself and "slippage".
     """

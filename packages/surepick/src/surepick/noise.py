@@ -12,17 +12,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from surepick.core import values
 from surepick.core.records import FloatArray
-from surepick.core.values import (
-    LARGEST,
-    as_number,
-    check_size,
-    positive_number,
-    probability,
-    real_numbers,
-    storable_text,
-    whole_number,
-)
 from surepick.errors import InvalidInput
 from surepick.text import quoted
 
@@ -65,14 +56,14 @@ class SubGaussian:
 
     def __post_init__(self) -> None:
         wrong = f"sigma is {quoted(self.sigma)}; it must be a number, or one per arm"
-        scales = real_numbers("sigma", self.sigma, wrong=wrong, truths=False)
+        scales = values.real_numbers("sigma", self.sigma, wrong=wrong, truths=False)
         if scales.ndim > 1 or scales.size == 0 or not np.all(np.isfinite(scales)) or not np.all(scales > 0):
             raise InvalidInput(
                 f"sigma is {quoted(self.sigma)}; a sub-Gaussian scale must be positive and finite, one number or one "
                 "per arm. Every width of a certificate is proportional to it."
             )
         frozen = float(scales) if scales.ndim == 0 else tuple(float(scale) for scale in scales)
-        check_size("sigma", float(scales.min()), float(scales.max()))
+        values.check_size("sigma", float(scales.min()), float(scales.max()))
         object.__setattr__(self, "sigma", frozen)
 
     @property
@@ -101,19 +92,19 @@ class Bounded:
     high: float
 
     def __post_init__(self) -> None:
-        low, high = as_number("low", self.low), as_number("high", self.high)
+        low, high = values.as_number("low", self.low), values.as_number("high", self.high)
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
             raise InvalidInput(
                 f"the bounds are [{quoted(self.low)}, {quoted(self.high)}]; low must be below high, both finite."
             )
         if not np.isfinite(high - low):
             raise InvalidInput(f"the bounds are [{low:g}, {high:g}]; their distance is no number. Take a larger unit.")
-        if max(abs(low), abs(high)) > LARGEST:
+        if max(abs(low), abs(high)) > values.LARGEST:
             raise InvalidInput(
-                f"the bounds are [{low:g}, {high:g}]; rewards beyond {LARGEST:g} could not be added up. Take a larger "
-                "unit."
+                f"the bounds are [{low:g}, {high:g}]; rewards beyond {values.LARGEST:g} could not be added up. Take a "
+                "larger unit."
             )
-        check_size("the distance of the bounds", high - low)
+        values.check_size("the distance of the bounds", high - low)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
@@ -168,12 +159,14 @@ class PilotGaussian:
     repeats: int
 
     def __post_init__(self) -> None:
-        sigma = positive_number("sigma", self.sigma, "an upper bound on the standard deviation of a measurement.")
-        check_size("sigma", sigma)
+        sigma = values.positive_number(
+            "sigma", self.sigma, "an upper bound on the standard deviation of a measurement."
+        )
+        values.check_size("sigma", sigma)
         object.__setattr__(self, "sigma", sigma)
-        object.__setattr__(self, "failure", probability("failure", self.failure, TOO_SMALL))
+        object.__setattr__(self, "failure", values.probability("failure", self.failure, TOO_SMALL))
         meaning = "degrees of freedom of the pilot. An arm that was measured once shows no spread."
-        object.__setattr__(self, "repeats", whole_number("repeats", self.repeats, least=1, meaning=meaning))
+        object.__setattr__(self, "repeats", values.whole_number("repeats", self.repeats, least=1, meaning=meaning))
 
     @property
     def support(self) -> None:
@@ -211,7 +204,9 @@ class Normal:
     share: float = 0.02
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "share", probability("share", self.share, "the part of delta for the variances."))
+        object.__setattr__(
+            self, "share", values.probability("share", self.share, "the part of delta for the variances.")
+        )
 
     @property
     def sigma(self) -> float:
@@ -298,7 +293,7 @@ def parse_noise(text: str) -> Noise:
     Raises:
         InvalidInput: the text is none of these.
     """
-    kind, _, rest = storable_text("noise", text).strip().partition(":")
+    kind, _, rest = values.storable_text("noise", text).strip().partition(":")
     if kind == "pilot":
         raise InvalidInput(
             f"noise {quoted(text)} has no scale yet: a pilot needs measurements, and here there are none. Give "

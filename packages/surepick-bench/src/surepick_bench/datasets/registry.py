@@ -13,33 +13,14 @@ import numpy as np
 from surepick.core.arms import Arms
 from surepick.core.records import FloatArray, IntArray
 from surepick.core.values import check_choice, whole_number
+from surepick.environments import synthetic
 from surepick.environments.environment import Environment
 from surepick.environments.recorded import digits
 from surepick.environments.rewards import RecordedRewards
-from surepick.environments.synthetic import (
-    falling_means,
-    given_means,
-    high_dimensional,
-    one_better,
-    soare,
-    some_better,
-    sphere,
-    two_clusters,
-)
 from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli
 from surepick.tables import Table, read_table
-from surepick_bench.datasets.public import (
-    crossed_barrel,
-    data_file,
-    livecodebench,
-    mnist,
-    nasbench_macro,
-    numbered,
-    one_hot,
-    random_network,
-    refuse_rows,
-)
+from surepick_bench.datasets import public
 from surepick_bench.datasets.yahoo import yahoo_like, yahoo_r6a
 from surepick_bench.simulators import production_line, simulated_production_line
 
@@ -92,16 +73,16 @@ def open_bandit(
     check_choice("arm", arm, ("item", "pair"))
     whole_number("min_records", min_records, least=1, meaning="an arm without a display has no click rate.")
     folder = Path(directory) / policy / campaign
-    displays = read_table(data_file(folder, f"{campaign}.csv", RECIPE))
+    displays = read_table(public.data_file(folder, f"{campaign}.csv", RECIPE))
     clicks = _clicks(displays)
-    items, item_of_row = numbered(displays.text("item_id"))
+    items, item_of_row = public.numbered(displays.text("item_id"))
     if arm == "item":
-        context = read_table(data_file(folder, "item_context.csv", RECIPE))
+        context = read_table(public.data_file(folder, "item_context.csv", RECIPE))
         return _environment(items, _contexts(context, items), item_of_row, clicks, min_records)
-    users, user_of_row = numbered(list(zip(*(displays.text(name) for name in USER_FEATURES), strict=True)))
-    pairs, pair_of_row = numbered(list(zip(user_of_row.tolist(), item_of_row.tolist(), strict=True)))
+    users, user_of_row = public.numbered(list(zip(*(displays.text(name) for name in USER_FEATURES), strict=True)))
+    pairs, pair_of_row = public.numbered(list(zip(user_of_row.tolist(), item_of_row.tolist(), strict=True)))
     ids = [f"{user}/{items[item]}" for user, item in pairs]
-    categories = np.column_stack([one_hot(column) for column in zip(*users, strict=True)])
+    categories = np.column_stack([public.one_hot(column) for column in zip(*users, strict=True)])
     user_of_pair, item_of_pair = np.array(pairs).T
     shown = np.eye(len(items))[item_of_pair]
     features = np.einsum("ki,kj->kij", categories[user_of_pair], shown).reshape(len(pairs), -1)
@@ -112,7 +93,7 @@ def _clicks(displays: Table) -> FloatArray:
     clicks = displays.numbers("click")
     bad = (clicks != 0.0) & (clicks != 1.0)
     rest = f"as in {bad.sum()} of {len(clicks)} rows neither 0 nor 1. Obtain the file again."
-    refuse_rows(displays, bad, lambda row: f"the click is {clicks[row]:g}, {rest}", RECIPE)
+    public.refuse_rows(displays, bad, lambda row: f"the click is {clicks[row]:g}, {rest}", RECIPE)
     return clicks
 
 
@@ -125,7 +106,7 @@ def _contexts(context: Table, items: list[str]) -> FloatArray:
             f"{context.source} has no row for {len(lacking)} of {len(items)} displayed items (the first is "
             f"{lacking[0]!r}); they would have no features. Give the two files of one campaign. {RECIPE}"
         )
-    columns = [context.numbers(ITEM_NUMBER)[:, None], *(one_hot(context.text(name)) for name in ITEM_CATEGORIES)]
+    columns = [context.numbers(ITEM_NUMBER)[:, None], *(public.one_hot(context.text(name)) for name in ITEM_CATEGORIES)]
     return np.column_stack(columns)[[row_of[item] for item in items]]
 
 
@@ -150,23 +131,23 @@ NO_DEFAULT = inspect.Parameter.empty
 
 ENVIRONMENTS: Mapping[str, Callable[..., Environment]] = MappingProxyType(
     {
-        "crossed-barrel": crossed_barrel,
+        "crossed-barrel": public.crossed_barrel,
         "digits": digits,
-        "falling-means": falling_means,
-        "given-means": given_means,
-        "high-dimensional": high_dimensional,
-        "livecodebench": livecodebench,
-        "mnist": mnist,
-        "nasbench-macro": nasbench_macro,
-        "one-better": one_better,
+        "falling-means": synthetic.falling_means,
+        "given-means": synthetic.given_means,
+        "high-dimensional": synthetic.high_dimensional,
+        "livecodebench": public.livecodebench,
+        "mnist": public.mnist,
+        "nasbench-macro": public.nasbench_macro,
+        "one-better": synthetic.one_better,
         "open-bandit": open_bandit,
         "production-line": production_line,
-        "random-network": random_network,
+        "random-network": public.random_network,
         "simulated-production-line": simulated_production_line,
-        "soare": soare,
-        "some-better": some_better,
-        "sphere": sphere,
-        "two-clusters": two_clusters,
+        "soare": synthetic.soare,
+        "some-better": synthetic.some_better,
+        "sphere": synthetic.sphere,
+        "two-clusters": synthetic.two_clusters,
         "yahoo-like": yahoo_like,
         "yahoo-r6a": yahoo_r6a,
     }

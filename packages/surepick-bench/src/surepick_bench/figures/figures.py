@@ -18,17 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
-from surepick.reports.figure_page import (
-    Looks,
-    Page,
-    label_powers,
-    looks,
-    open_page,
-    reproducible,
-    save,
-    say,
-    scale_pulls,
-)
+from surepick.reports import figure_page
 from surepick.tables import Table
 from surepick_bench.figures.panels import (
     FILLED,
@@ -81,13 +71,13 @@ def read_rounds(table: Table) -> Rounds | None:
     return Rounds(pulls[order], numbers(active)[order], span)
 
 
-def arms_left_figure(rows: Replicates, rounds: Rounds, styles: Looks, *, title: str) -> Figure | None:
+def arms_left_figure(rows: Replicates, rounds: Rounds, styles: figure_page.Looks, *, title: str) -> Figure | None:
     """One panel an environment: the median number of arms left over the runs of each policy that eliminates."""
     here = rows.where((rows.eliminates == 1.0) & ~np.isnan(rows.num_arms) & np.isin(rows.key, list(rounds.span)))
     if not here.num_rows:
         return None
     places = here.environments
-    page = open_page(len(places), columns=3, width=4.0, height=3.2, room=2.6)
+    page = figure_page.open_page(len(places), columns=3, width=4.0, height=3.2, room=2.6)
     page.name_series({policy: styles[policy] for policy in here.policies}, {}, marker=False)
     for axes, place in zip(page.axes, places, strict=True):
         part = here.where(here.environment == place)
@@ -116,15 +106,15 @@ def median_curve(rows: Replicates, rounds: Rounds) -> tuple[FloatArray, FloatArr
     return grid, np.median(left, axis=0)
 
 
-def _draw(axes: Axes, curves: Mapping[str, tuple[FloatArray, FloatArray]], styles: Looks) -> None:
+def _draw(axes: Axes, curves: Mapping[str, tuple[FloatArray, FloatArray]], styles: figure_page.Looks) -> None:
     """Steps on two logarithmic axes."""
     for policy, (pulls, left) in curves.items():
         look = styles[policy]
         axes.plot(pulls, left, color=look.colour, linestyle=look.line, linewidth=1.6, drawstyle="steps-post")
-    scale_pulls(axes, "x", [value for pulls, _ in curves.values() for value in (pulls[0], pulls[-1])])
+    figure_page.scale_pulls(axes, "x", [value for pulls, _ in curves.values() for value in (pulls[0], pulls[-1])])
     axes.set_yscale("log")
     axes.set_ylim(bottom=0.8)
-    label_powers(axes.yaxis)
+    figure_page.label_powers(axes.yaxis)
 
 
 # --- Shares of wrong answers against delta, with exact intervals: does a policy err more often than it says?
@@ -135,14 +125,16 @@ INTERVAL = (
 )
 
 
-def error_figure(rows: Replicates, styles: Looks, *, title: str) -> Figure:
+def error_figure(rows: Replicates, styles: figure_page.Looks, *, title: str) -> Figure:
     """One panel an environment: the share of wrong answers of each policy at each delta, and the line error = delta."""
     judged = rows.where(rows.own_stop & ~np.isnan(rows.success))
     drawn = filled_looks(styles, judged.policies, always_certified(judged))
     deltas = np.unique(rows.delta).tolist()
     places = rows.environments
     width = max(3.4, 0.6 + 0.22 * len(drawn) * len(deltas))
-    page = open_page(len(places), columns=max(1, min(3, int(13.0 / width))), width=width, height=3.6, room=2.8)
+    page = figure_page.open_page(
+        len(places), columns=max(1, min(3, int(13.0 / width))), width=width, height=3.6, room=2.8
+    )
     page.name_series(drawn, certified(judged), line=False)
     page.name_mark("error = delta", color="black", linestyle="--")
     exceeding = []
@@ -153,7 +145,7 @@ def error_figure(rows: Replicates, styles: Looks, *, title: str) -> Figure:
         axes.set_xlabel("delta")
         axes.set_ylabel("wrong answers at the own stop")
         if not answers:
-            say(axes, "no run ended at its own stop")
+            figure_page.say(axes, "no run ended at its own stop")
     page.notes.extend((INTERVAL, FILLED))
     if exceeding:
         page.notes.append(f"Wholly above delta (ringed): {', '.join(exceeding)}.")
@@ -200,7 +192,7 @@ def pulls_figure(
     rows: Replicates,
     measure: Measure,
     layout: Layout,
-    styles: Looks,
+    styles: figure_page.Looks,
     *,
     title: str,
     published: Published | None = None,
@@ -245,12 +237,12 @@ def _lines(
     measure: Measure,
     across: str,
     panels: str | None,
-    styles: Looks,
+    styles: figure_page.Looks,
     published: Published,
-) -> Page:
+) -> figure_page.Page:
     other = _panel_of(rows, panels)
     values = np.unique(other)
-    page = open_page(len(values), columns=2, width=5.2, height=4.2, room=2.6)
+    page = figure_page.open_page(len(values), columns=2, width=5.2, height=4.2, room=2.6)
     drawn = filled_looks(styles, rows.policies, _filled(rows, measure))
     page.name_series(drawn, own_stop_notes(rows) if measure is OWN_STOP else {})
     page.name_mark("mean outside the quartiles", color="white", marker="*", linestyle="", markeredgecolor="black")
@@ -273,9 +265,11 @@ def _lines(
     return page
 
 
-def _boxes(rows: Replicates, measure: Measure, styles: Looks, published: Published) -> Page:
+def _boxes(rows: Replicates, measure: Measure, styles: figure_page.Looks, published: Published) -> figure_page.Page:
     places, policies, numbers = rows.environments, rows.policies, _drawable(rows, measure)
-    page = open_page(len(places), columns=3, width=3.6, height=1.2 + 0.36 * len(policies), room=2.8, legend="above")
+    page = figure_page.open_page(
+        len(places), columns=3, width=3.6, height=1.2 + 0.36 * len(policies), room=2.8, legend="above"
+    )
     drawn = filled_looks(styles, policies, _filled(rows, measure))
     notes = own_stop_notes(rows) if measure is OWN_STOP else {}
     marks = _marks(rows, published)
@@ -288,7 +282,7 @@ def _boxes(rows: Replicates, measure: Measure, styles: Looks, published: Publish
         told = {policy: number for (policy, where), number in marks.items() if where == place}
         draw_boxes(axes, measured, runs, drawn, told)
         if not known.any():
-            say(axes, "no run gave a number")
+            figure_page.say(axes, "no run gave a number")
         axes.set_title(place, fontsize="medium")
         axes.set_xlabel(measure.label)
         first_in_row = axes.get_subplotspec().is_first_col()  # type: ignore[union-attr]
@@ -338,19 +332,19 @@ def experiment_figures(
         The files, in the order in which they were written.
     """
     everything = read_replicates(replicates)
-    styles = looks(everything.policies)
+    styles = figure_page.looks(everything.policies)
     traces = None if rounds is None else read_rounds(rounds)
     paths: list[Path] = []
-    with reproducible():
+    with figure_page.reproducible():
         for experiment in sorted(set(everything.experiment.tolist())):
             rows = everything.where(everything.experiment == experiment)
             for name, figure in _figures(rows, traces, experiment, styles, published or {}):
-                paths += save(figure, Path(directory), name)
+                paths += figure_page.save(figure, Path(directory), name)
     return paths
 
 
 def _figures(
-    rows: Replicates, rounds: Rounds | None, experiment: str, styles: Looks, published: Published
+    rows: Replicates, rounds: Rounds | None, experiment: str, styles: figure_page.Looks, published: Published
 ) -> Iterator[tuple[str, Figure]]:
     """Every figure of one experiment, with its name."""
     layout = LAYOUTS.get(experiment, Layout(experiment, measures=(OWN_STOP,)))

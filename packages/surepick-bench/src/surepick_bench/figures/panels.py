@@ -156,7 +156,7 @@ def _box(axes: Axes, height: float, pulls: FloatArray, look: Look) -> None:
 def draw_error_rates(
     axes: Axes, answers: Mapping[tuple[str, float], tuple[int, int]], styles: Looks, *, deltas: Sequence[float]
 ) -> list[str]:
-    """Shares of wrong answers with exact intervals, policies side by side over each delta, and the line error = delta."""
+    """Shares of wrong answers and exact intervals, policies by delta, and the line error = delta."""
     exceeding: set[str] = set()
     policies = list(styles)
     for (policy, delta), (wrong, runs) in answers.items():

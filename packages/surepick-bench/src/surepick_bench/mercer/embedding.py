@@ -11,16 +11,7 @@ from surepick.core.arms import feature_matrix
 from surepick.core.plans import Embedding
 from surepick.core.records import FloatArray, record, set_fields
 from surepick.core.values import check_choice, whole_number
-from surepick.embeddings.base import (
-    DECLARED,
-    IN_SPACE,
-    EmbeddingTraits,
-    check_norm,
-    checked_dim,
-    leading,
-    norm_in_words,
-    unproved_norm,
-)
+from surepick.embeddings import base
 from surepick.embeddings.linear import KEPT_ENTRIES
 from surepick.embeddings.spec import EmbeddingSpec
 from surepick.errors import InvalidInput
@@ -87,12 +78,12 @@ class MercerEmbedding:
         expansion: Expansion | str,
         norm_bound: float,
         bound: str = "pointwise",
-        norm_source: str = DECLARED,
+        norm_source: str = base.DECLARED,
         max_dim: int | None = None,
     ) -> None:
         matrix = np.asarray(feature_matrix(features), dtype=np.float64)
         expansion = parse_expansion(expansion) if isinstance(expansion, str) else expansion
-        check_norm(norm_bound, norm_source, of=IN_SPACE)
+        base.check_norm(norm_bound, norm_source, of=base.IN_SPACE)
         _check(matrix, expansion, bound, max_dim)
         classes = equal_rows(matrix)
         distinct = len(classes.first)
@@ -125,17 +116,17 @@ class MercerEmbedding:
         )
 
     def misspecification(self, dim: int) -> float:
-        return self.norm_bound * float(self._tails[checked_dim(dim, self.max_dim)])
+        return self.norm_bound * float(self._tails[base.checked_dim(dim, self.max_dim)])
 
     def at(self, dim: int) -> Embedding:
-        return Embedding(leading(self._scores, checked_dim(dim, self.max_dim)), self.misspecification(dim))
+        return Embedding(base.leading(self._scores, base.checked_dim(dim, self.max_dim)), self.misspecification(dim))
 
     @property
-    def traits(self) -> EmbeddingTraits:
+    def traits(self) -> base.EmbeddingTraits:
         named = self.expansion.spec or "given by hand"
         norm = (
-            f"The mean reward is a function of norm at most {norm_in_words(self.norm_bound, self.norm_source)} in the "
-            f"reproducing kernel Hilbert space of the expansion {named}."
+            f"The mean reward is a function of norm at most {base.norm_in_words(self.norm_bound, self.norm_source)} in "
+            f"the reproducing kernel Hilbert space of the expansion {named}."
         )
         one = "The eigenvalues, eigenfunctions and kernel diagonal given by hand belong to one kernel."
         caveat = (
@@ -144,11 +135,11 @@ class MercerEmbedding:
             "expansion=), if that is too much."
         )
         spec = {name: getattr(self, name) for name in ("norm_bound", "bound", "norm_source")}
-        return EmbeddingTraits(
+        return base.EmbeddingTraits(
             "mercer",
             assumptions=(norm,) if self.expansion.spec else (norm, one),
             caveats=(caveat,),
-            heuristic=self.expansion.heuristic or unproved_norm(self.norm_source),
+            heuristic=self.expansion.heuristic or base.unproved_norm(self.norm_source),
             spec={"expansion": self.expansion.spec, **spec, "max_dim": self._limit} if self.expansion.spec else None,
         )
 

@@ -17,20 +17,7 @@ from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, compared_with, trace_row
 from surepick.policies.options import check_options, one_of, option
 from surepick.questions import Above, TopM
-from surepick_bench.policies.lists import (
-    BOUNDARIES,
-    Bounds,
-    ListingState,
-    bounds_of,
-    check_question,
-    claim_of,
-    first_pulls,
-    initial_lists,
-    listed_after,
-    shared_growth,
-    spent_by,
-    top_of,
-)
+from surepick_bench.policies import lists
 
 ELIMINATION_BOUNDARIES = ("union", "mixture")
 
@@ -317,31 +304,31 @@ class LUCBTop:
 
     def __post_init__(self) -> None:
         check_options(self)
-        check_question("lucb-top", self.problem, TopM)
+        lists.check_question("lucb-top", self.problem, TopM)
 
-    def init(self) -> ListingState:
-        return initial_lists(self.problem)
+    def init(self) -> lists.ListingState:
+        return lists.initial_lists(self.problem)
 
-    def ask(self, state: ListingState) -> Plan:
-        if (first := first_pulls(state)) is not None:
+    def ask(self, state: lists.ListingState) -> Plan:
+        if (first := lists.first_pulls(state)) is not None:
             return first
         bounds = self._bounds(state.seen)
-        top = top_of(bounds.means, cast(TopM, self.problem.question).m)
+        top = lists.top_of(bounds.means, cast(TopM, self.problem.question).m)
         lowest = int(np.argmin(np.where(top, bounds.lower, np.inf)))
         highest = int(np.argmax(np.where(top, -np.inf, bounds.upper)))
-        return shared_growth(state, [lowest, highest], self.growth)
+        return lists.shared_growth(state, [lowest, highest], self.growth)
 
-    def tell(self, state: ListingState, plan: Plan, seen: Observations) -> Step[ListingState]:
-        return listed_after(self.problem, state, plan, seen, self._bounds(state.seen.plus(seen)))
+    def tell(self, state: lists.ListingState, plan: Plan, seen: Observations) -> Step[lists.ListingState]:
+        return lists.listed_after(self.problem, state, plan, seen, self._bounds(state.seen.plus(seen)))
 
-    def claim(self, state: ListingState) -> Claim:
+    def claim(self, state: lists.ListingState) -> Claim:
         spent = ZETA_3 / K1 if self.boundary == "published" else 1.0
-        return claim_of(state, spent * self.problem.delta)
+        return lists.claim_of(state, spent * self.problem.delta)
 
-    def _bounds(self, seen: Observations) -> Bounds:
+    def _bounds(self, seen: Observations) -> lists.Bounds:
         if self.boundary == "mixture":
-            return bounds_of(self.problem, seen, self.boundary, self.accuracy)
-        return Bounds(seen.means, lucb_radius(seen.counts, self.problem.scales, delta=self.problem.delta))
+            return lists.bounds_of(self.problem, seen, self.boundary, self.accuracy)
+        return lists.Bounds(seen.means, lucb_radius(seen.counts, self.problem.scales, delta=self.problem.delta))
 
 
 # --- APT (Locatelli et al. 2016): which arms are above a threshold? Pull those that are nearest to it.
@@ -378,24 +365,24 @@ class APT:
 
     problem: Problem
     growth: float = option(0.1, options.growth_or_none)
-    boundary: str = option("mixture", one_of(*BOUNDARIES))
+    boundary: str = option("mixture", one_of(*lists.BOUNDARIES))
     accuracy: float | None = option(None, options.accuracy)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         check_options(self)
-        check_question("apt", self.problem, Above)
+        lists.check_question("apt", self.problem, Above)
         if self._asked.threshold is None:
             raise InvalidInput(
                 "apt compares with a threshold that is known, and the question has a control, whose mean is measured. "
                 "Take certified-independent or uniform-lists, or give threshold."
             )
 
-    def init(self) -> ListingState:
-        return initial_lists(self.problem)
+    def init(self) -> lists.ListingState:
+        return lists.initial_lists(self.problem)
 
-    def ask(self, state: ListingState) -> Plan:
-        if (first := first_pulls(state)) is not None:
+    def ask(self, state: lists.ListingState) -> Plan:
+        if (first := lists.first_pulls(state)) is not None:
             return first
         tau = float(self._asked.threshold or 0.0) + self._asked.by
         gaps = (np.abs(state.seen.means - tau) + self.problem.epsilon) / self.problem.scales
@@ -404,12 +391,12 @@ class APT:
         counts[state.active] = dealt(state.seen.counts[state.active], gaps[state.active], total)
         return Plan(round=state.round, counts=counts)
 
-    def tell(self, state: ListingState, plan: Plan, seen: Observations) -> Step[ListingState]:
-        bounds = bounds_of(self.problem, state.seen.plus(seen), self.boundary, self.accuracy)
-        return listed_after(self.problem, state, plan, seen, bounds)
+    def tell(self, state: lists.ListingState, plan: Plan, seen: Observations) -> Step[lists.ListingState]:
+        bounds = lists.bounds_of(self.problem, state.seen.plus(seen), self.boundary, self.accuracy)
+        return lists.listed_after(self.problem, state, plan, seen, bounds)
 
-    def claim(self, state: ListingState) -> Claim:
-        return claim_of(state, spent_by(self.problem, self.boundary))
+    def claim(self, state: lists.ListingState) -> Claim:
+        return lists.claim_of(state, lists.spent_by(self.problem, self.boundary))
 
     @property
     def _asked(self) -> Above:

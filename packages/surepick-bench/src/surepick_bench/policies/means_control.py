@@ -12,13 +12,7 @@ from surepick.core.plans import Plan, Step
 from surepick.core.records import record
 from surepick.designs import independent_design
 from surepick.policies.base import Claim, Problem, Spec, Traits
-from surepick.policies.paper.neural_elimination import (
-    NeuralRule,
-    NeuralState,
-    conclude,
-    heuristic_claim,
-    initial_state,
-)
+from surepick.policies.paper import neural_elimination
 
 CAVEAT = (
     "Its counts do not come with a guarantee: the verdict will be heuristic. It is a control for neural-embedding; "
@@ -58,14 +52,16 @@ class MeansNeuralRule:
         return Traits(eliminates=True, certifies="nothing", caveats=(CAVEAT,), slack=self.slack)
 
     @property
-    def rule(self) -> NeuralRule:
+    def rule(self) -> neural_elimination.NeuralRule:
         """Counts, threshold and rounds, checked."""
-        return NeuralRule(self.problem, self.slack, self.constants, floor="support", misspecification=0.0)
+        return neural_elimination.NeuralRule(
+            self.problem, self.slack, self.constants, floor="support", misspecification=0.0
+        )
 
-    def init(self) -> NeuralState:
-        return initial_state(self.rule)
+    def init(self) -> neural_elimination.NeuralState:
+        return neural_elimination.initial_state(self.rule)
 
-    def ask(self, state: NeuralState) -> Plan:
+    def ask(self, state: neural_elimination.NeuralState) -> Plan:
         num_arms, dim = self.problem.num_arms, len(state.active)
         design = independent_design(num_arms, state.active)
         total = self.rule.pulls(state.round, dim=dim, value=design.value)
@@ -75,12 +71,14 @@ class MeansNeuralRule:
             round=state.round, counts=counts, dim=dim, design_value=design.value, lower_bound=design.lower_bound
         )
 
-    def tell(self, state: NeuralState, plan: Plan, seen: Observations) -> Step[NeuralState]:
+    def tell(
+        self, state: neural_elimination.NeuralState, plan: Plan, seen: Observations
+    ) -> Step[neural_elimination.NeuralState]:
         means, measured = seen.means, seen.counts > 0
         if not measured.all() and measured.any():  # an arm without a mean is neither dropped nor chosen
             means = np.where(measured, means, means[measured].max() - self.rule.threshold(plan.round) / 2.0)
-        return conclude(self.rule, state, plan, seen, means)
+        return neural_elimination.conclude(self.rule, state, plan, seen, means)
 
-    def claim(self, state: NeuralState) -> Claim:
+    def claim(self, state: neural_elimination.NeuralState) -> Claim:
         scores = "here the scores are plain means, and the policy is a control that certifies nothing"
-        return heuristic_claim(self.rule, state, (), scores)
+        return neural_elimination.heuristic_claim(self.rule, state, (), scores)

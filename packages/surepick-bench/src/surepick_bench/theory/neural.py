@@ -19,15 +19,7 @@ from numpy.typing import ArrayLike
 
 from surepick.core.records import FloatArray, record
 from surepick.core.values import as_number, positive_number, probability, whole_number
-from surepick.embeddings.tangent_kernel import (
-    checked_gram,
-    checked_spectrum,
-    clipped_spectrum,
-    finite_numbers,
-    first_within,
-    neural_gram,
-    spectrum_tails,
-)
+from surepick.embeddings import tangent_kernel
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import symmetric_spectrum
 from surepick.text import quoted
@@ -222,7 +214,7 @@ def theorem_parameters(spectrum: ArrayLike, **settings: Any) -> TheoremParameter
 
     Cost: O(K^3) time for a gram matrix.
     """
-    tails = spectrum_tails(*checked_spectrum(spectrum, None))
+    tails = tangent_kernel.spectrum_tails(*tangent_kernel.checked_spectrum(spectrum, None))
     goal = TheoremInstance(len(tails) - 1, sigma=1.0, **settings)
     positive_number("constant_2", goal.constant_2, "a constant of the theorem that has no published value.")
     arms, slack, epsilon = goal.num_arms, goal.slack, goal.epsilon
@@ -238,7 +230,7 @@ def theorem_parameters(spectrum: ArrayLike, **settings: Any) -> TheoremParameter
         epsilon**2 / (scale * arms * goal.reward_norm),
         epsilon**7 * alpha**3 / ((scale * arms * goal.log_pairs(count)) ** 3 * goal.depth**2),
     )
-    dim = first_within(tails, squared / arms)
+    dim = tangent_kernel.first_within(tails, squared / arms)
     return _parameters("published", goal, tails, alpha, squared, dim, count, factor=1.0)
 
 
@@ -262,7 +254,7 @@ def proof_parameters(spectrum: ArrayLike, **settings: Any) -> TheoremParameters:
 
     Cost: O(K^3) time for a gram matrix.
     """
-    tails = spectrum_tails(*checked_spectrum(spectrum, None))
+    tails = tangent_kernel.spectrum_tails(*tangent_kernel.checked_spectrum(spectrum, None))
     goal = TheoremInstance(len(tails) - 1, **settings)
     arms, count = goal.num_arms, max(1, math.ceil(math.log2(1.0 / goal.epsilon)))
     alpha = min(1.0, goal.largest_regularisation)
@@ -342,8 +334,11 @@ def neural_effective_dimension(
 
     Cost: O(K^3 + K^2 (D + L)) time.
     """
-    gram = neural_gram(features, depth=depth, form=form, inputs=inputs)
-    return first_within(spectrum_tails(*checked_spectrum(gram, rounding, columns=np.shape(features)[1])), tolerance)
+    gram = tangent_kernel.neural_gram(features, depth=depth, form=form, inputs=inputs)
+    return tangent_kernel.first_within(
+        tangent_kernel.spectrum_tails(*tangent_kernel.checked_spectrum(gram, rounding, columns=np.shape(features)[1])),
+        tolerance,
+    )
 
 
 def reward_norm(
@@ -359,10 +354,10 @@ def reward_norm(
 
     Cost: O(K^3) time.
     """
-    matrix = checked_gram(finite_numbers(gram))
+    matrix = tangent_kernel.checked_gram(tangent_kernel.finite_numbers(gram))
     values = checked_means(means, len(matrix))
     spectrum = symmetric_spectrum(matrix.copy())
-    clipped, allowance = clipped_spectrum(spectrum.values, rounding, computed=True, columns=0)
+    clipped, allowance = tangent_kernel.clipped_spectrum(spectrum.values, rounding, computed=True, columns=0)
     shares = spectrum.vectors.T @ values
     kept = clipped > allowance
     if math.sqrt(float(np.sum(shares[~kept] ** 2))) > range_tolerance * math.sqrt(float(np.sum(values**2))):

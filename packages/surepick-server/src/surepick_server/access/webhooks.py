@@ -113,7 +113,7 @@ class Webhooks:
     def add(
         self, study: str, url: str, events: tuple[str, ...], set_by: str, *, opened: int = 0, judged: int = 0
     ) -> Webhook:
-        """A new one. Before an admin has allowed it nothing is noted for it; then it is told what happened since now."""
+        """A new one. Nothing is noted for it before an admin has allowed it; then it is told what happened since."""
         check_address(url)
         unknown = [event for event in events if event not in EVENTS]
         if unknown or not events:

@@ -292,7 +292,7 @@ FEW = 1_000  # candidates for which a second option is forecast beside the one t
 
 
 def arms_of(goal: Goal) -> tuple[Arms, list[str]]:
-    """(the candidates, what is to be noted about their table). Of a table, features are read where its policy uses any."""
+    """(the candidates, notes on their table). Of a table, features are read where its policy uses any."""
     given, doubts = goal.candidates, list(doubts_of_delta(goal.delta))
     if (given.ids is None) == (given.table is None):
         raise InvalidInput("candidates come as ids (with features, costs, segments), or as a table; give one of them.")

@@ -12,17 +12,9 @@ from urllib.parse import quote
 
 import httpx
 
+from surepick import errors
 from surepick.core.plans import Design
 from surepick.core.records import from_json
-from surepick.errors import (
-    ContractError,
-    InvalidInput,
-    NotConverged,
-    OutOfTurn,
-    StorageError,
-    SurepickError,
-    UnusualResult,
-)
 from surepick.studies.logs.keys import read_pull_key
 from surepick.studies.opening import TOKEN, checked_address, given_token, is_this_machine
 from surepick.studies.recording import Receipt
@@ -32,8 +24,8 @@ PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0)  # seconds before a request is sent again
 AGAIN = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
 LONGEST_WAIT, MOST_WAITS = 60.0, 20  # seconds, times, where there were too many requests
 TIMEOUT = httpx.Timeout(60.0, connect=10.0, read=600.0)  # a plan may take minutes to compute
-KINDS: dict[str, type[SurepickError]] = {
-    kind.__name__: kind for kind in (InvalidInput, OutOfTurn, StorageError, ContractError)
+KINDS: dict[str, type[errors.SurepickError]] = {
+    kind.__name__: kind for kind in (errors.InvalidInput, errors.OutOfTurn, errors.StorageError, errors.ContractError)
 }
 TEXT_KINDS = ("application/json", "application/problem+json")
 
@@ -92,7 +84,7 @@ class Transport:
             try:
                 content = json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
             except (TypeError, UnicodeEncodeError, ValueError) as error:
-                raise InvalidInput(f"this cannot be sent: {error}.") from None
+                raise errors.InvalidInput(f"this cannot be sent: {error}.") from None
             more["content-type"] = "application/json"
         pauses, waits = list(PAUSES), 0
         while True:
@@ -104,7 +96,7 @@ class Transport:
             except httpx.TransportError as error:
                 failure, safe = error, again or method == "GET"
             except httpx.HTTPError as error:
-                raise StorageError(f"the answer of {self.url} cannot be read: {error}.") from None
+                raise errors.StorageError(f"the answer of {self.url} cannot be read: {error}.") from None
             if failure is not None:
                 if not (safe and pauses):
                     raise self._silent(failure, safe=safe) from None
@@ -116,14 +108,14 @@ class Transport:
                 return self._checked(answer)
             time.sleep(pauses.pop(0))
 
-    def _silent(self, error: Exception, *, safe: bool) -> StorageError:
+    def _silent(self, error: Exception, *, safe: bool) -> errors.StorageError:
         why = str(error).strip() or type(error).__name__
         stored = (
             "Repeat the call when it does."
             if safe
             else "Nobody knows whether what was asked was done: look (status) before the call is repeated."
         )
-        return StorageError(f"no server answers at {self.url} ({why}). {stored}")
+        return errors.StorageError(f"no server answers at {self.url} ({why}). {stored}")
 
     def _checked(self, answer: httpx.Response) -> httpx.Response:
         """The answer, if it is no error."""
@@ -136,26 +128,26 @@ class Transport:
             sentence = ""
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN) and sentence:
             hint = f" The token is that of {TOKEN}, or the argument token." if status == HTTPStatus.UNAUTHORIZED else ""
-            raise InvalidInput(f"{self.url} refuses this ({status}): {sentence}{hint}")
+            raise errors.InvalidInput(f"{self.url} refuses this ({status}): {sentence}{hint}")
         kind = str(document.get("kind") or "")
-        if kind == NotConverged.__name__:
+        if kind == errors.NotConverged.__name__:
             design = document.get("design")
             best = None if design is None else from_json(Design, json.dumps(design))
-            raise NotConverged(sentence, best=best, gap=float(document.get("gap", "inf")))
-        if kind == UnusualResult.__name__:
-            raise UnusualResult(sentence, rows=tuple(int(row) for row in document.get("rows", ())))
+            raise errors.NotConverged(sentence, best=best, gap=float(document.get("gap", "inf")))
+        if kind == errors.UnusualResult.__name__:
+            raise errors.UnusualResult(sentence, rows=tuple(int(row) for row in document.get("rows", ())))
         if kind in KINDS and sentence:
             raise KINDS[kind](sentence)
         if 300 <= status < 400:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 f"{self.url} is answered from elsewhere ({answer.headers.get('location', '?')}); give that address."
             )
         if sentence and status < 500:
-            raise InvalidInput(sentence)
+            raise errors.InvalidInput(sentence)
         if sentence:
-            raise StorageError(f"{self.url} answers {status}: {sentence}")
+            raise errors.StorageError(f"{self.url} answers {status}: {sentence}")
         said = f"{self.url} answers {status} {answer.reason_phrase}, and is no server of surepick, or away."
-        raise (InvalidInput if status < 500 else StorageError)(said)
+        raise (errors.InvalidInput if status < 500 else errors.StorageError)(said)
 
 
 def _problem(answer: httpx.Response) -> dict[str, Any]:

@@ -10,16 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.certificates.answers import (
-    Line,
-    additions_of,
-    check_deviations,
-    dense,
-    with_answers,
-    with_blocks,
-    with_quantities,
-    withdrawals_of,
-)
+from surepick.certificates import answers
 from surepick.certificates.document import Facts, version
 from surepick.certificates.signature import arithmetic, plan_difference
 from surepick.core.arms import Arms, KnownIds
@@ -133,7 +124,7 @@ def _end(ended: Any, num_arms: int, gone: set[int]) -> EarlyEnd | None:
     """How the study was closed early."""
     if ended is None:
         return None
-    end = EarlyEnd(**{**ended, "withdrawn": withdrawals_of(ended, num_arms, gone)})
+    end = EarlyEnd(**{**ended, "withdrawn": answers.withdrawals_of(ended, num_arms, gone)})
     if not isinstance(end.reason, str):
         raise ValueError("ended.reason is no text")
     if not _is_number(end.at):
@@ -171,10 +162,10 @@ def _looks(
         for look in entry["looks"]:
             _check_look(look)
             number = look["plan"]
-            seen = with_answers(_seen(look["told"], arms, policy, minimize), look, arms.num_arms)
-            seen = with_blocks(seen, look, wanted=policy.traits.blocks is not None, minimize=minimize)
-            seen = with_quantities(seen, look, wanted=len(constraints_of(policy.problem.question)))
-            counts = dense(look["asked"], arms.num_arms)
+            seen = answers.with_answers(_seen(look["told"], arms, policy, minimize), look, arms.num_arms)
+            seen = answers.with_blocks(seen, look, wanted=policy.traits.blocks is not None, minimize=minimize)
+            seen = answers.with_quantities(seen, look, wanted=len(constraints_of(policy.problem.question)))
+            counts = answers.dense(look["asked"], arms.num_arms)
             missing = sum(np.maximum(counts - seen.counts, 0).tolist())  # as whole numbers: a sum of int64 may wrap
             if missing and not look["abandoned"] and not in_parts:
                 raise ValueError(
@@ -188,7 +179,7 @@ def _looks(
                 counts=counts,
                 look=look["look"],
                 looks=look["looks"],
-                allocation=None if allocation is None else dense(allocation, arms.num_arms),
+                allocation=None if allocation is None else answers.dense(allocation, arms.num_arms),
                 dim=look["dim"],
                 **{value: look["value"]},
                 lower_bound=look["lower_bound"],
@@ -201,8 +192,8 @@ def _looks(
                 bool(np.any(seen.counts > counts)),
                 look["repeated"],
                 tuple(look["abandoned"]),
-                withdrawn=withdrawals_of(look, arms.num_arms, gone),
-                added=additions_of(look, waiting),
+                withdrawn=answers.withdrawals_of(look, arms.num_arms, gone),
+                added=answers.additions_of(look, waiting),
                 undone=look["undone"],
                 confirmed=look["confirmed"],
                 unasked=look["unasked"],
@@ -250,7 +241,7 @@ def _check_look(look: Mapping[str, Any]) -> None:
 
 def _seen(totals: Mapping[str, Any], arms: Arms, policy: Policy[Any], minimize: bool) -> Observations:
     """What was received, in the policy's sign; totals that no rewards within the declared bounds have are refused."""
-    counts = dense(totals, arms.num_arms)
+    counts = answers.dense(totals, arms.num_arms)
     measured = np.flatnonzero(counts)
     sums, squares, within = _scattered(totals["sums"], measured, arms), None, None
     if totals["squares"] is not None:
@@ -258,7 +249,7 @@ def _seen(totals: Mapping[str, Any], arms: Arms, policy: Policy[Any], minimize: 
     check_sums(counts, sums, squares, policy.problem.noise, arms.ids)
     if "deviations" in totals:
         within = _scattered(totals["deviations"], measured, arms)
-        check_deviations(counts, sums, squares, within)
+        answers.check_deviations(counts, sums, squares, within)
     sign, rests = -1.0 if minimize else 1.0, None
     if "rests" in totals:
         rests = sign * _scattered(totals["rests"], measured, arms)
@@ -321,13 +312,13 @@ class Plans:
             difference = compare(look.plan, again)
         self._wrong += [f"plan {look.number}: {difference}"] if difference else []
 
-    def line(self) -> Line:
+    def line(self) -> answers.Line:
         """What became of it."""
         if self._wrong:
-            return Line("the plans", False, printable(self._wrong[0]))
+            return answers.Line("the plans", False, printable(self._wrong[0]))
         number = len(self._facts.looks)
         if number == 0:
-            return Line("the plans", True, "none was judged yet")
+            return answers.Line("the plans", True, "none was judged yet")
         equal = min(self._equal, self._done)
         parts = []
         if equal == number:
@@ -342,7 +333,7 @@ class Plans:
             )
         if self._done < number:
             parts.append(f"{number - self._done:,} were not computed again: {SLOW}")
-        return Line("the plans", True, "; ".join(parts))
+        return answers.Line("the plans", True, "; ".join(parts))
 
 
 def _impossible(plan: Plan, policy: Policy[Any], state: Any, seen: Observations) -> Iterator[str]:

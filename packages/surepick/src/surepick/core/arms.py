@@ -270,7 +270,7 @@ def checked_segments(segments: Sequence[object], ids: Sequence[str]) -> tuple[st
 def _of_frame(
     frame: object, ids: Sequence[object] | str | None, columns: Sequence[str] | None
 ) -> tuple[FloatArray, Sequence[object] | None, Sequence[str]]:
-    """(features, ids, names of the features) of a data frame all of whose columns, but that of the ids, are features."""
+    """(features, ids, names of the features) of a data frame all of whose columns but the ids are features."""
     found = frame_of(frame)
     named: Sequence[object]
     if isinstance(ids, str):

@@ -33,7 +33,7 @@ class Blocking:
 
     @staticmethod
     def stored_in(spec: Mapping[str, Any]) -> Blocking | None:
-        """What a policy's spec says of blocks, but for the control, whose index it does not know; None: there are none."""
+        """What a policy's spec says of blocks, but for the control, whose index it does not know; None: no blocks."""
         name, paired = spec.get("blocks") or spec.get("streams"), spec.get("evidence") == "paired"
         if name is None:
             return None

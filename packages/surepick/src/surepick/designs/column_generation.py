@@ -9,31 +9,12 @@ import numpy as np
 
 from surepick.core.arms import announce
 from surepick.core.records import FloatArray, IntArray, record
+from surepick.designs import working_set
 from surepick.designs.objective import Objective, ends_of, information
 from surepick.designs.pricing import Priced
 from surepick.designs.problem import Problem, normalised
-from surepick.designs.working_set import (
-    INNER_SHARE,
-    Master,
-    Sweep,
-    Working,
-    first_working_set,
-    grown,
-    many_directions,
-    new_pairs,
-    regular,
-    solve_master,
-    spanning,
-)
 from surepick.errors import InvalidInput
-from surepick.linalg.factorisations import (
-    cholesky,
-    inverse_factor,
-    solve_lower,
-    solve_rows,
-    spanning_rows,
-    symmetric_spectrum,
-)
+from surepick.linalg import factorisations
 from surepick.linalg.rows import Single, each_row_block
 
 # --- Where to start in many directions: multiplicative steps on pools of arms and of compared vectors.
@@ -93,7 +74,9 @@ class _Look:
     value: float
 
 
-def pooled_working_set(objective: Objective, enough: float = 0.0, *, start: Working | None = None) -> Working | None:
+def pooled_working_set(
+    objective: Objective, enough: float = 0.0, *, start: working_set.Working | None = None
+) -> working_set.Working | None:
     """Arms that span and matter, and vectors that do, with weights and multipliers near the best; None where rounding
     hides what matters.
 
@@ -107,7 +90,10 @@ def pooled_working_set(objective: Objective, enough: float = 0.0, *, start: Work
         enough = float(np.ldexp(enough, 2 * scale))  # as these rows see it
     pools, gap, every = _started(problem), np.inf, 2 * HEURISTIC_EVERY
     if start is not None and start.multipliers.any():
-        pools, every = _Pools(start.arms, start.weights, start.pairs[:, 0], regular(start.multipliers, 1.0)), 1
+        pools, every = (
+            _Pools(start.arms, start.weights, start.pairs[:, 0], working_set.regular(start.multipliers, 1.0)),
+            1,
+        )
     for look in range(HEURISTIC_LOOKS):
         stepped = _stepped(basis, points, pools, HEURISTIC_STEPS * (1 if look or start is not None else 2))
         if stepped is None:
@@ -121,14 +107,16 @@ def pooled_working_set(objective: Objective, enough: float = 0.0, *, start: Work
             break
         every = 1 if seen.value <= enough else every
         pools = _joined(pools, seen)
-    spanned = spanning_rows(problem.basis[pools.arms])
+    spanned = factorisations.spanning_rows(problem.basis[pools.arms])
     clearly = len(pools.arms) >= problem.rank and spanned.clearance > LEAST_CLEARANCE
-    anchors = pools.arms[spanned.rows] if clearly else spanning(problem.basis)
+    anchors = pools.arms[spanned.rows] if clearly else working_set.spanning(problem.basis)
     arms = np.union1d(pools.arms, anchors)
     weights = np.zeros(len(arms))
     weights[np.searchsorted(arms, pools.arms)] = pools.weights
     pairs = np.stack([pools.vectors, pools.vectors], axis=1)
-    return Working(anchors, arms, regular(weights, 1.0), pairs, pools.multipliers, max(gap, 0.0))
+    return working_set.Working(
+        anchors, arms, working_set.regular(weights, 1.0), pairs, pools.multipliers, max(gap, 0.0)
+    )
 
 
 def _started(problem: Problem) -> _Pools:
@@ -146,7 +134,7 @@ def _stepped(basis: Single, points: Single, pools: _Pools, steps: int) -> tuple[
     arms, vectors = basis[pools.arms], points[pools.vectors]
     weights, multipliers = pools.weights, pools.multipliers
     for _ in range(steps):
-        factor = inverse_factor(_gram(arms, weights).astype(np.float64))
+        factor = factorisations.inverse_factor(_gram(arms, weights).astype(np.float64))
         if factor is None:
             return None
         unit = factor.astype(np.float32)
@@ -181,7 +169,7 @@ def _squares(rows: Single) -> FloatArray:
 
 def _looked(basis: Single, points: Single, pools: _Pools, unit: Single, spread: Single, every: int) -> _Look:
     """Of each so many rows one is looked at; those that are worth the most, and unlike each other, join."""
-    spectrum = symmetric_spectrum(spread.astype(np.float64))
+    spectrum = factorisations.symmetric_spectrum(spread.astype(np.float64))
     half = unit @ (spectrum.vectors * np.sqrt(np.maximum(spectrum.values, 0.0))).astype(np.float32)
     values, gains = _images(points[::every], unit), _images(basis[::every], half)
     lower = float(np.trace(spread)) ** 2 / max(float(gains.max()), TINY)
@@ -210,7 +198,7 @@ def _unlike(rows: Single, unit: Single, worth: FloatArray, known: IntArray, ever
     if len(found) > HEURISTIC_FRONT:
         found = found[np.argpartition(-worth[found], HEURISTIC_FRONT)[:HEURISTIC_FRONT]]
     if len(found) > len(unit):
-        found = found[spanning_rows((rows[found] @ unit).astype(np.float64)).rows]
+        found = found[factorisations.spanning_rows((rows[found] @ unit).astype(np.float64)).rows]
     return every * found
 
 
@@ -237,7 +225,9 @@ HEURISTIC_FIRST_STEPS_OF_POOLS = 3  # the first of which is the longest
 HEURISTIC_PATIENCE = 3  # ... after so many steps without it nothing is idle until there is some
 
 
-def sweep(objective: Objective, working: Working, *, bound: float, goal: float, enough: float = 0.0) -> Sweep:
+def sweep(
+    objective: Objective, working: working_set.Working, *, bound: float, goal: float, enough: float = 0.0
+) -> working_set.Sweep:
     """Value, certified bound, best arms and farthest pairs of a working set.
 
     With A = L L', u_i = L^-1 z_i and W = sum_j pi_j (L^-1 y_j)(L^-1 y_j)', for every design
@@ -252,8 +242,8 @@ def sweep(objective: Objective, working: Working, *, bound: float, goal: float, 
         found = objective.far(factor, most=pool, enough=max(lower * (1.0 + goal), enough), hot=np.unique(working.pairs))
     else:
         found = objective.far(factor, most=pool, enough=0.0)  # far ones will do
-        own = solve_rows(factor, problem.basis[working.arms])
-        ends = solve_rows(factor, problem.differences(ends_of(found)))
+        own = factorisations.solve_rows(factor, problem.basis[working.arms])
+        ends = factorisations.solve_rows(factor, problem.differences(ends_of(found)))
         priced = objective.prices.priced(factor, own, ends.T @ ends / len(ends))
         lower = priced.lower
         pairs = ends_of(found)
@@ -264,22 +254,22 @@ def sweep(objective: Objective, working: Working, *, bound: float, goal: float, 
         working = replace(working, pairs=pairs, multipliers=np.full(len(pairs), 1.0 / max(len(pairs), 1)))
     certain = found.bound < np.inf
     upper = found.bound if certain else float(found.squares[0])
-    return Sweep(working, upper, certain, lower, priced.own, priced.gains, ends_of(found))
+    return working_set.Sweep(working, upper, certain, lower, priced.own, priced.gains, ends_of(found))
 
 
-def factor_of(problem: Problem, working: Working) -> FloatArray:
+def factor_of(problem: Problem, working: working_set.Working) -> FloatArray:
     """L with L L' = A of the weights, shape (r, r)."""
-    factor = cholesky(information(problem.basis[working.arms], working.weights))
+    factor = factorisations.cholesky(information(problem.basis[working.arms], working.weights))
     if factor is None:
         raise InvalidInput("the design's information matrix became singular; raise rank_tolerance.")
     return factor
 
 
-def bounded(objective: Objective, working: Working, factor: FloatArray) -> Priced:
+def bounded(objective: Objective, working: working_set.Working, factor: FloatArray) -> Priced:
     """The bound that the multipliers of a working set give, over all arms; `factor` is L of its weights, (r, r)."""
     problem = objective.problem
-    own = solve_rows(factor, problem.basis[working.arms])
-    ends = solve_rows(factor, problem.differences(working.pairs)) * np.sqrt(working.multipliers)[:, None]
+    own = factorisations.solve_rows(factor, problem.basis[working.arms])
+    ends = factorisations.solve_rows(factor, problem.differences(working.pairs)) * np.sqrt(working.multipliers)[:, None]
     return objective.prices.priced(factor, own, ends.T @ ends)
 
 
@@ -299,21 +289,21 @@ def _spread_of_all(problem: Problem, factor: FloatArray) -> FloatArray:
         total += block.T @ block
         first += block.sum(axis=0)
     total -= np.outer(first, first) / count
-    half = solve_lower(factor, 2.0 * total / (count - 1))
-    return solve_lower(factor, half.T)
+    half = factorisations.solve_lower(factor, 2.0 * total / (count - 1))
+    return factorisations.solve_lower(factor, half.T)
 
 
-def optimised(problem: Problem, working: Working) -> Working:
+def optimised(problem: Problem, working: working_set.Working) -> working_set.Working:
     """The working set after the restricted problem has been solved as closely as the outer gap deserves."""
-    master = solve_master(
+    master = working_set.solve_master(
         problem.basis[working.arms],
         problem.differences(working.pairs),
-        Master(working.weights, working.multipliers),
+        working_set.Master(working.weights, working.multipliers),
         gap=working.gap,
-        target=INNER_SHARE * min(working.gap, 1.0),
+        target=working_set.INNER_SHARE * min(working.gap, 1.0),
     )
-    weights = regular(master.weights, working.gap)
-    return Working(working.anchors, working.arms, weights, working.pairs, master.multipliers, working.gap)
+    weights = working_set.regular(master.weights, working.gap)
+    return working_set.Working(working.anchors, working.arms, weights, working.pairs, master.multipliers, working.gap)
 
 
 @record
@@ -328,8 +318,8 @@ class Iterated:
         steps: taken.
     """
 
-    best: Working
-    bounding: Working
+    best: working_set.Working
+    bounding: working_set.Working
     lower: float
     upper: float
     steps: int
@@ -343,7 +333,7 @@ class Iterated:
 
 def _announce(problem: Problem, first: float) -> None:
     """Say that a design will take long, from the seconds that its first step took."""
-    steps = HEURISTIC_FIRST_STEPS_OF_POOLS if many_directions(problem) else HEURISTIC_FIRST_STEPS
+    steps = HEURISTIC_FIRST_STEPS_OF_POOLS if working_set.many_directions(problem) else HEURISTIC_FIRST_STEPS
     announce(
         steps * first,
         f"Designing a batch for {len(problem.first):,} distinct candidates in {problem.rank:,} directions takes long: "
@@ -352,14 +342,14 @@ def _announce(problem: Problem, first: float) -> None:
     )
 
 
-def _first(objective: Objective, enough: float) -> Working:
+def _first(objective: Objective, enough: float) -> working_set.Working:
     """Where to start."""
-    pooled = pooled_working_set(objective, enough) if many_directions(objective.problem) else None
-    return first_working_set(objective.problem) if pooled is None else pooled
+    pooled = pooled_working_set(objective, enough) if working_set.many_directions(objective.problem) else None
+    return working_set.first_working_set(objective.problem) if pooled is None else pooled
 
 
 def iterated(
-    objective: Objective, *, goal: float, max_steps: int, first: Working | None = None, enough: float = 0.0
+    objective: Objective, *, goal: float, max_steps: int, first: working_set.Working | None = None, enough: float = 0.0
 ) -> Iterated:
     """The best weights and the best certified lower bound, to a relative `goal` or after `max_steps`."""
     problem, began = objective.problem, time.monotonic()
@@ -374,12 +364,12 @@ def iterated(
             upper, best = swept.upper, working
         if upper <= max((1.0 + goal) * lower, enough):
             break
-        if not (swept.certain or len(new_pairs(problem, working.pairs, swept.far))):
+        if not (swept.certain or len(working_set.new_pairs(problem, working.pairs, swept.far))):
             objective.forget()
         gap = min(swept.upper, upper) / lower - 1.0 if lower > 0.0 else np.inf
         least, since = (gap, 0) if gap < HEURISTIC_PROGRESS * least else (least, since + 1)
         stalled = since >= HEURISTIC_PATIENCE
-        working = optimised(problem, grown(problem, working, swept, gap=gap, stalled=stalled))
+        working = optimised(problem, working_set.grown(problem, working, swept, gap=gap, stalled=stalled))
         if step == 1:
             _announce(problem, time.monotonic() - began)
     return Iterated(best, bounding, lower, upper, step)

@@ -17,14 +17,7 @@ from surepick.designs.pricing import PRICE_SAFETY, less_rounding
 from surepick.designs.problem import pose
 from surepick.designs.rounding import on_few_arms
 from surepick.errors import InvalidInput, NotConverged
-from surepick.linalg.factorisations import (
-    cholesky,
-    inverse_factor,
-    row_norms,
-    row_squares,
-    solve_rows,
-    symmetric_spectrum,
-)
+from surepick.linalg import factorisations
 from surepick.linalg.farthest_pairs import farthest_pairs
 from surepick.linalg.rows import equal_rows
 
@@ -106,7 +99,7 @@ class _OfPool:
 
 def unit_factor(matrix: FloatArray) -> FloatArray:
     """F with F F' = matrix^-1, shape (r, r): F'u are rows in coordinates in which the matrix is I."""
-    factor = inverse_factor(matrix)
+    factor = factorisations.inverse_factor(matrix)
     if factor is None:
         raise InvalidInput(
             "the features are dependent to rounding: drop columns that are sums of others. A search for the best one "
@@ -130,8 +123,12 @@ def _solved(features: FloatArray, tolerance: float) -> _OfPool:
 
 def _value(features: FloatArray, design: _OfPool) -> float:
     used = features[design.rows]
-    factor = cholesky((used.T * design.weights) @ used)
-    return np.inf if factor is None else float(row_squares(solve_rows(factor, features)).max())
+    factor = factorisations.cholesky((used.T * design.weights) @ used)
+    return (
+        np.inf
+        if factor is None
+        else float(factorisations.row_squares(factorisations.solve_rows(factor, features)).max())
+    )
 
 
 def _stepped(features: FloatArray, rows: IntArray, weights: FloatArray | None, tolerance: float) -> _OfPool:
@@ -140,10 +137,10 @@ def _stepped(features: FloatArray, rows: IntArray, weights: FloatArray | None, t
     weights = np.full(len(rows), 1.0 / len(rows)) if weights is None else weights / weights.sum()
     for step in range(MOST_STEPS):
         used = features[rows]
-        factor = cholesky((used.T * weights) @ used)
+        factor = factorisations.cholesky((used.T * weights) @ used)
         if factor is None:
             break
-        lengths = row_squares(solve_rows(factor, used))
+        lengths = factorisations.row_squares(factorisations.solve_rows(factor, used))
         largest_length = float(lengths.max())
         if largest_length <= (1.0 + tolerance) * rank:
             break
@@ -289,17 +286,17 @@ def _of_pool(points: FloatArray, centre: FloatArray, tolerance: float, max_steps
     other = unit_factor(information(points[problem.first[bounding.arms]], bounding.weights))
     ends = points[problem.first[bounding.pairs[:, 0]]] - points[problem.first[bounding.pairs[:, 1]]]
     ends = ends @ other * np.sqrt(bounding.multipliers)[:, None]
-    spectrum = symmetric_spectrum(ends.T @ ends)
+    spectrum = factorisations.symmetric_spectrum(ends.T @ ends)
     prices = other @ (spectrum.vectors * np.sqrt(np.maximum(spectrum.values, 0.0)))
-    radius = float(row_norms((points - centre) @ inverse).max())
+    radius = float(factorisations.row_norms((points - centre) @ inverse).max())
     inside = max(np.sqrt(objective.value(weights)) * (1.0 - CLEARLY) - radius, 0.0)
     return _PairsOfPool(
         rows,
         weights[kept],
         np.vstack([prices, np.zeros(len(centre))]),
-        float(row_squares(ends).sum()),
+        float(factorisations.row_squares(ends).sum()),
         np.vstack([inverse, -centre @ inverse]),
-        (float(row_squares(points @ prices).max()) * (1.0 - PRICE_SAFETY), inside**2),
+        (float(factorisations.row_squares(points @ prices).max()) * (1.0 - PRICE_SAFETY), inside**2),
     )
 
 
@@ -355,10 +352,10 @@ def _from_longest(
     found = []
     for top in range(0, len(rows), PIECE):
         points = white.of(rows[top : top + PIECE]) @ form
-        squares = row_squares(points)
+        squares = factorisations.row_squares(points)
         there = np.flatnonzero((squares >= max(band[0], 0.0) ** 2) & (squares <= band[1] ** 2))
         products = points[there] @ longest.T
-        far = (row_squares(longest) - 2.0 * products).max(axis=1, initial=-np.inf) + squares[there]
+        far = (factorisations.row_squares(longest) - 2.0 * products).max(axis=1, initial=-np.inf) + squares[there]
         kept = Largest.of(far, 0, FAR)
         found.append(Largest(kept.values, first + top + there[kept.rows], FAR))
     return reduce(Largest.plus, found)

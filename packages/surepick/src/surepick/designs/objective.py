@@ -17,18 +17,9 @@ from surepick.core.plans import Design
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs.pricing import Longest, Prices
 from surepick.designs.problem import Problem, checked_weights, pose
+from surepick.linalg import factorisations
 from surepick.linalg.convex_hull_2d import FEW as PLANE_FEW
 from surepick.linalg.convex_hull_2d import farthest_in_the_plane, farthest_of_few
-from surepick.linalg.factorisations import (
-    cholesky,
-    longest_image,
-    reciprocal_condition,
-    row_norms,
-    row_squares,
-    solve_lower,
-    solve_rows,
-    thin_svd,
-)
 from surepick.linalg.farthest_pairs import Pairs, farthest_pairs, largest, ordered, pairs_from
 from surepick.linalg.rows import one_blas_thread, row_blocks
 
@@ -124,7 +115,7 @@ class Objective:
                 if len(front.rows) <= PLANE_FEW:
                     return _renamed(farthest_of_few(front.points), front.rows)
                 return _renamed(farthest_in_the_plane(front.points, enough=enough), front.rows)
-            points = solve_rows(factor, self.problem.compared(0, len(self.problem.active)))
+            points = factorisations.solve_rows(factor, self.problem.compared(0, len(self.problem.active)))
             return _renamed(farthest_in_the_plane(points, enough=enough), self.problem.active)
         found = self._remembered(factor, enough, most)
         if found is None and len(self._rows) and not self._evenly:
@@ -182,8 +173,8 @@ class Objective:
         if enough == np.inf:
             return None
         rows = self._rows
-        points = solve_rows(factor, self.problem.points[rows])
-        ends = np.argpartition(-row_norms(points - points.mean(axis=0)), MANY_ENDS)[:MANY_ENDS]
+        points = factorisations.solve_rows(factor, self.problem.points[rows])
+        ends = np.argpartition(-factorisations.row_norms(points - points.mean(axis=0)), MANY_ENDS)[:MANY_ENDS]
         if hot is not None:
             ends = np.union1d(ends, np.flatnonzero(np.isin(rows, hot)))
         blocks = (points[top : top + FEW] for top in range(0, len(rows), FEW))
@@ -219,17 +210,17 @@ class Objective:
             return 0.0
         total = float(weights.sum())
         matrix = information(problem.basis, weights / total)
-        factor = cholesky(matrix)
-        if factor is not None and reciprocal_condition(matrix, factor) > SAFE_RECIPROCAL_CONDITION:
+        factor = factorisations.cholesky(matrix)
+        if factor is not None and factorisations.reciprocal_condition(matrix, factor) > SAFE_RECIPROCAL_CONDITION:
             found = self.far(factor, enough=enough * total)
             if not found.exact:
                 return found.bound / total
-            difference = solve_lower(factor, problem.differences(ends_of(found)[:1]).T)
+            difference = factorisations.solve_lower(factor, problem.differences(ends_of(found)[:1]).T)
             return float(difference[:, 0] @ difference[:, 0]) / total
         points = _in_range(problem, weights / total, range_cut=range_cut)
         if points is None:
             return np.inf
-        squares = row_norms(points) ** 2 if problem.opposite else farthest_pairs(points).squares
+        squares = factorisations.row_norms(points) ** 2 if problem.opposite else farthest_pairs(points).squares
         return float(squares.max()) / total
 
     def _front(self, factor: FloatArray) -> _Front:
@@ -237,23 +228,23 @@ class Objective:
         problem = self.problem
         lengths, count = problem.point_lengths, len(problem.active)
         first = FEW if problem.rank > 2 or count <= FEW else PLANE_FIRST
-        points = solve_rows(factor, problem.compared(0, min(first, count)))
+        points = factorisations.solve_rows(factor, problem.compared(0, min(first, count)))
         if count <= FEW:
-            return _Front(problem.active, points, row_norms(points), 0.0)
-        centre = float(row_norms(problem.centre[None, :])[0])
-        stretch, parts, size = longest_image(factor @ factor.T) * (1.0 + SAFETY), [points], len(points)
-        radii = row_norms(points)
+            return _Front(problem.active, points, factorisations.row_norms(points), 0.0)
+        centre = float(factorisations.row_norms(problem.centre[None, :])[0])
+        stretch, parts, size = factorisations.longest_image(factor @ factor.T) * (1.0 + SAFETY), [points], len(points)
+        radii = factorisations.row_norms(points)
         end = points[int(np.argmax(radii))]
-        known = row_norms(solve_rows(factor, problem.differences(self._recent)))
-        reach = max(float(row_norms(points - end).max()), float(known.max(initial=0.0)))
+        known = factorisations.row_norms(factorisations.solve_rows(factor, problem.differences(self._recent)))
+        reach = max(float(factorisations.row_norms(points - end).max()), float(known.max(initial=0.0)))
         while size < count:
             beyond = stretch * (float(lengths[problem.active[size]]) + centre)
             if beyond + max(beyond, float(radii.max())) < math.sqrt(NEAR) * reach * (1.0 - SAFETY):
                 break
-            more = solve_rows(factor, problem.compared(size, min(2 * size, count)))
-            reach = max(reach, float(row_norms(more - end).max()))
+            more = factorisations.solve_rows(factor, problem.compared(size, min(2 * size, count)))
+            reach = max(reach, float(factorisations.row_norms(more - end).max()))
             parts.append(more)
-            radii = np.concatenate([radii, row_norms(more)])
+            radii = np.concatenate([radii, factorisations.row_norms(more)])
             size += len(more)
         rows = np.flatnonzero(radii >= math.sqrt(NEAR) * reach * (1.0 - SAFETY) - float(radii.max()))
         points = np.concatenate(parts)[rows] if len(parts) > 1 else points[rows]
@@ -261,12 +252,12 @@ class Objective:
 
     def _revalued(self, noted: _Noted, factor: FloatArray, most: int) -> Pairs:
         """The farthest of the noted pairs under another A, and what all others can reach there."""
-        change = solve_lower(factor, noted.factor)
-        growth = float(thin_svd(change)[1][0]) ** 2 * (1.0 + SAFETY)
+        change = factorisations.solve_lower(factor, noted.factor)
+        growth = float(factorisations.thin_svd(change)[1][0]) ** 2 * (1.0 + SAFETY)
         pairs, differences = noted.pairs, noted.differences
         if differences is None:
             differences = self.problem.differences(ends_of(pairs))
-        squares = row_squares(solve_rows(factor, differences))
+        squares = factorisations.row_squares(factorisations.solve_rows(factor, differences))
         chosen = largest(squares, most)
         left = float(squares[chosen].min()) if len(chosen) < len(squares) else 0.0
         return ordered(pairs.first[chosen], pairs.second[chosen], squares[chosen], max(pairs.elsewhere * growth, left))
@@ -297,7 +288,7 @@ def _in_range(problem: Problem, weights: FloatArray, *, range_cut: float) -> Flo
     rounding can explain makes the value infinite. For a problem of vectors the points are the vectors.
     """
     support = np.flatnonzero(weights)
-    _, s, vt = thin_svd(np.sqrt(weights[support])[:, None] * problem.basis[support])
+    _, s, vt = factorisations.thin_svd(np.sqrt(weights[support])[:, None] * problem.basis[support])
     whole = len(problem.active) == len(problem.points)
     active = problem.points if whole else problem.points[problem.active]
     strong, seen = (int(np.count_nonzero(s > cut * s[0])) for cut in (range_cut, RANGE_CUT))
@@ -308,7 +299,10 @@ def _in_range(problem: Problem, weights: FloatArray, *, range_cut: float) -> Flo
     for rows in row_blocks(len(active)):  # the first that leaves the range ends it
         offsets = active[rows] if problem.opposite else active[rows] - active[0]
         coordinates = offsets @ vt.T
-        leak, lengths = row_norms(offsets - coordinates[:, :strong] @ vt[:strong]), row_norms(offsets)
+        leak, lengths = (
+            factorisations.row_norms(offsets - coordinates[:, :strong] @ vt[:strong]),
+            factorisations.row_norms(offsets),
+        )
         allowed = np.maximum(share * lengths, np.minimum(noise, RANGE_TOLERANCE_MOST * lengths))
         if (leak > allowed).any():
             return None

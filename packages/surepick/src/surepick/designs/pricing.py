@@ -9,17 +9,7 @@ import numpy as np
 
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs.problem import Problem
-from surepick.linalg.factorisations import (
-    Spectrum,
-    largest_eigenvalue,
-    longest_image,
-    row_norms,
-    row_squares,
-    solve_lower,
-    solve_rows,
-    symmetric_spectrum,
-    thin_svd,
-)
+from surepick.linalg import factorisations
 from surepick.linalg.farthest_pairs import Pairs, largest
 from surepick.linalg.rows import LEAST_DIRECTIONS, SingleRows, each_row_block, row_blocks
 
@@ -96,9 +86,9 @@ class Prices:
         largest = float(used.max())
         if largest == 0.0:  # the compared points differ by less than rounding
             return Priced(0.0, np.ones(len(used)), np.empty(0))
-        half = solve_lower(factor, spread, transposed=True)
-        matrix = solve_lower(factor, half.T, transposed=True)
-        spectrum = symmetric_spectrum(np.array(matrix))
+        half = factorisations.solve_lower(factor, spread, transposed=True)
+        matrix = factorisations.solve_lower(factor, half.T, transposed=True)
+        spectrum = factorisations.symmetric_spectrum(np.array(matrix))
         least = math.sqrt(largest / float(spectrum.values[0])) * (1.0 - PRICE_SAFETY)
         lengths = self._problem.lengths
         count = len(lengths) - int(np.searchsorted(lengths[::-1], least))  # those at least as long
@@ -115,15 +105,21 @@ class Prices:
         """u'W u of some rows of the basis, shape (n, r); shape (n,)."""
         gains = np.empty(len(rows))
         for top in range(0, len(rows), BLOCK):
-            some = solve_rows(factor, rows[top : top + BLOCK])
+            some = factorisations.solve_rows(factor, rows[top : top + BLOCK])
             np.einsum("ij,ij->i", some @ spread, some, out=gains[top : top + BLOCK])
         return gains
 
     def _screened(
-        self, factor: FloatArray, spread: FloatArray, matrix: FloatArray, spectrum: Spectrum, largest: float, count: int
+        self,
+        factor: FloatArray,
+        spread: FloatArray,
+        matrix: FloatArray,
+        spectrum: factorisations.Spectrum,
+        largest: float,
+        count: int,
     ) -> FloatArray:
         """The gains of the first rows, shape (count,), but for those that cannot be as large as `largest`: 0."""
-        stretch, steepest = thin_svd(factor)[1], float(spectrum.values[0])
+        stretch, steepest = factorisations.thin_svd(factor)[1], float(spectrum.values[0])
         eps = float(np.finfo(np.float64).eps)
         rounding = max(PRICE_SAFETY, 64.0 * len(matrix) * eps * float(stretch[0] / stretch[-1]))
         if self._squares is None:
@@ -139,7 +135,7 @@ class Prices:
         gains[few] = self._gains(factor, spread, self._problem.basis[few])
         return gains
 
-    def _nearly(self, spectrum: Spectrum, count: int) -> FloatArray:
+    def _nearly(self, spectrum: factorisations.Spectrum, count: int) -> FloatArray:
         """z'M z of the first rows up to rounding, or at least that, shape (count,): one product, thin where M has a low
         rank."""
         strong = int(np.count_nonzero(spectrum.values > NOTHING * spectrum.values[0]))
@@ -168,7 +164,7 @@ class Prices:
         sample = slice(0, count, max(1, count // HEURISTIC_SAMPLE))
         chosen, fewest = (0.0, steepest), count
         for multiple in HEURISTIC_MULTIPLES:
-            apart = largest_eigenvalue(matrix - multiple * known.matrix)
+            apart = factorisations.largest_eigenvalue(matrix - multiple * known.matrix)
             slack = max(apart, 0.0) + rounding * steepest + known.rounding * multiple * known.largest
             left = int(np.count_nonzero(multiple * known.gains[sample] + slack * squares[sample] >= least))
             if left < fewest:
@@ -238,7 +234,7 @@ class Longest:
     def _by_length(self, factor: FloatArray, most: int) -> Pairs:
         """As many of the longest vectors as can be among the longest under A; the lengths tell where to stop."""
         vectors, lengths = self._vectors, self._lengths
-        stretch = longest_image(factor @ factor.T) if len(vectors) > FEW_VECTORS else np.inf
+        stretch = factorisations.longest_image(factor @ factor.T) if len(vectors) > FEW_VECTORS else np.inf
         squares, size, rest = np.empty(0), FEW_VECTORS, 0.0
         while len(squares) < len(vectors):
             rows = slice(len(squares), min(size, len(vectors)))
@@ -255,15 +251,15 @@ class Longest:
     def _squares(self, factor: FloatArray, rows: IntArray | slice) -> FloatArray:
         """||L^-1 y||^2 of some rows."""
         if isinstance(rows, slice):
-            return row_norms(solve_rows(factor, self._vectors[rows])) ** 2
+            return factorisations.row_norms(factorisations.solve_rows(factor, self._vectors[rows])) ** 2
         found = np.empty(len(rows))
         for some in row_blocks(len(rows)):
-            found[some] = row_squares(solve_rows(factor, self._vectors[rows[some]]))
+            found[some] = factorisations.row_squares(factorisations.solve_rows(factor, self._vectors[rows[some]]))
         return found
 
     def _screened(self, factor: FloatArray, most: int) -> Pairs:
         """Those that may be among the longest, by bounds on all of them, which are remembered."""
-        bounds = self.single.squares_at_most(solve_lower(factor, np.eye(len(factor))).T)
+        bounds = self.single.squares_at_most(factorisations.solve_lower(factor, np.eye(len(factor))).T)
         self._reference = _LengthReference(factor, bounds)
         rows, squares, rest = self._among(factor, bounds, most)
         if rest >= float(squares.max()):
@@ -303,7 +299,7 @@ class Longest:
 
 def _growth(factor: FloatArray, earlier: FloatArray) -> float:
     """||L^-1 L_0||^2, rounded up."""
-    return float(np.linalg.norm(solve_lower(factor, earlier), 2)) ** 2 * (1.0 + SAFETY)
+    return float(np.linalg.norm(factorisations.solve_lower(factor, earlier), 2)) ** 2 * (1.0 + SAFETY)
 
 
 def _listed(rows: IntArray, squares: FloatArray, most: int, rest: float) -> Pairs:

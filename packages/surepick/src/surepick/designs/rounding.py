@@ -11,18 +11,11 @@ from numpy.typing import ArrayLike
 from surepick.core.plans import Allocation, Design
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.core.values import LEAST_SLACK, positive_number, real_numbers, whole_number
+from surepick.designs import working_set
 from surepick.designs.column_generation import Iterated
 from surepick.designs.objective import Objective, ends_of, information
 from surepick.designs.pricing import BOUND_SAFETY
 from surepick.designs.problem import Problem, checked_weights, normalised, pose
-from surepick.designs.working_set import (
-    INNER_SHARE,
-    Master,
-    first_working_set,
-    many_directions,
-    new_pairs,
-    solve_master,
-)
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import cholesky, inverse_factor, null_space, row_squares, solve_rows, spanning_rows
 
@@ -271,7 +264,7 @@ def sparse(objective: Objective, weights: FloatArray, *, ceiling: float, dust: f
 
 def steadied(problem: Problem, weights: FloatArray, *, share: float) -> FloatArray:
     """The weights mixed with a share of a spanning design: a regular A, for at most 1/(1 - share) of the value."""
-    spanning = first_working_set(problem)
+    spanning = working_set.first_working_set(problem)
     mixed = (1.0 - share) * weights
     mixed[spanning.arms] += share * spanning.weights
     return mixed
@@ -355,8 +348,10 @@ def _anew(objective: Objective, few: Few, number: int, ceiling: float) -> Few | 
     rows = _heaviest(problem, few.weights, number)
     weights = normalised(few.weights[rows])
     for _ in range(HEURISTIC_TRIES):
-        start, differences = Master(weights, multipliers), problem.differences(pairs)
-        solution = solve_master(problem.basis[rows], differences, start, gap=1.0, target=INNER_SHARE * THINNED)
+        start, differences = working_set.Master(weights, multipliers), problem.differences(pairs)
+        solution = working_set.solve_master(
+            problem.basis[rows], differences, start, gap=1.0, target=working_set.INNER_SHARE * THINNED
+        )
         weights, multipliers = solution.weights, solution.multipliers
         full = np.zeros(len(problem.basis))
         full[rows] = weights
@@ -364,12 +359,12 @@ def _anew(objective: Objective, few: Few, number: int, ceiling: float) -> Few | 
         if factor is None:
             return None
         within = float(row_squares(solve_rows(factor, differences)).max())
-        if within > ceiling * (1.0 + INNER_SHARE * THINNED):
+        if within > ceiling * (1.0 + working_set.INNER_SHARE * THINNED):
             return None  # more vectors only raise that
         far = objective.far(factor, most=problem.rank // 2, enough=ceiling)
         if far.bound <= ceiling and objective.at_most(ceiling, full, range_cut=SAFE_RANGE_CUT):
             return Few(full, pairs, multipliers)
-        fresh = new_pairs(problem, pairs, ends_of(far))
+        fresh = working_set.new_pairs(problem, pairs, ends_of(far))
         if len(fresh) == 0:
             return None
         pairs = np.concatenate([pairs, fresh])
@@ -386,7 +381,7 @@ def on_few_arms(
     accept: Callable[[FloatArray], bool] | None = None,
 ) -> FloatArray:
     """The best weights on few arms, of a value within the tolerance of the bound wherever the best weights are."""
-    problem, many = objective.problem, many_directions(objective.problem)
+    problem, many = objective.problem, working_set.many_directions(objective.problem)
     weights = found.weights(len(problem.basis))
     ceiling = found.lower * (1.0 + tolerance) * (1.0 - BOUND_SAFETY)
     if many:  # the best weights may be better than they are proved to be

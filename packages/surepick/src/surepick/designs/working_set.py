@@ -9,17 +9,7 @@ import numpy as np
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.designs.objective import FEW, information
 from surepick.designs.problem import Problem, normalised
-from surepick.linalg.factorisations import (
-    Numbers,
-    cholesky,
-    gram_of_rows,
-    inverse_factor,
-    row_norms,
-    solve_lower,
-    solve_positive_definite,
-    solve_rows,
-    spanning_rows,
-)
+from surepick.linalg import factorisations
 from surepick.linalg.rows import Single
 
 # --- The design problem restricted to few arms and few pairs, by a primal-dual interior point method.
@@ -94,10 +84,10 @@ class _Rows:
 
     def at(self, lam: FloatArray) -> _Point | None:
         """The point at lambda; None where A is singular."""
-        factor = cholesky(information(self.arms, lam))
+        factor = factorisations.cholesky(information(self.arms, lam))
         if factor is None:
             return None
-        u, v = solve_lower(factor, self.arms.T), solve_lower(factor, self.pairs.T)
+        u, v = factorisations.solve_lower(factor, self.arms.T), factorisations.solve_lower(factor, self.pairs.T)
         return _Point(u, v, _squared(u.T @ v), np.einsum("ij,ij->j", v, v))
 
 
@@ -115,7 +105,7 @@ class _SingleRows:
 
     def at(self, lam: FloatArray) -> _Point | None:
         """The point at lambda; None where A is singular."""
-        factor = inverse_factor(information(self.exact, lam))
+        factor = factorisations.inverse_factor(information(self.exact, lam))
         if factor is None:
             return None
         unit = factor.astype(np.float32)
@@ -123,7 +113,7 @@ class _SingleRows:
         return _Point(u, v, _squared(u.T @ v), np.einsum("ij,ij->j", v, v).astype(np.float64))
 
 
-def _squared(products: Numbers) -> Numbers:
+def _squared(products: factorisations.Numbers) -> factorisations.Numbers:
     products *= products
     return products
 
@@ -162,11 +152,11 @@ def _newton(here: _Point, state: _State, target: float) -> _State | None:
     mu = max(CENTRING * (float(pi @ slack) + float(z @ lam)), kept) / (len(lam) + len(pi))
     squares, kind = here.squares, here.squares.dtype.type
     spread = (here.pairs * pi.astype(kind)) @ here.pairs.T  # C diag(pi) C' = U' V diag(pi) V' U, two thin products
-    hessian = gram_of_rows(squares * np.sqrt(pi / slack).astype(kind))
+    hessian = factorisations.gram_of_rows(squares * np.sqrt(pi / slack).astype(kind))
     hessian += 2.0 * (here.arms.T @ here.arms) * (here.arms.T @ spread @ here.arms)
     hessian[np.diag_indices_from(hessian)] += (z / lam).astype(kind)
     push = (mu - pi * (1.0 - here.values)) / slack
-    d_lam = solve_positive_definite(hessian, squares @ (pi + push).astype(kind) + mu / lam - 1.0)
+    d_lam = factorisations.solve_positive_definite(hessian, squares @ (pi + push).astype(kind) + mu / lam - 1.0)
     if d_lam is None:
         return None
     gain = squares.T @ d_lam.astype(kind)
@@ -317,10 +307,10 @@ def first_working_set(problem: Problem) -> Working:
     arms = np.union1d(anchors, np.arange(min(len(basis), HEURISTIC_FIRST_ARMS * rank)))
     weights = np.full(len(arms), 1.0 / len(arms))
     for _ in range(min(HEURISTIC_WARM_UP if len(basis) <= FEW else HEURISTIC_WARM_UP // 2, 3 * rank)):
-        factor = cholesky(information(basis[arms], weights))
+        factor = factorisations.cholesky(information(basis[arms], weights))
         if factor is None:
             break
-        weights = normalised(weights * row_norms(solve_rows(factor, basis[arms])) ** 2)
+        weights = normalised(weights * factorisations.row_norms(factorisations.solve_rows(factor, basis[arms])) ** 2)
     return Working(anchors, arms, weights, np.empty((0, 2), np.int64), np.empty(0), 1.0)
 
 
@@ -349,11 +339,11 @@ def spanning(basis: FloatArray) -> IntArray:
     """Rows of a basis (k, r) that span, shape (r,), from the longest ones if they do so clearly."""
     count = max(HEURISTIC_LONGEST, 8 * basis.shape[1])
     while count < len(basis):
-        found = spanning_rows(basis[:count])
+        found = factorisations.spanning_rows(basis[:count])
         if found.clearance > HEURISTIC_CLEARANCE:
             return found.rows
         count *= 8
-    return spanning_rows(basis).rows
+    return factorisations.spanning_rows(basis).rows
 
 
 def diverse(pairs: IntArray, *, most: int, each: int) -> IntArray:
@@ -408,7 +398,7 @@ def _unlike(vectors: FloatArray, rows: IntArray, worth: FloatArray, most: int) -
     if len(rows) <= most:
         return rows
     front = rows[np.argsort(-worth, kind="stable")[: HEURISTIC_FRONT * most]]
-    chosen = front[spanning_rows(vectors[front]).rows[:most]]
+    chosen = front[factorisations.spanning_rows(vectors[front]).rows[:most]]
     return chosen if front[0] in chosen else np.append(chosen[:-1], front[0])
 
 

@@ -16,37 +16,11 @@ from surepick.core.arms import feature_matrix
 from surepick.core.plans import Embedding
 from surepick.core.records import FloatArray, IntArray, record, set_fields
 from surepick.core.values import check_choice, positive_number, whole_number
-from surepick.embeddings.base import (
-    DECLARED,
-    IN_SPACE,
-    EmbeddingTraits,
-    check_norm,
-    checked_dim,
-    leading,
-    norm_in_words,
-    row_tails,
-    tail_sums,
-    unproved_norm,
-)
-from surepick.embeddings.kernel_functions import (
-    CallableKernel,
-    GaussianKernel,
-    Kernel,
-    KernelFunction,
-    MaternKernel,
-    PolynomialKernel,
-)
+from surepick.embeddings import base, kernel_functions
 from surepick.embeddings.linear import EQUAL_FEATURES
 from surepick.embeddings.tangent_kernel import NeuralTangentKernel
 from surepick.errors import InvalidInput
-from surepick.linalg.factorisations import (
-    cholesky,
-    pivoted_cholesky,
-    solve_lower,
-    symmetric_spectrum,
-    thin_svd,
-    triangular_factor,
-)
+from surepick.linalg import factorisations
 from surepick.linalg.rows import equal_rows, places
 from surepick.text import quoted
 
@@ -84,7 +58,7 @@ class KernelDirections:
     Source: ours; the bound is that of the Nystrom method with pivots (docs/large.md, line 5).
     """
 
-    kernel: Kernel
+    kernel: kernel_functions.Kernel
     landmarks: FloatArray
     factor: FloatArray
     left: float
@@ -101,11 +75,13 @@ class KernelDirections:
         return _coordinates(self.kernel, self.landmarks, self.factor, rows)
 
 
-def _coordinates(kernel: Kernel, landmarks: FloatArray, factor: FloatArray, rows: FloatArray) -> FloatArray:
+def _coordinates(
+    kernel: kernel_functions.Kernel, landmarks: FloatArray, factor: FloatArray, rows: FloatArray
+) -> FloatArray:
     found = np.empty((len(rows), len(landmarks)))
     for top in range(0, len(rows), PIECE):
         piece = np.asarray(rows[top : top + PIECE], np.float64)
-        found[top : top + PIECE] = solve_lower(factor, kernel.gram(landmarks, piece)).T
+        found[top : top + PIECE] = factorisations.solve_lower(factor, kernel.gram(landmarks, piece)).T
     return found
 
 
@@ -132,7 +108,9 @@ class _Seen:
         )
 
 
-def _seen(kernel: Kernel, landmarks: FloatArray, factor: FloatArray, rows: FloatArray, first: int) -> _Seen:
+def _seen(
+    kernel: kernel_functions.Kernel, landmarks: FloatArray, factor: FloatArray, rows: FloatArray, first: int
+) -> _Seen:
     found, left = None, np.empty(len(rows))
     for top in range(0, len(rows), PIECE):
         piece = np.asarray(rows[top : top + PIECE], np.float64)
@@ -149,7 +127,7 @@ def _seen(kernel: Kernel, landmarks: FloatArray, factor: FloatArray, rows: Float
 
 
 def kernel_directions(
-    passes: Passes, kernel: Kernel, *, norm_bound: float, epsilon: float, max_rank: int = 200
+    passes: Passes, kernel: kernel_functions.Kernel, *, norm_bound: float, epsilon: float, max_rank: int = 200
 ) -> KernelDirections:
     """Landmarks, and as many of them as are predicted to cost the fewest pulls.
 
@@ -171,7 +149,7 @@ def kernel_directions(
         landmarks, factor = _landmarks(kernel, passes.rows.take(pool), max_rank)
         found = passes.map_reduce("landmarks", partial(_seen, kernel, landmarks, factor), _Seen.plus)
     top = float(found.largest[0])
-    spread = thin_svd(factor)[1]
+    spread = factorisations.thin_svd(factor)[1]
     rounding = 8.0 * EPS * (len(factor) + landmarks.shape[1] + 16) * float(spread[0] / spread[-1])
     left = np.sqrt(np.maximum(found.largest, 0.0) + rounding * top) + rounding * math.sqrt(top)
     dim = _cheapest(norm_bound * left, epsilon)
@@ -185,7 +163,7 @@ def kernel_directions(
     )
 
 
-def _landmarks(kernel: Kernel, rows: FloatArray, max_rank: int) -> tuple[FloatArray, FloatArray]:
+def _landmarks(kernel: kernel_functions.Kernel, rows: FloatArray, max_rank: int) -> tuple[FloatArray, FloatArray]:
     """(landmarks in the order of pivots, L with L L' = their gram matrix)."""
     diagonal, pivots = kernel.diagonal(rows), list[int]()
 
@@ -195,11 +173,13 @@ def _landmarks(kernel: Kernel, rows: FloatArray, max_rank: int) -> tuple[FloatAr
 
     if not diagonal.max() > 0.0:
         raise InvalidInput("the kernel is zero on these rows; every candidate would look the same.")
-    pivoted_cholesky(diagonal, column, max_rank=max_rank, tolerance=LEAST_RESIDUAL * float(diagonal.max()))
+    factorisations.pivoted_cholesky(
+        diagonal, column, max_rank=max_rank, tolerance=LEAST_RESIDUAL * float(diagonal.max())
+    )
     chosen: IntArray = np.array(pivots, np.int64)
     while True:
         landmarks = rows[chosen]
-        factor = cholesky(kernel.gram(landmarks, landmarks))
+        factor = factorisations.cholesky(kernel.gram(landmarks, landmarks))
         if factor is not None:
             return landmarks, factor
         chosen = chosen[:-1]  # the last pivots are the nearest to what the others span
@@ -218,9 +198,9 @@ def _cheapest(bias: FloatArray, epsilon: float) -> int:
 Named = Mapping[str, tuple[type, tuple[Callable[[str], object], ...]]]  # name -> its class and how to read parameters
 
 _KERNELS: Named = {
-    "gaussian": (GaussianKernel, (float,)),
-    "matern": (MaternKernel, (float, float)),
-    "polynomial": (PolynomialKernel, (int, float, float)),
+    "gaussian": (kernel_functions.GaussianKernel, (float,)),
+    "matern": (kernel_functions.MaternKernel, (float, float)),
+    "polynomial": (kernel_functions.PolynomialKernel, (int, float, float)),
     "ntk": (NeuralTangentKernel, (int, str, float)),
 }
 
@@ -239,13 +219,13 @@ def read_named(text: str, known: Named, refusal: str) -> object:
     raise InvalidInput(refusal)
 
 
-def parse_kernel(text: str) -> Kernel:
+def parse_kernel(text: str) -> kernel_functions.Kernel:
     """The kernel that a text names: "gaussian:0.1", "matern:2.5:1", "polynomial:3:1:1", "ntk:3:H-tilde".
 
     Trailing parameters may be left out where the kernel has defaults.
     """
     return cast(
-        Kernel,
+        kernel_functions.Kernel,
         read_named(
             text,
             _KERNELS,
@@ -255,11 +235,11 @@ def parse_kernel(text: str) -> Kernel:
     )
 
 
-def make_kernel(kernel: Kernel | KernelFunction | str) -> Kernel:
+def make_kernel(kernel: kernel_functions.Kernel | kernel_functions.KernelFunction | str) -> kernel_functions.Kernel:
     """A kernel from a kernel, its text, a function of two arrays, or a scikit-learn kernel object."""
     if isinstance(kernel, str):
         return parse_kernel(kernel)
-    return kernel if isinstance(kernel, Kernel) else CallableKernel(kernel)
+    return kernel if isinstance(kernel, kernel_functions.Kernel) else kernel_functions.CallableKernel(kernel)
 
 
 BOUNDS = ("row-tail", "paper")
@@ -326,7 +306,7 @@ class KernelEmbedding:
     """
 
     features: FloatArray
-    kernel: Kernel
+    kernel: kernel_functions.Kernel
     norm_bound: float
     bound: str
     nystrom_above: int
@@ -343,16 +323,16 @@ class KernelEmbedding:
         self,
         features: ArrayLike,
         *,
-        kernel: Kernel | KernelFunction | str,
+        kernel: kernel_functions.Kernel | kernel_functions.KernelFunction | str,
         norm_bound: float,
         bound: str = "row-tail",
         nystrom_above: int = 5_000,
         max_rank: int = 200,
         rounding: float | None = None,
-        norm_source: str = DECLARED,
+        norm_source: str = base.DECLARED,
     ) -> None:
         matrix = feature_matrix(features)
-        check_norm(norm_bound, norm_source, of=IN_SPACE)
+        base.check_norm(norm_bound, norm_source, of=base.IN_SPACE)
         _check(matrix, bound, nystrom_above, max_rank, rounding)
         kernel = make_kernel(kernel)
         distinct = _distinct(matrix)
@@ -381,10 +361,10 @@ class KernelEmbedding:
         )
 
     def misspecification(self, dim: int) -> float:
-        return self.norm_bound * float(self._tails[checked_dim(dim, self.max_dim)])
+        return self.norm_bound * float(self._tails[base.checked_dim(dim, self.max_dim)])
 
     def at(self, dim: int) -> Embedding:
-        return Embedding(leading(self._scores, checked_dim(dim, self.max_dim)), self.misspecification(dim))
+        return Embedding(base.leading(self._scores, base.checked_dim(dim, self.max_dim)), self.misspecification(dim))
 
     @property
     def approximate(self) -> bool:
@@ -392,20 +372,20 @@ class KernelEmbedding:
         return self.num_distinct > self.nystrom_above
 
     @property
-    def traits(self) -> EmbeddingTraits:
+    def traits(self) -> base.EmbeddingTraits:
         named = f"the kernel {self.kernel.spec}" if self.kernel.spec else "the kernel function given"
         norm = (
-            f"The mean reward is a function of norm at most {norm_in_words(self.norm_bound, self.norm_source)} in the "
-            f"reproducing kernel Hilbert space of {named}."
+            f"The mean reward is a function of norm at most {base.norm_in_words(self.norm_bound, self.norm_source)} in "
+            f"the reproducing kernel Hilbert space of {named}."
         )
         unseen = f"The kernel function is positive semi-definite; only {self.max_dim} of its columns were computed."
         options = ("norm_bound", "bound", "nystrom_above", "max_rank", "rounding", "norm_source")
         spec = {"kernel": self.kernel.spec, **{name: getattr(self, name) for name in options}}
-        return EmbeddingTraits(
+        return base.EmbeddingTraits(
             "kernel",
             assumptions=(norm,) if self.kernel.spec or not self.approximate else (norm, unseen),
             caveats=self._caveats(),
-            heuristic=unproved_norm(self.norm_source),
+            heuristic=base.unproved_norm(self.norm_source),
             spec=spec if self.kernel.spec else None,
         )
 
@@ -443,7 +423,7 @@ def _distinct(matrix: FloatArray) -> _Distinct:
 
 
 def _decomposed(
-    kernel: Kernel, rows: FloatArray, copies: IntArray, bound: str, rounding: float | None
+    kernel: kernel_functions.Kernel, rows: FloatArray, copies: IntArray, bound: str, rounding: float | None
 ) -> tuple[FloatArray, FloatArray]:
     """psi on the n distinct arms, shape (n, rank), and gamma-tilde(d)/C for d = 0 .. rank, from the whole gram matrix.
 
@@ -455,7 +435,7 @@ def _decomposed(
     _check_symmetric(gram, (rows.shape[1] + 16) * EPS if rounding is None else rounding)
     gram *= roots
     gram *= roots.T
-    spectrum = symmetric_spectrum(gram)
+    spectrum = factorisations.symmetric_spectrum(gram)
     values = spectrum.values
     default = EPS * (int(copies.sum()) * float(values[0]) + (rows.shape[1] + 16) * trace)
     lost = default if rounding is None else rounding * trace
@@ -464,40 +444,45 @@ def _decomposed(
     rank = int(np.sum(values > lost))
     values = np.maximum(values, 0.0)
     if bound == "paper":
-        tails = np.sqrt(np.append(tail_sums(values)[:-1] + lost, 0.0))[: rank + 1]
+        tails = np.sqrt(np.append(base.tail_sums(values)[:-1] + lost, 0.0))[: rank + 1]
     else:
         energies = spectrum.vectors**2
         energies *= values + lost
         energies /= copies[:, None]
-        tails = row_tails(energies, np.zeros(1))[: rank + 1]
+        tails = base.row_tails(energies, np.zeros(1))[: rank + 1]
     scores = spectrum.vectors[:, :rank] * np.sqrt(values[:rank])
     scores /= roots
     return scores, tails
 
 
 def _approximated(
-    kernel: Kernel, rows: FloatArray, copies: IntArray, bound: str, rounding: float | None, max_rank: int
+    kernel: kernel_functions.Kernel,
+    rows: FloatArray,
+    copies: IntArray,
+    bound: str,
+    rounding: float | None,
+    max_rank: int,
 ) -> tuple[FloatArray, FloatArray]:
     """The same from the columns of at most `max_rank` pivots."""
     roots = np.sqrt(copies)[:, None]
     diagonal = kernel.diagonal(rows)
     share = (max_rank + rows.shape[1] + 16) * EPS if rounding is None else rounding
     lost = share * float(copies @ diagonal)
-    partial = pivoted_cholesky(
+    partial = factorisations.pivoted_cholesky(
         diagonal, lambda pivot: kernel.gram(rows, rows[pivot : pivot + 1])[:, 0], max_rank=max_rank, tolerance=lost
     )
     _check_positive(float(diagonal.max()), partial.lowest, lost, len(rows))
     lost = max(lost, -partial.lowest)
     weighted = partial.factor * roots
-    _, singular, right = thin_svd(triangular_factor(weighted))
+    _, singular, right = factorisations.thin_svd(factorisations.triangular_factor(weighted))
     del weighted
     rank = int(np.sum(singular**2 > lost))
     scores = partial.factor @ right.T  # L V, which is U diag(s): no U is formed
     if bound == "paper":
         left_over = float(copies @ partial.residual) + lost
-        tails = np.sqrt(tail_sums(singular**2) + left_over)[: rank + 1]
+        tails = np.sqrt(base.tail_sums(singular**2) + left_over)[: rank + 1]
     else:
-        tails = row_tails(scores**2, partial.residual + lost)[: rank + 1]
+        tails = base.row_tails(scores**2, partial.residual + lost)[: rank + 1]
     return scores[:, :rank], tails
 
 

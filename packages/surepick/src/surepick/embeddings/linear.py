@@ -11,17 +11,7 @@ from surepick.core.arms import feature_matrix
 from surepick.core.plans import Embedding
 from surepick.core.records import FloatArray, record, set_fields
 from surepick.core.values import check_choice, whole_number
-from surepick.embeddings.base import (
-    DECLARED,
-    EmbeddingTraits,
-    check_norm,
-    checked_dim,
-    leading,
-    norm_in_words,
-    row_tails,
-    tail_sums,
-    unproved_norm,
-)
+from surepick.embeddings import base
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import row_norms, thin_svd, triangular_factor
 from surepick.linalg.rows import EqualRows, equal_rows
@@ -105,7 +95,7 @@ def leading_directions(matrix: FloatArray, classes: EqualRows, *, most: int) -> 
     if not classes.none:
         _copy_to_equals(scores, classes, step)
     scores.flags.writeable = False
-    return Directions(scores, singular, residuals, np.maximum(tail_sums(singular)[: kept + 1], residuals))
+    return Directions(scores, singular, residuals, np.maximum(base.tail_sums(singular)[: kept + 1], residuals))
 
 
 def rounding_share(basis: FloatArray) -> float:
@@ -211,13 +201,13 @@ class LinearEmbedding:
         *,
         norm_bound: float,
         bound: str = "row-tail",
-        norm_source: str = DECLARED,
+        norm_source: str = base.DECLARED,
         max_rank: int | None = None,
     ) -> None:
         matrix = feature_matrix(features)
         if matrix.shape[1] == 0:
             raise InvalidInput("the arms have no feature column; a linear embedding needs at least one.")
-        check_norm(norm_bound, norm_source, of="the linear reward function can have")
+        base.check_norm(norm_bound, norm_source, of="the linear reward function can have")
         check_choice("bound", bound, BOUNDS)
         most = _most_directions(matrix.shape, max_rank)
         classes = equal_rows(matrix)
@@ -242,24 +232,24 @@ class LinearEmbedding:
         )
 
     def misspecification(self, dim: int) -> float:
-        return self.norm_bound * float(self._tails[checked_dim(dim, self.max_dim)])
+        return self.norm_bound * float(self._tails[base.checked_dim(dim, self.max_dim)])
 
     def at(self, dim: int) -> Embedding:
-        return Embedding(leading(self._scores, checked_dim(dim, self.max_dim)), self.misspecification(dim))
+        return Embedding(base.leading(self._scores, base.checked_dim(dim, self.max_dim)), self.misspecification(dim))
 
     @property
-    def traits(self) -> EmbeddingTraits:
+    def traits(self) -> base.EmbeddingTraits:
         options = {"norm_bound": self.norm_bound, "bound": self.bound, "norm_source": self.norm_source}
         effective = self.max_rank < min(self.features.shape)
-        norm = norm_in_words(self.norm_bound, self.norm_source)
-        return EmbeddingTraits(
+        norm = base.norm_in_words(self.norm_bound, self.norm_source)
+        return base.EmbeddingTraits(
             "linear",
             assumptions=(
                 f"The mean reward is a linear function of the {self.features.shape[1]} features, with a coefficient "
                 f"vector of Euclidean norm at most {norm}.",
             ),
             caveats=self._caveats(),
-            heuristic=unproved_norm(self.norm_source),
+            heuristic=base.unproved_norm(self.norm_source),
             spec={**options, "max_rank": self.max_rank} if effective else options,
         )
 
@@ -306,9 +296,9 @@ def _decomposed(matrix: FloatArray, classes: EqualRows, *, most: int) -> Directi
     unit = singular[0]
     if unit == 0:
         return Directions(scores, singular, NOTHING, NOTHING)
-    residuals = unit * row_tails((scores / unit) ** 2, NOTHING)
+    residuals = unit * base.row_tails((scores / unit) ** 2, NOTHING)
     residuals += unit * row_norms((dense - scores @ right) / unit).max()
     residuals += 1.02 * rounding_share(right.T) * residuals[0]
     residuals[min(len(classes.first), dense.shape[1]) :] = 0.0
-    sums = np.maximum(tail_sums(singular), residuals)
+    sums = np.maximum(base.tail_sums(singular), residuals)
     return Directions(scores[:, :most], singular, residuals[: most + 1], sums[: most + 1])

@@ -183,7 +183,7 @@ QUIET = 0.7  # of the declared standard deviation; a study of rewards that vary 
 
 
 def doubts_of_noise(recorded: Environment) -> list[str]:
-    """Why the declared noise may be too small: a certificate is worthless then. Empty where nothing speaks against it."""
+    """Why the declared noise may be too small, so that a certificate is worthless; empty: nothing says so."""
     law, noise = recorded.law, recorded.noise
     if not isinstance(law, RecordedRewards):
         return []

@@ -11,16 +11,7 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Embedding
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.errors import ContractError
-from surepick.linalg.factorisations import (
-    WeightedRange,
-    Whitened,
-    cholesky,
-    reciprocal_condition,
-    regression_svd,
-    solve_lower,
-    weighted_range,
-    whitened,
-)
+from surepick.linalg import factorisations
 from surepick.linalg.rows import each_row_block, evenly, product_of_rows
 
 RANGE_TOLERANCE = 1e-7  # relative length outside the range, in whitened coordinates, that counts as rounding
@@ -105,13 +96,13 @@ class RegularLeastSquares:
         freeze(self, scores=np.float64, basis=np.float64, to_unit=np.float64)
 
     @staticmethod
-    def of(white: Whitened, seen: Observations) -> RegularLeastSquares | None:
+    def of(white: factorisations.Whitened, seen: Observations) -> RegularLeastSquares | None:
         """That of a batch; None where A(n) is singular.
 
         Cost: O(K r^2) time, O(K) memory.
         """
         basis, pulled = white.basis, np.flatnonzero(seen.counts)
-        span = weighted_range(basis[pulled], seen.counts[pulled])
+        span = factorisations.weighted_range(basis[pulled], seen.counts[pulled])
         if span.directions.shape[1] < basis.shape[1]:
             return None
         slope = (basis[evenly(pulled)] @ span.to_unit)[: len(pulled)].T @ seen.sums[pulled]
@@ -145,7 +136,7 @@ class RegularLeastSquares:
         pulled, scale = np.flatnonzero(seen.counts), float(noise_scales.max())
         features = basis[pulled] if back is None else basis[pulled] @ back
         weights, roots = scale / noise_scales[pulled], np.sqrt(seen.counts[pulled])
-        singular, directions, told = regression_svd(
+        singular, directions, told = factorisations.regression_svd(
             (roots * weights)[:, None] * features, weights * seen.sums[pulled] / roots
         )
         strengths, along = (singular / scale) ** 2, singular * told / scale**2
@@ -207,7 +198,7 @@ def least_squares(
     seen: Observations,
     *,
     reference: int = 0,
-    white: Whitened | None = None,
+    white: factorisations.Whitened | None = None,
 ) -> LeastSquaresEstimate:
     """The least-squares estimate of one batch.
 
@@ -226,10 +217,10 @@ def least_squares(
 
     Cost: O(K d^2) time, O(K d) memory.
     """
-    white = whitened(embedding.features) if white is None else white
+    white = factorisations.whitened(embedding.features) if white is None else white
     basis = white.basis
     pulled = np.flatnonzero(seen.counts)
-    span = weighted_range(basis[pulled], seen.counts[pulled])
+    span = factorisations.weighted_range(basis[pulled], seen.counts[pulled])
     coordinates = product_of_rows(basis, span.to_unit)
     scores = coordinates @ (coordinates[pulled].T @ seen.sums[pulled])
     comparable = _in_range(basis, span, reference)
@@ -238,12 +229,12 @@ def least_squares(
     return LeastSquaresEstimate(scores, coordinates, comparable, seen.total, _relative_error(white))
 
 
-def _relative_error(white: Whitened) -> float:
+def _relative_error(white: factorisations.Whitened) -> float:
     """Of the coordinates, as a share of their length."""
     return 8.0 * float(np.finfo(np.float64).eps) * white.condition
 
 
-def _in_range(basis: FloatArray, span: WeightedRange, reference: int) -> BoolArray:
+def _in_range(basis: FloatArray, span: factorisations.WeightedRange, reference: int) -> BoolArray:
     """Which differences to the reference lie in the range; all of them where it is the whole space."""
     if basis.shape[1] == span.directions.shape[1]:
         return np.ones(len(basis), bool)  # what rounding leaves is some d eps of a length that is at most twice `scale`
@@ -361,16 +352,16 @@ def regularised_least_squares(rows: FloatArray, seen: Observations, *, regulariz
     if rows.shape[1] == 0:
         nothing = np.zeros((len(rows), 0))
         return RegularisedEstimate(_estimate(np.zeros(len(rows)), nothing, seen.total, 0.0), 0.0)
-    factor = cholesky(matrix)
-    condition = 0.0 if factor is None else reciprocal_condition(matrix, factor)
+    factor = factorisations.cholesky(matrix)
+    condition = 0.0 if factor is None else factorisations.reciprocal_condition(matrix, factor)
     if factor is None or condition < WORST_CONDITION:
         raise ContractError(
             f"after {seen.total} pulls the regularised information matrix has reciprocal condition {condition:.1g}: "
             f"regularization {regularization:g} is lost in rounding beside features this large, and no width can be "
             "computed. Divide the features by their largest norm (and multiply norm_bound by it)."
         )
-    coordinates = solve_lower(factor, rows.T).T
-    scores = coordinates @ solve_lower(factor, (rows.T @ seen.sums)[:, None])[:, 0]
+    coordinates = factorisations.solve_lower(factor, rows.T).T
+    scores = coordinates @ factorisations.solve_lower(factor, (rows.T @ seen.sums)[:, None])[:, 0]
     log_growth = 2.0 * float(np.sum(np.log(np.diag(factor)))) - rows.shape[1] * math.log(regularization)
     relative_error = 8.0 * float(np.finfo(np.float64).eps) / math.sqrt(condition)
     return RegularisedEstimate(_estimate(scores, coordinates, seen.total, relative_error), max(log_growth, 0.0))

@@ -14,17 +14,8 @@ from surepick.core.plans import Plan
 from surepick.core.records import FloatArray
 from surepick.core.values import real_numbers, whole_number
 from surepick.errors import ContractError, InvalidInput, NotConverged
+from surepick.forecasts import simulated_studies
 from surepick.forecasts.result import Forecast, ForecastOfRows, ForecastRound, ForecastRow
-from surepick.forecasts.simulated_studies import (
-    MOST_STUDIES,
-    Effort,
-    Limit,
-    SimulatedStudy,
-    forecast_of_rows,
-    simulate_studies,
-    unblocked,
-    worst_case,
-)
 from surepick.forecasts.warnings import Doubts, guess_in_embedding, price_of_blocks
 from surepick.noise import Noise, SubGaussian, known_scale, largest_scale, scales
 from surepick.policies.base import Policy, Traits
@@ -57,7 +48,7 @@ def forecast(
     seed: int = 0,
     max_pulls: int | None = None,
     max_cost: float | None = None,
-    rehearsals: int = MOST_STUDIES,
+    rehearsals: int = simulated_studies.MOST_STUDIES,
     assume_scale: ArrayLike | None = None,
     most_rounds: float = MOST_ROUNDS,
     most_seconds: float = MOST_SECONDS,
@@ -139,7 +130,7 @@ def forecast(
             raise InvalidInput("rows in blocks have no costs, a known scale, and a guess in which large is good.")
         limits = {"rehearsals": rehearsals, "max_pulls": max_pulls}
         given: dict[str, Any] = {limit: value for limit, value in limits.items() if value is not None}
-        return forecast_of_rows(rows, means, seed=seed, **given, **asked)
+        return simulated_studies.forecast_of_rows(rows, means, seed=seed, **given, **asked)
     if asked:
         raise InvalidInput(f"{', '.join(asked)}: the policy knows what is asked; these are for rows in blocks.")
     if policy.traits.items is not None:
@@ -150,19 +141,27 @@ def forecast(
     drawn = noise_to_draw(policy.problem.noise, assume_scale, policy.problem.num_arms)
     if max_pulls is not None and max_pulls < 0:
         raise InvalidInput(f"max_pulls is {max_pulls}; it must be zero or more.")
-    most = MOST_STUDIES if rehearsals is None else rehearsals
+    most = simulated_studies.MOST_STUDIES if rehearsals is None else rehearsals
     whole_number("rehearsals", most, least=1, meaning="a mean needs at least one simulated study.")
     pulls = max_pulls if max_pulls is not None else ENDLESS_PULLS if policy.traits.stops == "never" else MOST_PULLS
-    prices, bare = Prices.of(policy), unblocked(policy)
+    prices, bare = Prices.of(policy), simulated_studies.unblocked(policy)
     budget = checked_budget(max_cost, prices)
-    limit = Limit(pulls, math.inf if budget is None else budget, prices, Effort(most_rounds, most_seconds))
+    limit = simulated_studies.Limit(
+        pulls, math.inf if budget is None else budget, prices, simulated_studies.Effort(most_rounds, most_seconds)
+    )
     if means is None:
-        worst = [worst_case(one, drawn, limit, seed=seed) for one in (policy, bare) if one is not None]
+        worst = [
+            simulated_studies.worst_case(one, drawn, limit, seed=seed) for one in (policy, bare) if one is not None
+        ]
         return _summary(policy, worst[:1], None, prices, worst[1:], drawn, over=bool(limit.effort.over))
     guess = _checked_guess(means, policy.problem.noise, policy.problem.num_arms)
     sign = -1.0 if minimize else 1.0
-    runs = simulate_studies(policy, guess, drawn, limit, most=most, seed=seed, sign=sign)
-    others = [] if bare is None else simulate_studies(bare, guess, drawn, limit, most=most, seed=seed, sign=sign)
+    runs = simulated_studies.simulate_studies(policy, guess, drawn, limit, most=most, seed=seed, sign=sign)
+    others = (
+        []
+        if bare is None
+        else simulated_studies.simulate_studies(bare, guess, drawn, limit, most=most, seed=seed, sign=sign)
+    )
     return _summary(policy, runs, -guess if minimize else guess, prices, others, drawn, over=bool(limit.effort.over))
 
 
@@ -183,7 +182,7 @@ def compare(
     seed: int = 0,
     max_pulls: int | None = None,
     max_cost: float | None = None,
-    rehearsals: int = MOST_STUDIES,
+    rehearsals: int = simulated_studies.MOST_STUDIES,
     assume_scale: ArrayLike | None = None,
     most_rounds: float = MOST_ROUNDS,
     most_seconds: float = MOST_SECONDS,
@@ -285,10 +284,10 @@ def _checked_guess(means: ArrayLike, noise: Noise, num_arms: int) -> FloatArray:
 
 def _summary(
     policy: Policy[Any],
-    runs: list[SimulatedStudy],
+    runs: list[simulated_studies.SimulatedStudy],
     guess: FloatArray | None,
     prices: Prices | None,
-    unblocked_runs: list[SimulatedStudy],
+    unblocked_runs: list[simulated_studies.SimulatedStudy],
     drawn: Noise,
     *,
     over: bool,
@@ -330,7 +329,9 @@ def _summary(
     )
 
 
-def _money(runs: list[SimulatedStudy], prices: Prices, uniform: int, num_arms: int) -> dict[str, float]:
+def _money(
+    runs: list[simulated_studies.SimulatedStudy], prices: Prices, uniform: int, num_arms: int
+) -> dict[str, float]:
     """What a forecast says of money."""
     costs = [float(f"{run.cost:.12g}") for run in runs]
     evenly = np.full(num_arms, -(-uniform // num_arms))
@@ -342,7 +343,7 @@ def _money(runs: list[SimulatedStudy], prices: Prices, uniform: int, num_arms: i
     }
 
 
-def _mean_rounds(policy: Policy[Any], runs: list[SimulatedStudy]) -> tuple[ForecastRound, ...]:
+def _mean_rounds(policy: Policy[Any], runs: list[simulated_studies.SimulatedStudy]) -> tuple[ForecastRound, ...]:
     """The rounds of all simulated studies as one list; a study that has ended keeps its total and its active arms."""
     traits = policy.traits
     longest = max(len(run.rounds) for run in runs)

@@ -9,20 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_check
 import numpy as np
 
 from surepick.chunks.sources import LongListed, RowBlocks
+from surepick.core import plans
 from surepick.core.arms import Arms
 from surepick.core.observations import Observations
-from surepick.core.plans import (
-    Blocking,
-    Deciding,
-    Design,
-    Embedding,
-    IndependentArms,
-    Intervals,
-    Plan,
-    RoundRecord,
-    Step,
-    against,
-)
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.core.values import LARGEST_WHOLE, check_reach, check_size, positive_number, probability, whole_number
 from surepick.errors import InvalidInput
@@ -146,7 +135,7 @@ class Rounds(Protocol):
     @property
     def stopping(self) -> str: ...
     def accuracy(self, round_number: int) -> float: ...
-    def first_look(self, whole_round: Plan) -> Plan: ...
+    def first_look(self, whole_round: plans.Plan) -> plans.Plan: ...
 
 
 def _none(_: int) -> float | None:
@@ -206,9 +195,11 @@ class Traits:
     uses_costs: bool = False
     batch_cost: float = 0.0
     items: ItemOrder | None = None
-    blocks: Blocking | None = None
-    withdraw: Callable[[Step[Any], IntArray, BoolArray], Step[Any]] | None = field(default=None, compare=False)
-    add: Callable[[Step[Any], IntArray], Step[Any]] | None = field(default=None, compare=False)
+    blocks: plans.Blocking | None = None
+    withdraw: Callable[[plans.Step[Any], IntArray, BoolArray], plans.Step[Any]] | None = field(
+        default=None, compare=False
+    )
+    add: Callable[[plans.Step[Any], IntArray], plans.Step[Any]] | None = field(default=None, compare=False)
     later: tuple[int, ...] = ()
     long_list: LongListed | None = None
     rows: RowBlocks | None = field(default=None, compare=False)
@@ -272,8 +263,8 @@ class Policy(Protocol[State]):
     def traits(self) -> Traits: ...
 
     def init(self) -> State: ...
-    def ask(self, state: State) -> Plan: ...
-    def tell(self, state: State, plan: Plan, seen: Observations) -> Step[State]: ...
+    def ask(self, state: State) -> plans.Plan: ...
+    def tell(self, state: State, plan: plans.Plan, seen: Observations) -> plans.Step[State]: ...
     def claim(self, state: State) -> Claim: ...
 
 
@@ -329,16 +320,16 @@ class Standing(Protocol):
 
 
 def trace_row(
-    plan: Plan,
+    plan: plans.Plan,
     after: Standing,
     *,
     pulls: int,
     gap: float | None,
     alarms: tuple[str, ...] = (),
     equal: IntArray | None = None,
-) -> RoundRecord:
+) -> plans.RoundRecord:
     """The row of the trace for a plan that was told: what the plan said, and what came of it."""
-    return RoundRecord(
+    return plans.RoundRecord(
         round=plan.round,
         look=plan.look,
         looks=plan.looks,
@@ -360,13 +351,13 @@ def trace_row(
 def designed(
     round_number: int,
     counts: IntArray,
-    design: Design,
-    embedded: Embedding | IndependentArms,
+    design: plans.Design,
+    embedded: plans.Embedding | plans.IndependentArms,
     *,
     candidate: int | None = None,
-) -> Plan:
+) -> plans.Plan:
     """The plan for a round, or for a batch that is to certify a candidate: then the design's value predicts pulls."""
-    return Plan(
+    return plans.Plan(
         round=round_number,
         counts=counts,
         dim=embedded.dim,
@@ -380,7 +371,7 @@ def designed(
 
 def compared_with(
     leader: int, rivals: IntArray, scores: FloatArray, widths: FloatArray, allowed: float | FloatArray
-) -> Deciding:
+) -> plans.Deciding:
     """Gives the intervals of rivals that were all compared with the leader.
 
     Args:
@@ -388,8 +379,8 @@ def compared_with(
         scores, widths: of all arms, shape (K,).
     """
 
-    def deciding(_: Intervals | None) -> Intervals:
+    def deciding(_: plans.Intervals | None) -> plans.Intervals:
         leads = scores[leader] - scores[rivals]
-        return against(leader, rivals, leads=leads, widths=widths[rivals], allowed=allowed)
+        return plans.against(leader, rivals, leads=leads, widths=widths[rivals], allowed=allowed)
 
     return deciding

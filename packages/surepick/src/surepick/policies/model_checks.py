@@ -8,22 +8,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from surepick import estimators
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Embedding, Plan
 from surepick.core.records import FloatArray, IntArray
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.base import ESTIMATED_NORM
-from surepick.estimators import (
-    Estimate,
-    LeastSquaresEstimate,
-    NoiseMgf,
-    NormalMgf,
-    collapsed,
-    lack_of_fit,
-    lack_of_fit_in_blocks,
-    norm_contradicted,
-    norm_contradicted_in_blocks,
-)
 from surepick.estimators.noise_mgf import squared_deviations
 from surepick.linalg.farthest_pairs import ROWS, farthest_first, farthest_pairs
 from surepick.linalg.rows import equal_rows
@@ -81,7 +71,7 @@ def failed_checks(
     embedding: ArmEmbedding,
     plan: Plan,
     pooled: Observations,
-    fitted: Estimate,
+    fitted: estimators.Estimate,
     problem: Problem,
     noise_scales: FloatArray | None = None,
 ) -> tuple[str, ...]:
@@ -90,7 +80,7 @@ def failed_checks(
     Args:
         noise_scales: of each arm that was pulled, shape (K,); None: the largest that the problem declares.
     """
-    if not isinstance(fitted, LeastSquaresEstimate):
+    if not isinstance(fitted, estimators.LeastSquaresEstimate):
         return ()
     found = [*misfit(plan, pooled, fitted, problem, noise_scales)]
     if is_saturated(embedding, plan.dim):
@@ -99,7 +89,7 @@ def failed_checks(
     if bound is not None and isinstance(whole, Embedding):
         level = check_level(plan.round, plan.looks)
         sigma = problem.sigma if noise_scales is None else noise_scales
-        found.append(norm_contradicted(whole, pooled, norm_bound=bound, sigma=sigma, level=level))
+        found.append(estimators.norm_contradicted(whole, pooled, norm_bound=bound, sigma=sigma, level=level))
     found.append(_collapsed(embedding, plan, problem))
     return tuple(sentence for sentence in found if sentence)
 
@@ -112,9 +102,11 @@ def failed_checks_in_blocks(
     if not isinstance(embedded, Embedding) or not isinstance(whole, Embedding):
         return ()
     bounds = {"sigma": problem.sigma, "level": check_level(plan.round, plan.looks)}
-    found = [lack_of_fit_in_blocks(embedded, seen, misspecification=plan.misspecification, **bounds)]
+    found = [estimators.lack_of_fit_in_blocks(embedded, seen, misspecification=plan.misspecification, **bounds)]
     if not is_saturated(embedding, plan.dim):
-        found += [] if bound is None else [norm_contradicted_in_blocks(whole, seen, norm_bound=bound, **bounds)]
+        found += (
+            [] if bound is None else [estimators.norm_contradicted_in_blocks(whole, seen, norm_bound=bound, **bounds)]
+        )
         found.append(_collapsed(embedding, plan, problem, level=1))
     return tuple(sentence for sentence in found if sentence)
 
@@ -123,7 +115,7 @@ def _collapsed(embedding: ArmEmbedding, plan: Plan, problem: Problem, *, level: 
     """`collapsed` of the first design; `level` dimensions are the same for all arms and tell none apart."""
     if plan.round != 1 or plan.design_value is None:
         return ""
-    return collapsed(
+    return estimators.collapsed(
         dim=plan.dim - level,
         rank=embedding.max_dim - level,
         misspecification=plan.misspecification,
@@ -135,18 +127,24 @@ def _collapsed(embedding: ArmEmbedding, plan: Plan, problem: Problem, *, level: 
 
 
 def misfit(
-    plan: Plan, pooled: Observations, fitted: Estimate, problem: Problem, noise_scales: FloatArray | None = None
+    plan: Plan,
+    pooled: Observations,
+    fitted: estimators.Estimate,
+    problem: Problem,
+    noise_scales: FloatArray | None = None,
 ) -> tuple[str, ...]:
     """What the lack of fit alone says at one look: one sentence, or none; arguments as in `failed_checks`."""
-    if not isinstance(fitted, LeastSquaresEstimate):
+    if not isinstance(fitted, estimators.LeastSquaresEstimate):
         return ()
     gamma, level = plan.misspecification, check_level(plan.round, plan.looks)
     sigma = problem.sigma if noise_scales is None else noise_scales
-    found = lack_of_fit(fitted, pooled, misspecification=gamma, sigma=sigma, level=level)
+    found = estimators.lack_of_fit(fitted, pooled, misspecification=gamma, sigma=sigma, level=level)
     return (found,) if found else ()
 
 
-def spread_of_repeats(problem: Problem, noise_mgf: NoiseMgf | NormalMgf, past: Observations, seen: Observations) -> str:
+def spread_of_repeats(
+    problem: Problem, noise_mgf: estimators.NoiseMgf | estimators.NormalMgf, past: Observations, seen: Observations
+) -> str:
     """What the batch says against normal noise of unknown scale, in words; "" where it says nothing.
 
         SS_after - SS_before > V q,    q the 1 - FALSE_ALARM / (K n^3) quantile of chi-square with n - n_before degrees
@@ -158,7 +156,7 @@ def spread_of_repeats(problem: Problem, noise_mgf: NoiseMgf | NormalMgf, past: O
     """
     from scipy.special import gammainccinv  # noqa: PLC0415 - loaded on first use
 
-    if known_scale(problem.noise) or not isinstance(noise_mgf, NormalMgf):
+    if known_scale(problem.noise) or not isinstance(noise_mgf, estimators.NormalMgf):
         return ""
     arms = np.flatnonzero((seen.counts > 0) & np.isfinite(noise_mgf.joint_bounds))
     if len(arms) == 0:
@@ -322,7 +320,7 @@ def why_not_certified(embedding: ArmEmbedding, alarms: Sequence[str], compressed
 
 
 def why_heuristic(alarms: Sequence[str], heuristic: str) -> str:
-    """Why an answer is not certified after the checks, in sentences; "" if they found nothing and a theorem backs it."""
+    """Why an answer is not certified after the checks; "" if they found nothing and a theorem backs it."""
     noise = [alarm for alarm in alarms if alarm.startswith(SPREAD_ALARM)]
     reasons = [f"The data speak against normal noise: {alarm}." for alarm in noise]
     if noise:

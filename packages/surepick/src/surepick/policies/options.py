@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from surepick import embeddings
 from surepick.core import values
 from surepick.core.arms import Arms
 from surepick.core.plugins import EMBEDDINGS, plugin_names
@@ -22,13 +23,6 @@ from surepick.core.values import (
     positive_number,
     share_of_pulls,
     whole_number,
-)
-from surepick.embeddings import (
-    ArmEmbedding,
-    GaussianKernel,
-    IndependentEmbedding,
-    KernelEmbedding,
-    LinearEmbedding,
 )
 from surepick.embeddings.base import ExactFeatures
 from surepick.embeddings.spec import embedding_spec
@@ -216,7 +210,7 @@ def _doubles(arms: Arms) -> FloatArray:
 
 def linear(arms: Arms, options: dict[str, Any]) -> Parts:
     _need_norm_bound(options)
-    return {"embedding": LinearEmbedding(arms.features, **taken(options, LINEAR))}
+    return {"embedding": embeddings.LinearEmbedding(arms.features, **taken(options, LINEAR))}
 
 
 def kernel(arms: Arms, options: dict[str, Any]) -> Parts:
@@ -240,8 +234,8 @@ def kernel(arms: Arms, options: dict[str, Any]) -> Parts:
             raise InvalidInput('expansion is in another package, which is absent: pip install "surepick[bench]".')
         return {"embedding": embedding_spec(EXPANSIONS).make(arms.features, options)}
     if gamma is not None:
-        options["kernel"] = GaussianKernel(gamma)
-    return {"embedding": KernelEmbedding(arms.features, **taken(options, KERNEL))}
+        options["kernel"] = embeddings.GaussianKernel(gamma)
+    return {"embedding": embeddings.KernelEmbedding(arms.features, **taken(options, KERNEL))}
 
 
 def of_package(arms: Arms, options: dict[str, Any]) -> Parts:
@@ -250,11 +244,11 @@ def of_package(arms: Arms, options: dict[str, Any]) -> Parts:
 
 
 def unbounded(arms: Arms, _: dict[str, Any]) -> Parts:
-    return {"embedding": LinearEmbedding(arms.features, norm_bound=1.0)}  # its bound is not used
+    return {"embedding": embeddings.LinearEmbedding(arms.features, norm_bound=1.0)}  # its bound is not used
 
 
 def independent(arms: Arms, _: dict[str, Any]) -> Parts:
-    return {"embedding": IndependentEmbedding(arms.num_arms)}
+    return {"embedding": embeddings.IndependentEmbedding(arms.num_arms)}
 
 
 def exact(arms: Arms, _: dict[str, Any]) -> Parts:
@@ -299,7 +293,7 @@ def are_paired(options: Mapping[str, Any], *, known_scale: bool) -> bool:
 HEURISTIC_BIASED = 0.2  # of epsilon: where the bias stays larger, epochs are the usual evidence
 
 
-def stays_biased(embedding: ArmEmbedding | None, dim: int | None, epsilon: float) -> bool:
+def stays_biased(embedding: embeddings.ArmEmbedding | None, dim: int | None, epsilon: float) -> bool:
     """Whether misspecification eats much of epsilon in the largest dimension that may be used.
 
     The weights of carried-on evidence minimise variance alone, those of epochs the bias too (docs/decisions/0022).

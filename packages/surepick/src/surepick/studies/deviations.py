@@ -18,25 +18,7 @@ from surepick.policies.base import Policy, name_of
 from surepick.policies.prices import Prices
 from surepick.policies.verdict import certificate_of
 from surepick.studies.ledger import Ledger
-from surepick.studies.logs.base import (
-    ABANDONED,
-    ADDED,
-    ANYONE,
-    AS_THEY_COME,
-    CLOSED,
-    CLOSED_ROUNDS,
-    COUNTED,
-    ENDED,
-    INDEPENDENT_OF_VALUE,
-    UNDONE,
-    WITHDRAWN,
-    Decision,
-    Deviations,
-    Event,
-    Reported,
-    Withdrawal,
-    to_the_minute,
-)
+from surepick.studies.logs import base
 from surepick.studies.logs.keys import normal_form
 from surepick.studies.progress import times
 from surepick.studies.replay import relisted
@@ -50,7 +32,10 @@ AS_THEY_CAME = (
 
 
 def with_deviations(
-    answer: Certificate, prepared: tuple[str, ...], deviations: Sequence[Deviations], judge: str = CLOSED_ROUNDS
+    answer: Certificate,
+    prepared: tuple[str, ...],
+    deviations: Sequence[base.Deviations],
+    judge: str = base.CLOSED_ROUNDS,
 ) -> Certificate:
     """The answer with prepared features, parts, surplus, repeated and missing results among its assumptions.
 
@@ -62,7 +47,7 @@ def with_deviations(
 
 
 def _with_facts(
-    answer: Certificate, prepared: tuple[str, ...], deviations: Sequence[Deviations], judge: str
+    answer: Certificate, prepared: tuple[str, ...], deviations: Sequence[base.Deviations], judge: str
 ) -> Certificate:
     if answer.pulls == 0:
         return answer
@@ -71,7 +56,7 @@ def _with_facts(
         steps = ", then ".join(prepared)
         facts.append(f"The features were prepared ({steps}); a norm bound refers to the result.")
     surplus = sum(one.surplus for one in deviations)
-    if judge == AS_THEY_COME:
+    if judge == base.AS_THEY_COME:
         facts.append(AS_THEY_CAME)  # and so of the results beyond what was asked
     elif surplus:
         facts.append(
@@ -88,7 +73,7 @@ def _with_facts(
     return replace(answer, assumptions=(*answer.assumptions, *facts))
 
 
-def _of_entry(deviations: Sequence[Deviations]) -> list[str]:
+def _of_entry(deviations: Sequence[base.Deviations]) -> list[str]:
     """What was asked about, or taken back, when results were reported."""
     undone, confirmed = sum(one.undone for one in deviations), sum(one.confirmed for one in deviations)
     unasked = sum(one.unasked for one in deviations)
@@ -110,11 +95,11 @@ def _of_entry(deviations: Sequence[Deviations]) -> list[str]:
     return facts
 
 
-def _with_missing(answer: Certificate, deviations: Sequence[Deviations]) -> Certificate:
+def _with_missing(answer: Certificate, deviations: Sequence[base.Deviations]) -> Certificate:
     reasons = [one.abandoned for one in deviations if one.abandoned]
     if not reasons:
         return answer
-    dubious = [reason for given in reasons for reason in given if reason != INDEPENDENT_OF_VALUE]
+    dubious = [reason for given in reasons for reason in given if reason != base.INDEPENDENT_OF_VALUE]
     if not dubious:
         sentence = (
             f"Plans closed with results missing: {len(reasons)}; which ones are missing has nothing to do with "
@@ -129,7 +114,7 @@ def _with_missing(answer: Certificate, deviations: Sequence[Deviations]) -> Cert
     )
 
 
-def _with_contradicted(answer: Certificate, deviations: Sequence[Deviations]) -> Certificate:
+def _with_contradicted(answer: Certificate, deviations: Sequence[base.Deviations]) -> Certificate:
     """The answer without a theorem, where repeats contradict the declared noise.
 
     Source: docs/certified-elimination.md, line 35.
@@ -146,7 +131,7 @@ def _with_contradicted(answer: Certificate, deviations: Sequence[Deviations]) ->
     )
 
 
-def _with_withdrawn(answer: Certificate, deviations: Sequence[Deviations]) -> Certificate:
+def _with_withdrawn(answer: Certificate, deviations: Sequence[base.Deviations]) -> Certificate:
     """What is said of candidates that were withdrawn.
 
     Source: docs/changing-candidates.md, lines 29 and 30.
@@ -160,8 +145,9 @@ def _with_withdrawn(answer: Certificate, deviations: Sequence[Deviations]) -> Ce
     others = [each for each in gone if not each.independent]
     if dropped:
         sentence = (
-            f"{times(len(dropped), 'candidate')} withdrawn between {to_the_minute(min(each.at for each in dropped))} "
-            f"and {to_the_minute(max(each.at for each in dropped))}: which ones, and when, has nothing to do with "
+            f"{times(len(dropped), 'candidate')} withdrawn between "
+            f"{base.to_the_minute(min(each.at for each in dropped))} and "
+            f"{base.to_the_minute(max(each.at for each in dropped))}: which ones, and when, has nothing to do with "
             "results. The promise is about the others; each list of candidates that the study had has a delta of its "
             "own."
         )
@@ -194,10 +180,10 @@ class EarlyEnd:
     at: float
     missing: int
     predicted: float | None
-    withdrawn: tuple[Withdrawal, ...] = ()
+    withdrawn: tuple[base.Withdrawal, ...] = ()
 
     @staticmethod
-    def of(ended: Event, plan: Plan, missing: int, withdrawn: tuple[Withdrawal, ...] = ()) -> EarlyEnd:
+    def of(ended: base.Event, plan: Plan, missing: int, withdrawn: tuple[base.Withdrawal, ...] = ()) -> EarlyEnd:
         """The end, when `missing` pulls of that plan were not in."""
         predicted = None if plan.predicted_pulls is None else max(plan.predicted_pulls, missing)
         return EarlyEnd(ended.reason, ended.at, missing, predicted, withdrawn)
@@ -209,7 +195,7 @@ def with_early_end(answer: Certificate, end: EarlyEnd) -> Certificate:
     more = f"The next batch would have taken {times(end.missing, 'more measurement')}"
     if end.predicted is not None:
         more += f", and about {end.predicted:,.0f} were predicted to be enough"
-    return replace(answer, reason=f"{answer.reason} The study was closed on {to_the_minute(end.at)}{why}. {more}.")
+    return replace(answer, reason=f"{answer.reason} The study was closed on {base.to_the_minute(end.at)}{why}. {more}.")
 
 
 def abandon(ledger: Ledger, reason: str, ids: Sequence[object] | None) -> None:
@@ -225,9 +211,9 @@ def abandon(ledger: Ledger, reason: str, ids: Sequence[object] | None) -> None:
         planned, open_plan = ledger.taking()
         missing, now = open_plan.missing, ledger.log.clock()
         for arm in arms[missing[arms] > 0].tolist():
-            ledger.log.add_event(Event(ABANDONED, planned.number, arm, int(missing[arm]), 0, why, now))
+            ledger.log.add_event(base.Event(base.ABANDONED, planned.number, arm, int(missing[arm]), 0, why, now))
         if not ledger.replay.look(planned).missing.any():
-            ledger.log.add_event(Event(CLOSED, planned.number, at=now))
+            ledger.log.add_event(base.Event(base.CLOSED, planned.number, at=now))
     ledger.replay.settle()
 
 
@@ -269,15 +255,15 @@ def _withdrawn(ledger: Ledger, arms: Sequence[int], why: str) -> bool:
             raise InvalidInput("all candidates would be withdrawn; close the study instead (surepick close).")
         missing, now = open_plan.missing, log.clock()
         for arm in [arm for arm in arms if arm not in gone]:
-            log.add_event(Event(WITHDRAWN, planned.number, arm, reason=why, at=now))
-            if why == INDEPENDENT_OF_VALUE and missing[arm] > 0:
-                log.add_event(Event(ABANDONED, planned.number, arm, int(missing[arm]), 0, why, now))
+            log.add_event(base.Event(base.WITHDRAWN, planned.number, arm, reason=why, at=now))
+            if why == base.INDEPENDENT_OF_VALUE and missing[arm] > 0:
+                log.add_event(base.Event(base.ABANDONED, planned.number, arm, int(missing[arm]), 0, why, now))
         if not ledger.replay.look(planned).missing.any():
-            log.add_event(Event(CLOSED, planned.number, at=now))
+            log.add_event(base.Event(base.CLOSED, planned.number, at=now))
     return True
 
 
-def _gone(decision: Decision | None) -> list[int]:
+def _gone(decision: base.Decision | None) -> list[int]:
     """The arms that went before that decision."""
     row = None if decision is None else decision.row
     return [] if row is None or row.withdrawn is None else row.withdrawn.tolist()
@@ -311,7 +297,7 @@ def add(ledger: Ledger, ids: Sequence[object]) -> None:
             if there:
                 raise InvalidInput(f"{there[0]!r} is there already, or was not declared to come later.")
             for arm in [arm for arm in arms if arm not in open_plan.added]:
-                log.add_event(Event(ADDED, planned.number, arm, at=now))
+                log.add_event(base.Event(base.ADDED, planned.number, arm, at=now))
             return
 
 
@@ -327,7 +313,9 @@ def judge_part(ledger: Ledger) -> bool:
         open_plan = None if planned is None else ledger.replay.look(planned)
         ready = open_plan is not None and open_plan.takes_results and bool(open_plan.recorded.any())
         if planned is not None and ready:
-            ledger.log.add_event(Event(CLOSED, planned.number, reason=AS_THEY_COME, at=ledger.log.clock()))
+            ledger.log.add_event(
+                base.Event(base.CLOSED, planned.number, reason=base.AS_THEY_COME, at=ledger.log.clock())
+            )
     ledger.replay.settle()
     return ready
 
@@ -343,7 +331,7 @@ def close(ledger: Ledger, reason: str) -> None:
             if waits and not head.refusal:
                 continue  # its last result came meanwhile: it may have stopped the study
             if log.ended() is None:
-                log.add_event(Event(ENDED, 0, reason=stated(reason), at=log.clock()))
+                log.add_event(base.Event(base.ENDED, 0, reason=stated(reason), at=log.clock()))
             return
 
 
@@ -394,13 +382,13 @@ def answer_of(
     *,
     minimize: bool,
     rounds: tuple[RoundRecord, ...],
-    deviations: Sequence[Deviations],
+    deviations: Sequence[base.Deviations],
     end: EarlyEnd | None,
-    judge: str = CLOSED_ROUNDS,
+    judge: str = base.CLOSED_ROUNDS,
     measured: Callable[[], Mapping[int, int]],
 ) -> Certificate:
     """The certificate of a study, from where its policy stands and how its plans were carried out."""
-    late = [] if end is None or not end.withdrawn else [Deviations(withdrawn=end.withdrawn)]
+    late = [] if end is None or not end.withdrawn else [base.Deviations(withdrawn=end.withdrawn)]
     answer = certificate_of(policy, relisted(policy, Step.at(state), late[0]).state if late else state)
     prepared = arms.preparation if policy.traits.assumptions else ()
     answer = replace(answer, best_arm=arms.ids[answer.arm], minimize=minimize, rounds=rounds)
@@ -423,11 +411,11 @@ MEANWHILE = (
 )
 
 
-def undo(ledger: Ledger, keys: Sequence[object] | None, worker: str | None, reason: str) -> list[Reported]:
+def undo(ledger: Ledger, keys: Sequence[object] | None, worker: str | None, reason: str) -> list[base.Reported]:
     """As `Study.undo`, which has the arguments; gives the results that were taken back."""
     why = stated(reason) or NO_REASON
     wanted = None if keys is None else _texts(keys)
-    whose = {"", ANYONE} if worker is None else {source(worker)}
+    whose = {"", base.ANYONE} if worker is None else {source(worker)}
     with ledger.turn():
         planned, open_plan = ledger.log.last_plan(), None
         if planned is not None and (look := ledger.replay.look(planned)).takes_results:
@@ -443,7 +431,7 @@ def undo(ledger: Ledger, keys: Sequence[object] | None, worker: str | None, reas
         now = ledger.log.clock()
         for one in chosen:
             number = 0 if planned is None else planned.number
-            ledger.log.add_event(Event(UNDONE, number, one.arm, one.pulls, one.lease, why, now, one.number))
+            ledger.log.add_event(base.Event(base.UNDONE, number, one.arm, one.pulls, one.lease, why, now, one.number))
     return chosen
 
 
@@ -454,7 +442,7 @@ def _texts(keys: Sequence[object]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _found(ledger: Ledger, key: str, own: Sequence[Reported]) -> Reported:
+def _found(ledger: Ledger, key: str, own: Sequence[base.Reported]) -> base.Reported:
     """The result of that key."""
     for one in own:
         if one.key is not None and normal_form(one.key) == key:
@@ -463,14 +451,16 @@ def _found(ledger: Ledger, key: str, own: Sequence[Reported]) -> Reported:
     if stored is None:
         raise InvalidInput(f"no result has the key {quoted(key)}, or it was undone already. Nothing was changed.")
     planned = ledger.log.last_plan()
-    if stored.status == COUNTED and planned is not None and ledger.replay.look(planned).takes_results:
+    if stored.status == base.COUNTED and planned is not None and ledger.replay.look(planned).takes_results:
         there = ledger.log.reported(planned.number, None)
         if any(one.key == key for one in there):
             raise InvalidInput(
                 f"the result {quoted(key)} was not reported under this name: only whoever reported a result may undo "
                 "it (worker, --worker). Nothing was changed."
             )
-    raise OutOfTurn(f"the result {quoted(key)} counts, and {MEANWHILE}" if stored.status == COUNTED else _aside(key))
+    raise OutOfTurn(
+        f"the result {quoted(key)} counts, and {MEANWHILE}" if stored.status == base.COUNTED else _aside(key)
+    )
 
 
 def _aside(key: str) -> str:

@@ -16,23 +16,7 @@ from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import Noise
 from surepick.questions import Constraint
 from surepick.studies.batch import Batch
-from surepick.studies.logs.base import (
-    ANYONE,
-    AS_THEY_COME,
-    CLOSED_ROUNDS,
-    COUNT,
-    FAILED,
-    REFUSE,
-    Event,
-    Judge,
-    Lease,
-    Log,
-    Planned,
-    Surplus,
-    format_time,
-    parse_duration,
-    pull_key,
-)
+from surepick.studies.logs import base
 from surepick.studies.logs.keys import item_key
 from surepick.studies.logs.open_plan import LeaseProgress, OpenPlan
 from surepick.studies.replay import Replay, refusal_of
@@ -59,19 +43,19 @@ class Ledger(Entries):
         replay: Replay,
         ids: tuple[str, ...],
         noise: Noise,
-        judge: Judge = CLOSED_ROUNDS,
+        judge: base.Judge = base.CLOSED_ROUNDS,
         blocks: Callable[[], Blocking | None] = lambda: None,
         constraints: Callable[[], tuple[Constraint, ...]] = tuple,
-        surplus: Surplus = COUNT,
+        surplus: base.Surplus = base.COUNT,
     ) -> None:
         super().__init__(ids, noise, blocks, constraints, lambda: replay.policy.traits.items)
         self.replay = replay
         self._minimize = replay.minimize
-        self.in_parts = judge == AS_THEY_COME
-        self.no_surplus = surplus == REFUSE
+        self.in_parts = judge == base.AS_THEY_COME
+        self.no_surplus = surplus == base.REFUSE
 
     @property
-    def log(self) -> Log:
+    def log(self) -> base.Log:
         """Where plans and results are kept."""
         return self.replay.log
 
@@ -96,7 +80,7 @@ class Ledger(Entries):
             self.replay.forget()
             raise
 
-    def open_plan(self) -> Planned | None:
+    def open_plan(self) -> base.Planned | None:
         """The open plan; a new one if there is none; None once stopped."""
         head = self.replay.settle()
         if head.decision.stopped or self.log.ended() is not None:
@@ -106,9 +90,9 @@ class Ledger(Entries):
         if head.planned is not None:
             return head.planned
         plan = self.replay.policy.ask(self.replay.state_of(head.decision))  # no lock is held while we design
-        return self.log.add_plan(Planned(head.decision.plan + 1, plan, self.log.clock()))
+        return self.log.add_plan(base.Planned(head.decision.plan + 1, plan, self.log.clock()))
 
-    def taking(self) -> tuple[Planned, OpenPlan]:
+    def taking(self) -> tuple[base.Planned, OpenPlan]:
         """The plan that takes results, and where it stands."""
         planned = self.log.last_plan()
         if planned is not None and (open_plan := self.replay.look(planned)).takes_results:
@@ -120,7 +104,7 @@ class Ledger(Entries):
         ended, decision = self.log.ended(), self.log.last_decision()
         if ended is not None:
             why = f" ({ended.reason})." if ended.reason else "."
-            return f"the study was closed on {format_time(ended.at)}{why} No more results are needed."
+            return f"the study was closed on {base.format_time(ended.at)}{why} No more results are needed."
         if decision is not None and decision.stopped:
             return "the study has stopped; no more results are needed."
         planned = self.log.last_plan()
@@ -131,7 +115,7 @@ class Ledger(Entries):
             "measure that batch, then tell."
         )
 
-    def batch(self, planned: Planned, counts: IntArray | None = None, *, lease: Lease | None = None) -> Batch:
+    def batch(self, planned: base.Planned, counts: IntArray | None = None, *, lease: base.Lease | None = None) -> Batch:
         """The plan with the ids of the arms; with `counts`, that part of it.
 
         Of test items, all that the arms of that part did not answer; a lease of them is one of whole arms.
@@ -166,7 +150,7 @@ class Ledger(Entries):
             names = [f"b{whose}.{before + block + 1}" for block in blocking.dealt(batch.counts).tolist()]
         return replace(batch, blocks=tuple(names), block_name=blocking.name)
 
-    def _items_left(self, planned: Planned, wanted: IntArray, lease: Lease | None) -> Batch:
+    def _items_left(self, planned: base.Planned, wanted: IntArray, lease: base.Lease | None) -> Batch:
         """The items of the plan that the wanted arms did not answer."""
         plan, order = planned.plan, self.replay.item_order
         arms = np.repeat(np.arange(len(plan.counts)), plan.counts)
@@ -202,31 +186,31 @@ def terms(max_pulls: int | None, worker: str | None, lease: str | float | None) 
     """(worker, seconds) of a lease that is asked for."""
     if max_pulls is not None:
         whole_number("max_pulls", max_pulls, least=1, meaning="the pulls that are leased.")
-    name = ANYONE if worker is None else worker
+    name = base.ANYONE if worker is None else worker
     if not isinstance(name, str) or not name.strip():
         raise InvalidInput(f"worker is {quoted(worker)}; give a name, so that we know who holds the lease.")
-    return storable_text("worker", name), parse_duration(USUAL_LEASE if lease is None else lease)
+    return storable_text("worker", name), base.parse_duration(USUAL_LEASE if lease is None else lease)
 
 
-def checked_time(log: Log) -> float:
+def checked_time(log: base.Log) -> float:
     """The time, if leases can be judged by it."""
     now, latest = log.clock(), log.latest_time()
     if now < latest - BACKWARDS:
         raise OutOfTurn(
-            f"Clock skew: it is {format_time(now)}, but the latest entry of this study is from {format_time(latest)}. "
-            "Leases need consistent clocks, so none was granted. Fix the clock (results can still be reported), or "
+            f"Clock skew: it is {base.format_time(now)}, but the latest entry of this study is from "
+            f"{base.format_time(latest)}. Leases need consistent clocks, so none was granted. Fix the clock (results can still be reported), or "
             "pass --trust-clock (lease(..., trust_clock=True)) if the earlier entries are wrong."
         )
     if latest > 0.0 and now > latest + LONGEST_PAUSE:
         raise OutOfTurn(
-            f"Clock skew: it is {format_time(now)} here, more than a year after the latest entry of this study "
-            f"({format_time(latest)}), so every lease of others would have run out. None was granted. Fix the clock, "
-            "or pass --trust-clock (lease(..., trust_clock=True)) if the study rested for so long."
+            f"Clock skew: it is {base.format_time(now)} here, more than a year after the latest entry of this study "
+            f"({base.format_time(latest)}), so every lease of others would have run out. None was granted. Fix the "
+            "clock, or pass --trust-clock (lease(..., trust_clock=True)) if the study rested for so long."
         )
     return now
 
 
-def part(log: Log, open_plan: OpenPlan, held: LeaseProgress, ids: tuple[str, ...]) -> Batch:
+def part(log: base.Log, open_plan: OpenPlan, held: LeaseProgress, ids: tuple[str, ...]) -> Batch:
     """The rest of a lease, as a batch of the keys without a result."""
     planned, left = open_plan.planned, open_plan.wanted_of(held)
     ordinals = []
@@ -234,7 +218,7 @@ def part(log: Log, open_plan: OpenPlan, held: LeaseProgress, ids: tuple[str, ...
         first, number = int(held.leased.first[arm]), int(held.leased.counts[arm])
         mine = np.arange(first, first + number)
         if held.done[arm]:
-            keys = [pull_key(planned.number, ordinal, ids[arm]) for ordinal in mine.tolist()]
+            keys = [base.pull_key(planned.number, ordinal, ids[arm]) for ordinal in mine.tolist()]
             recorded = {*log.recorded(keys), *open_plan.failed_keys}
             mine = mine[[key not in recorded for key in keys]]
         ordinals.append(mine[: left[arm]])
@@ -244,7 +228,7 @@ def part(log: Log, open_plan: OpenPlan, held: LeaseProgress, ids: tuple[str, ...
 
 
 def lease_part(
-    ledger: Ledger, planned: Planned, most: int | None, worker: str, seconds: float, trusted: bool
+    ledger: Ledger, planned: base.Planned, most: int | None, worker: str, seconds: float, trusted: bool
 ) -> Batch | None:
     """A lease on a part of the plan, or the rest of the worker's lease; None if the plan was closed meanwhile."""
     log = ledger.log
@@ -316,5 +300,5 @@ def release(ledger: Ledger, worker: str) -> int:
             left, number = held.left, held.lease.number
             for arm in np.flatnonzero(left).tolist():
                 pulls += int(left[arm])
-                ledger.log.add_event(Event(FAILED, planned.number, arm, int(left[arm]), number, "", now))
+                ledger.log.add_event(base.Event(base.FAILED, planned.number, arm, int(left[arm]), number, "", now))
     return pulls

@@ -16,20 +16,7 @@ from surepick.core.values import listed
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies import slips
 from surepick.studies.ledger import Ledger
-from surepick.studies.logs.base import (
-    ANYONE,
-    CLOSED,
-    CONFIRMED,
-    COUNTED,
-    FAILED,
-    LATE,
-    PRIOR,
-    UNASKED,
-    UNUSUAL,
-    Event,
-    Log,
-    Results,
-)
+from surepick.studies.logs import base
 from surepick.studies.logs.keys import canonical_keys, check_anew, check_items, check_once, read_pull_key, set_aside
 from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.replay import Replay
@@ -38,8 +25,8 @@ from surepick.studies.validation import check_asked, check_given, check_no_surpl
 from surepick.text import quoted
 
 Accept = bool | Literal["unasked"]
-ACCEPTED = {True: CONFIRMED, "unasked": UNASKED}  # why results count that stand out
-Look = Callable[[Results, int, IntArray], list[tuple[Unusual, str]]]
+ACCEPTED = {True: base.CONFIRMED, "unasked": base.UNASKED}  # why results count that stand out
+Look = Callable[[base.Results, int, IntArray], list[tuple[Unusual, str]]]
 
 
 @record
@@ -76,7 +63,7 @@ class _NextPlanNeeded(Exception):
 
 def tell(
     ledger: Ledger,
-    results: Results,
+    results: base.Results,
     worker: str | None,
     plan: int | None,
     failed: Sequence[tuple[object, object]] = (),
@@ -107,7 +94,7 @@ def tell(
 
 def _told(
     ledger: Ledger,
-    results: Results,
+    results: base.Results,
     worker: str | None,
     plan: int | None,
     failed: Sequence[tuple[object, object]],
@@ -135,7 +122,7 @@ def recorded(ledger: Ledger, ids: Sequence[object], keys: Sequence[object]) -> l
     return [key in known for key in given]
 
 
-def keep_apart(ledger: Ledger, results: Results) -> Receipt:
+def keep_apart(ledger: Ledger, results: base.Results) -> Receipt:
     """Record results that the study did not ask for; they never enter an estimate."""
     with ledger.turn():
         news, repeated = fresh(ledger.log, results, ledger.ids)
@@ -143,7 +130,7 @@ def keep_apart(ledger: Ledger, results: Results) -> Receipt:
             news, again = fresh(ledger.log, set_aside(news), ledger.ids)
             repeated += again
         if len(news.arms):
-            ledger.log.add_results(0, news, status=PRIOR, at=ledger.log.clock())
+            ledger.log.add_results(0, news, status=base.PRIOR, at=ledger.log.clock())
     return Receipt(prior=len(news.arms), repeated=repeated)
 
 
@@ -164,7 +151,7 @@ def _fail(ledger: Ledger, failed: Sequence[tuple[object, object]], worker: str |
 
 def store(
     replay: Replay,
-    results: Results,
+    results: base.Results,
     ids: Sequence[str],
     worker: str | None,
     plan: int | None,
@@ -206,27 +193,27 @@ def store(
     known = look(news.rows(order), open_number, places_of(results, news)[order]) if counts.any() else []
     if rest.any() and counts.all() and open_plan is not None:
         check_earlier(log, news.rows(np.flatnonzero(rest)), belongs[rest], open_plan, ids)
-        log.add_results(open_number, news.rows(np.flatnonzero(rest)), status=COUNTED, at=now)
+        log.add_results(open_number, news.rows(np.flatnonzero(rest)), status=base.COUNTED, at=now)
         rest[:] = False
     of_items = planned is not None and planned.plan.first_items is not None
     again = _keep_late(log, news.rows(np.flatnonzero(rest)), belongs[rest], ids, of_items=of_items)
     closed = False
     if len(current.arms):
-        log.add_results(open_number, current, status=COUNTED, at=now)
+        log.add_results(open_number, current, status=base.COUNTED, at=now)
     counted = int(np.count_nonzero(~rest))
     if known:
         _note_unusual(log, open_number, news.source, counted, known, now)
     if counted and open_plan is not None:
         closed = open_plan.completed_by(news.arms[~rest], news.pulls[~rest])
         if closed:
-            log.add_event(Event(CLOSED, open_number, at=now))
+            log.add_event(base.Event(base.CLOSED, open_number, at=now))
     return Receipt(open_number, counted, repeated + again, late=len(news.arms) - counted - again, closed=closed)
 
 
 def _check_wanted(
     replay: Replay,
     open_plan: OpenPlan,
-    current: Results,
+    current: base.Results,
     ids: Sequence[str],
     *,
     blocking: Blocking | None,
@@ -243,7 +230,7 @@ def _check_wanted(
         check_anew(replay.log, current, open_plan.planned.number, blocking)
 
 
-def places_of(results: Results, news: Results) -> IntArray:
+def places_of(results: base.Results, news: base.Results) -> IntArray:
     """The places in a call of those of its results that are new, in their order, shape (n,)."""
     if results.keys is None or len(news.arms) == len(results.arms):
         return np.arange(len(news.arms))
@@ -252,7 +239,7 @@ def places_of(results: Results, news: Results) -> IntArray:
     return np.array([next(without) if key is None else first[key] for key in news.keys or ()], np.int64)
 
 
-def slips_in(ledger: Ledger, new: Results, plan: int, places: IntArray, *, why: str) -> list[tuple[Unusual, str]]:
+def slips_in(ledger: Ledger, new: base.Results, plan: int, places: IntArray, *, why: str) -> list[tuple[Unusual, str]]:
     """The results that stand out, each with why it counts ("": it does not yet); other arguments as of `store`."""
     if not slips.asks(ledger.noise) or ledger.unlike:
         return []
@@ -267,16 +254,16 @@ def slips_in(ledger: Ledger, new: Results, plan: int, places: IntArray, *, why: 
 
 
 def _note_unusual(
-    log: Log, plan: int, source: str, stored: int, known: Sequence[tuple[Unusual, str]], now: float
+    log: base.Log, plan: int, source: str, stored: int, known: Sequence[tuple[Unusual, str]], now: float
 ) -> None:
     """Store why results count that stand out, once they are stored."""
     latest = log.reported(plan, source)[-stored:]
     for one, why in known:
         number = one.number if one.row < 0 else latest[one.row].number
-        log.add_event(Event(UNUSUAL, plan, one.arm, reason=why, at=now, result=number))
+        log.add_event(base.Event(base.UNUSUAL, plan, one.arm, reason=why, at=now, result=number))
 
 
-def _keep_late(log: Log, results: Results, belongs: IntArray, ids: Sequence[str], *, of_items: bool) -> int:
+def _keep_late(log: base.Log, results: base.Results, belongs: IntArray, ids: Sequence[str], *, of_items: bool) -> int:
     """Keep results of closed plans; how many of them were kept before."""
     again = 0
     for number in np.unique(belongs).tolist():
@@ -285,7 +272,7 @@ def _keep_late(log: Log, results: Results, belongs: IntArray, ids: Sequence[str]
             late, told = fresh(log, set_aside(late), ids)
             again += told
         if len(late.arms):
-            log.add_results(number, late, status=LATE, at=log.clock())
+            log.add_results(number, late, status=base.LATE, at=log.clock())
     return again
 
 
@@ -296,13 +283,13 @@ def store_failures(
     keys: Sequence[str | None],
     worker: str | None,
 ) -> Receipt:
-    """Record measurements of the open plan that gave no result, inside a turn; each key once. Late ones need nothing."""
+    """Record measurements of the open plan without a result, inside a turn, each key once; late ones need nothing."""
     log, late = replay.log, 0
     planned = log.last_plan()
     open_plan = None if planned is None else replay.look(planned)
     if planned is None or open_plan is None or not open_plan.takes_results:
         return Receipt(late=len(arms))
-    events: list[Event] = []
+    events: list[base.Event] = []
     known = {*log.recorded([key for key in keys if key is not None]), *open_plan.failed_keys}
     spent: dict[int, Counter[int]] = defaultdict(Counter)
     now = log.clock()
@@ -317,10 +304,10 @@ def store_failures(
         ordinal = None if named is None else named[1]
         if ordinal is not None:
             check_given(open_plan.granted, arm, ordinal, str(key))
-        lease = open_plan.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE, spent=spent[arm])
+        lease = open_plan.lease_of(arm, ordinal=ordinal, worker=worker or base.ANYONE, spent=spent[arm])
         spent[arm][lease] += 1
         known.update(() if key is None else (key,))
-        events.append(Event(FAILED, planned.number, arm, 1, lease, key or "", now))
+        events.append(base.Event(base.FAILED, planned.number, arm, 1, lease, key or "", now))
     for event in events:
         log.add_event(event)
     return Receipt(planned.number, repeated=len(arms) - len(events) - late, late=late, failed=len(events))
@@ -335,7 +322,7 @@ def pairs(failed: Sequence[tuple[object, object]]) -> list[tuple[object, object]
     return [(name, key) for name, key in rows]
 
 
-def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]:
+def fresh(log: base.Log, results: base.Results, ids: Sequence[str]) -> tuple[base.Results, int]:
     """(the new rows, the number of repeated ones)."""
     if results.keys is None:
         return results, 0
@@ -359,8 +346,8 @@ def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]
 
 
 def plans_of(
-    log: Log,
-    results: Results,
+    log: base.Log,
+    results: base.Results,
     worker: str | None,
     plan: int | None,
     open_number: int,
@@ -382,7 +369,7 @@ def plans_of(
     return belongs
 
 
-def _owed_plan(log: Log, worker: str | None, open_number: int) -> int:
+def _owed_plan(log: base.Log, worker: str | None, open_number: int) -> int:
     """The plan of the worker's latest lease, if results of it are still to come; 0 if not."""
     latest = log.latest_plan_of(worker) if worker else 0
     if latest in (0, open_number):
@@ -390,14 +377,14 @@ def _owed_plan(log: Log, worker: str | None, open_number: int) -> int:
     news = log.arrivals(latest)
     left = {leased.lease.number: leased.counts.copy() for leased in news.leased if leased.lease.worker == worker}
     came = zip(news.leases.tolist(), news.arms.tolist(), news.pulls.tolist(), strict=True)
-    failed = ((event.lease, event.arm, event.pulls) for event in news.events if event.kind == FAILED)
+    failed = ((event.lease, event.arm, event.pulls) for event in news.events if event.kind == base.FAILED)
     for lease, arm, pulls in (*came, *failed):
         if lease in left and arm is not None:
             left[lease][arm] -= pulls
     return latest if any(np.any(counts > 0) for counts in left.values()) else 0
 
 
-def with_leases(results: Results, open_plan: OpenPlan, worker: str | None) -> Results:
+def with_leases(results: base.Results, open_plan: OpenPlan, worker: str | None) -> base.Results:
     """The rows with the number of the lease that each answers."""
     if not open_plan.held and results.keys is None:
         return results
@@ -408,17 +395,19 @@ def with_leases(results: Results, open_plan: OpenPlan, worker: str | None) -> Re
         ordinal = None if named is None or named[0] != open_plan.planned.number else named[1]
         if ordinal is not None:
             check_given(open_plan.granted, arm, ordinal, str(key))
-        leases.append(open_plan.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE))
+        leases.append(open_plan.lease_of(arm, ordinal=ordinal, worker=worker or base.ANYONE))
     return replace(results, leases=np.array(leases, np.int64)) if open_plan.held else results
 
 
-def _over(log: Log) -> bool:
+def _over(log: base.Log) -> bool:
     """Whether no result counts any more: the study was closed, or its last decision stopped it."""
     decision = log.last_decision()
     return log.ended() is not None or (decision is not None and decision.stopped)
 
 
-def check_earlier(log: Log, results: Results, belongs: IntArray, open_plan: OpenPlan, ids: Sequence[str]) -> None:
+def check_earlier(
+    log: base.Log, results: base.Results, belongs: IntArray, open_plan: OpenPlan, ids: Sequence[str]
+) -> None:
     """Refuse results of earlier plans that these did not ask for, or with keys that they never gave.
 
     Args:

@@ -17,16 +17,7 @@ from surepick.estimators.goodness_of_fit import with_least_squares
 from surepick.items import ItemOrder
 from surepick.policies.base import Policy
 from surepick.policies.verdict import certificate
-from surepick.studies.logs.base import (
-    CLOSED,
-    INDEPENDENT_OF_VALUE,
-    REFUSED,
-    Decision,
-    Deviations,
-    Event,
-    Log,
-    Planned,
-)
+from surepick.studies.logs import base
 from surepick.studies.logs.keys import answers_of
 from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.slips import Repeats
@@ -55,7 +46,7 @@ class Closed:
     number: int
     plan: Plan
     seen: Observations
-    deviations: Deviations = field(default_factory=Deviations)
+    deviations: base.Deviations = field(default_factory=base.Deviations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +75,7 @@ def replay(policy: Policy[Any], closed: Callable[[Any], Closed | None], *, state
         state = step.state
 
 
-def relisted(policy: Policy[Any], step: Step[Any], deviations: Deviations) -> Step[Any]:
+def relisted(policy: Policy[Any], step: Step[Any], deviations: base.Deviations) -> Step[Any]:
     """The step, once the arms that went are gone and those that came are there."""
     withdraw, add, traits = deviations.withdrawn, deviations.added, policy.traits
     if (withdraw and traits.withdraw is None) or (add and traits.add is None):
@@ -103,41 +94,43 @@ def in_order(closed: Iterable[Closed]) -> Callable[[Any], Closed | None]:
     return lambda _state: next(plans, None)
 
 
-def closed_plan(log: Log, open_plan: OpenPlan, num_arms: int, *, minimize: bool) -> Closed:
+def closed_plan(log: base.Log, open_plan: OpenPlan, num_arms: int, *, minimize: bool) -> Closed:
     """The plan that was open, with its results."""
     planned = open_plan.planned
     seen = seen_of(log, planned.number, planned.plan, num_arms, minimize=minimize)
     return Closed(planned.number, planned.plan, seen, open_plan.deviations)
 
 
-def seen_of(log: Log, number: int, plan: Plan, num_arms: int, *, minimize: bool) -> Observations:
+def seen_of(log: base.Log, number: int, plan: Plan, num_arms: int, *, minimize: bool) -> Observations:
     """What came of the plan of that number, in the policy's sign; of test items with the single answers."""
     results = log.results(number)
     seen = received(results, num_arms, minimize=minimize)
     return seen if plan.first_items is None else replace(seen, answers=answers_of(results, minimize=minimize))
 
 
-def first_decision(policy: Policy[Any], *, at: float = 0.0) -> Decision:
+def first_decision(policy: Policy[Any], *, at: float = 0.0) -> base.Decision:
     """The decision before the first plan."""
     return _decided(policy, 0, policy.init(), False, at)
 
 
-def decision_on(policy: Policy[Any], judged: Judged, *, doubtful: bool, contradicted: str, at: float = 0.0) -> Decision:
+def decision_on(
+    policy: Policy[Any], judged: Judged, *, doubtful: bool, contradicted: str, at: float = 0.0
+) -> base.Decision:
     """The decision on a closed plan: a function of the state before it and of the stored results."""
     closed = judged.closed
-    doubtful |= any(reason != INDEPENDENT_OF_VALUE for reason in closed.deviations.abandoned)
+    doubtful |= any(reason != base.INDEPENDENT_OF_VALUE for reason in closed.deviations.abandoned)
     decision = _decided(policy, closed.number, judged.step.state, doubtful or contradicted != "", at)
     deviations = replace(closed.deviations, doubtful=doubtful, contradicted=contradicted)
     return replace(decision, seen=closed.seen, row=judged.step.record, deviations=deviations)
 
 
-def _decided(policy: Policy[Any], plan: int, state: Any, no_theorem: bool, at: float) -> Decision:
+def _decided(policy: Policy[Any], plan: int, state: Any, no_theorem: bool, at: float) -> base.Decision:
     claim = policy.claim(state)
     stopped = claim.finished != ""
     verdict = certificate(policy.problem, claim).verdict if stopped else "not-yet"
     if no_theorem and verdict == "certified":
         verdict = "heuristic"
-    return Decision(plan, state, stopped, verdict, claim.leader, at=at)
+    return base.Decision(plan, state, stopped, verdict, claim.leader, at=at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +143,8 @@ class Head:
         refusal: what is to be said of a plan that is closed and whose results the policy refuses; "": there is none.
     """
 
-    decision: Decision
-    planned: Planned | None
+    decision: base.Decision
+    planned: base.Planned | None
     refusal: str = ""
 
 
@@ -173,9 +166,9 @@ class Replay:
         build: arms and policy; called once, and only if something must be computed.
     """
 
-    def __init__(self, log: Log, *, num_arms: int, minimize: bool, build: Build) -> None:
+    def __init__(self, log: base.Log, *, num_arms: int, minimize: bool, build: Build) -> None:
         self.log = log
-        self.deviations: list[Deviations] = []
+        self.deviations: list[base.Deviations] = []
         self._num_arms = num_arms
         self.minimize = minimize
         self._build = build
@@ -243,7 +236,7 @@ class Replay:
                 self._note(planned, open_plan, error)
                 return Head(decision, None, refusal_of(open_plan))
 
-    def _judge(self, policy: Policy[Any], closed: Closed, state: Any, decision: Decision) -> None:
+    def _judge(self, policy: Policy[Any], closed: Closed, state: Any, decision: base.Decision) -> None:
         """Judge a plan, and store what is decided."""
         for judged in replay(policy, in_order([closed]), state=state):
             before = decision.deviations
@@ -251,22 +244,24 @@ class Replay:
             contradicted, now = repeats.after(closed.seen), self.log.clock()
             self._add(decision_on(policy, judged, doubtful=before.doubtful, contradicted=contradicted, at=now))
 
-    def _note(self, planned: Planned, open_plan: OpenPlan, error: Exception) -> None:
+    def _note(self, planned: base.Planned, open_plan: OpenPlan, error: Exception) -> None:
         """Store once that a closed plan cannot be judged, and why."""
         kind = "" if isinstance(error, SurepickError) else f"{type(error).__name__}: "
         why = shortened(printable(f"{kind}{error}"), LONGEST_WHY)
         if not open_plan.refused:
             with self.log.turn():
-                self.log.add_event(Event(CLOSED, planned.number, reason=f"{REFUSED}{why}", at=self.log.clock()))
+                self.log.add_event(
+                    base.Event(base.CLOSED, planned.number, reason=f"{base.REFUSED}{why}", at=self.log.clock())
+                )
             self.look(planned)
 
-    def _add(self, decision: Decision) -> Decision:
+    def _add(self, decision: base.Decision) -> base.Decision:
         stored = self.log.add_decision(decision)
         if stored is decision:  # not if others stored theirs first: then theirs is what counts
             self._state = (decision.plan, decision.state)
         return stored
 
-    def state_of(self, decision: Decision) -> Any:
+    def state_of(self, decision: base.Decision) -> Any:
         """The policy's state after a decision: as it was computed here, else as it was stored."""
         if self._state is None or self._state[0] != decision.plan:
             state = decision.state
@@ -307,7 +302,7 @@ class Replay:
                 self.deviations.append(decision.deviations)
         return tuple(self._trace[number] for number in sorted(self._trace))
 
-    def look(self, planned: Planned) -> OpenPlan:
+    def look(self, planned: base.Planned) -> OpenPlan:
         """Where the plan stands, with what came since the last look."""
         if self._open_plan is None or self._open_plan.planned.number != planned.number:
             self._open_plan = OpenPlan.of(planned)

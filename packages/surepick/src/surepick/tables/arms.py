@@ -15,21 +15,10 @@ from surepick.core.files import as_path
 from surepick.core.frames import SOURCE, is_frame
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
+from surepick.tables import selection
 from surepick.tables.parquet import ParquetSource, table_of_frame
 from surepick.tables.reading import ReadOptions, kind_of, read_table
 from surepick.tables.rows import read_blocks
-from surepick.tables.selection import (
-    Names,
-    Unnamed,
-    Unused,
-    candidates_gone,
-    column_names,
-    complete_rows,
-    feature_columns,
-    named_features,
-    row_ids,
-    warn_of_look,
-)
 from surepick.tables.table import Table, warn
 from surepick.text import quoted
 
@@ -107,16 +96,16 @@ class Apart:
     def columns(self, table: Table) -> tuple[str, ...]:
         """The columns, as the table names them."""
         given = [name for name in (self.cost, self.segments) if name is not None]
-        return column_names(table, given) if given else ()
+        return selection.column_names(table, given) if given else ()
 
 
 def rows_apart(table: Table, apart: Apart, ids: Sequence[str]) -> dict[str, Any]:
     """`costs` and `segments` of `Arms`, as far as they are asked for, where every row is a candidate."""
     found: dict[str, Any] = {}
     if apart.cost is not None:
-        found["costs"] = row_costs(table, column_names(table, [apart.cost])[0], ids)
+        found["costs"] = row_costs(table, selection.column_names(table, [apart.cost])[0], ids)
     if apart.segments is not None:
-        found["segments"] = _row_segments(table, column_names(table, [apart.segments])[0], ids)
+        found["segments"] = _row_segments(table, selection.column_names(table, [apart.segments])[0], ids)
     return found
 
 
@@ -129,9 +118,9 @@ def arms_apart(table: Table, apart: Apart, ids: Sequence[str], first: IntArray, 
     """
     found: dict[str, Any] = {}
     if apart.cost is not None:
-        found["costs"] = arm_costs(table, column_names(table, [apart.cost])[0], ids, first, arm_of_row)
+        found["costs"] = arm_costs(table, selection.column_names(table, [apart.cost])[0], ids, first, arm_of_row)
     if apart.segments is not None:
-        name = column_names(table, [apart.segments])[0]
+        name = selection.column_names(table, [apart.segments])[0]
         rows = np.array(_row_segments(table, name, ids))
         differs = np.flatnonzero(rows != rows[first][arm_of_row])
         if differs.size:
@@ -182,16 +171,16 @@ class Grouped:
 @overload
 def read_arms(
     path: str | Path,
-    id: Names | None = None,
-    features: Names | None = None,
+    id: selection.Names | None = None,
+    features: selection.Names | None = None,
     *,
     blocks: Literal[True],
 ) -> RowBlocks: ...
 @overload
 def read_arms(
     path: object,
-    id: Names | None = None,
-    features: Names | Unnamed | Unused | None = None,
+    id: selection.Names | None = None,
+    features: selection.Names | selection.Unnamed | selection.Unused | None = None,
     *,
     cost: str | None = None,
     segments: str | None = None,
@@ -204,8 +193,8 @@ def read_arms(
 ) -> Arms: ...
 def read_arms(
     path: object,
-    id: Names | None = None,  # noqa: A002 (the public name)
-    features: Names | Unnamed | Unused | None = None,
+    id: selection.Names | None = None,  # noqa: A002 (the public name)
+    features: selection.Names | selection.Unnamed | selection.Unused | None = None,
     *,
     cost: str | None = None,
     segments: str | None = None,
@@ -270,12 +259,12 @@ def read_arms(
                 "candidates in blocks are rows of numbers as they are: leave out cost, segments, standardize, "
                 "intercept, and what says how to read a table, and prepare the files."
             )
-        named = None if isinstance(features, Unnamed | Unused) else features
+        named = None if isinstance(features, selection.Unnamed | selection.Unused) else features
         where = as_path(path, meaning="rows in blocks are in files.")
         return read_blocks(where, id if id is None or isinstance(id, str) else ",".join(id), named)
     apart = Apart(cost, segments, reward)
     if features is None:
-        features = Unnamed.needed if standardize or intercept else Unnamed.spare
+        features = selection.Unnamed.needed if standardize or intercept else selection.Unnamed.spare
     if drop_candidates:
         reading["drop_missing"] = True
     prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept, "drop_candidates": drop_candidates}
@@ -297,8 +286,8 @@ def read_arms(
 
 def _parquet_arms(
     source: ParquetSource,
-    id: Names | None,  # noqa: A002 (as in read_arms)
-    features: Names | Unnamed | Unused,
+    id: selection.Names | None,  # noqa: A002 (as in read_arms)
+    features: selection.Names | selection.Unnamed | selection.Unused,
     apart: Apart,
     *,
     standardize: bool,
@@ -306,19 +295,19 @@ def _parquet_arms(
 ) -> Arms:
     """The arms of a Parquet file, whose numbers go from the file into the array of the arms."""
     header = Table(source.name, dict.fromkeys(source.names, ()))
-    id_columns = () if id is None else column_names(header, id)
+    id_columns = () if id is None else selection.column_names(header, id)
     named = apart.columns(header)
     counting = [name for name in source.numbers if may_count(name)]
-    wanted = named_features(header, features)
+    wanted = selection.named_features(header, features)
     table = source.outline((*id_columns, *named, *(counting if wanted is None else ())), wanted)
-    ids = None if id is None else checked_ids(row_ids(table, id), source.num_rows)
-    warn_of_look(table.source, ids or ())
-    rows = ids or row_ids(table, None)
+    ids = None if id is None else checked_ids(selection.row_ids(table, id), source.num_rows)
+    selection.warn_of_look(table.source, ids or ())
+    rows = ids or selection.row_ids(table, None)
     more = rows_apart(table, apart, rows)
     names: list[str] = []
     places: dict[str, slice] = {}
     known: dict[int, FloatArray] = {}
-    for name, numeric in feature_columns(table, id_columns, features, apart.no_features(table)).items():
+    for name, numeric in selection.feature_columns(table, id_columns, features, apart.no_features(table)).items():
         first = len(names)
         if name in source.numbers:
             names += source.parts(name)
@@ -334,7 +323,7 @@ def _parquet_arms(
     source.read_numbers(matrix, places)
     for column, values in known.items():
         matrix[:, column] = values
-    if features is Unnamed.spare:
+    if features is selection.Unnamed.spare:
         found = (
             (name, _why_not_finite(source.name, name, matrix[:, column], rows)) for column, name in enumerate(names)
         )
@@ -348,8 +337,8 @@ def _parquet_arms(
 
 def grouped_arms(
     table: Table,
-    id: Names | None = None,  # noqa: A002 (as in read_arms)
-    features: Names | Unnamed | Unused | None = None,
+    id: selection.Names | None = None,  # noqa: A002 (as in read_arms)
+    features: selection.Names | selection.Unnamed | selection.Unused | None = None,
     *,
     cost: str | None = None,
     segments: str | None = None,
@@ -361,15 +350,15 @@ def grouped_arms(
 ) -> Grouped:
     """The arms of a table in which an id may be repeated; arguments as in `read_arms`."""
     if features is None:
-        features = Unnamed.needed if standardize or intercept else Unnamed.spare
+        features = selection.Unnamed.needed if standardize or intercept else selection.Unnamed.spare
     prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept, "drop_candidates": drop_candidates}
     return _grouped(table, id, features, exclude, needed, apart=Apart(cost, segments), repeats=True, **prepared)
 
 
 def _grouped(
     table: Table,
-    id: Names | None,  # noqa: A002 (as in read_arms)
-    features: Names | Unnamed | Unused,
+    id: selection.Names | None,  # noqa: A002 (as in read_arms)
+    features: selection.Names | selection.Unnamed | selection.Unused,
     exclude: Sequence[str] = (),
     needed: Sequence[str] = (),
     *,
@@ -381,20 +370,20 @@ def _grouped(
 ) -> Grouped:
     """As `grouped_arms`; without `repeats` an id must not be repeated."""
     usual = table.usual_id or table.parameters
-    id_columns = column_names(table, id or usual) if id is not None or usual else ()
+    id_columns = selection.column_names(table, id or usual) if id is not None or usual else ()
     named = apart.columns(table)
-    numeric = feature_columns(table, id_columns, features, (*exclude, *apart.no_features(table)))
-    spare = features is Unnamed.spare and not table.parameters
+    numeric = selection.feature_columns(table, id_columns, features, (*exclude, *apart.no_features(table)))
+    spare = features is selection.Unnamed.spare and not table.parameters
     needed = [*needed, *named] if table.drop_missing else needed  # else `arms_apart` names the candidate, too
     whole = [*(name for name, is_number in numeric.items() if is_number and not spare), *needed]
-    gone = candidates_gone(table, id_columns, whole, accepted=drop_candidates)
-    table = complete_rows(table, id_columns, whole, also=gone)
-    names = row_ids(table, id_columns or None)
+    gone = selection.candidates_gone(table, id_columns, whole, accepted=drop_candidates)
+    table = selection.complete_rows(table, id_columns, whole, also=gone)
+    names = selection.row_ids(table, id_columns or None)
     if not repeats:
         checked_ids(names, table.num_rows)
     index: dict[str, int] = {}
     arm_of_row = np.array([index.setdefault(name, len(index)) for name in names], dtype=np.int64)
-    warn_of_look(table.source, index if id_columns else ())
+    selection.warn_of_look(table.source, index if id_columns else ())
     _, first = np.unique(arm_of_row, return_index=True)
     columns: dict[str, FloatArray] = {}
     aside: dict[str, str] = {}

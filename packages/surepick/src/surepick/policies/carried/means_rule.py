@@ -133,7 +133,7 @@ def planned(processes: MeanProcesses, goal: Goal) -> Rest:
 
 
 def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, starts: IntArray, pull: float) -> float:
-    """Pulls of a former candidate that free the flows on it; `fresh` gets the rivals for whom a new start costs less."""
+    """Pulls of a former candidate that free the flows on it; `fresh` gets the rivals whose new start costs less."""
     loads = np.where(fresh, 0.0, loads)
     order = np.argsort(-loads)
     able = np.cumprod(starts[order] < MOST_STARTS).astype(bool)

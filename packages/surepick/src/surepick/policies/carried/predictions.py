@@ -20,14 +20,7 @@ from surepick.estimators.running_processes import MeanProcesses, VectorProcesses
 from surepick.linalg.farthest_pairs import farthest_first
 from surepick.noise import failure_probability, known_scale
 from surepick.policies.base import Problem
-from surepick.policies.carried import means_rule, vectors_rule
-from surepick.policies.carried.guesses import (
-    HEURISTIC_CAUTION,
-    HEURISTIC_LEAST_MARGIN,
-    HEURISTIC_LEAST_WHEN_SWITCHING,
-    HEURISTIC_OPENING_CAUTION,
-    Guess,
-)
+from surepick.policies.carried import guesses, means_rule, vectors_rule
 from surepick.policies.carried.situation import Situation, begun
 from surepick.policies.carried.state import CarriedState, Goal, Rest
 from surepick.policies.certified import sampling_rule
@@ -381,12 +374,12 @@ class Predictions:
             return share * vectors_rule.pulls_by(vectors, processes, goal, self.shares(state)) / HEURISTIC_DESIGNED
         return share * self.rest_of(state, goal).total
 
-    def rest(self, state: CarriedState, guess: Guess) -> Rest:
+    def rest(self, state: CarriedState, guess: guesses.Guess) -> Rest:
         """The candidate to go on with, and the pulls that are predicted to certify it for the least money."""
         best = guess.best_of(state.away)
         candidate = best if state.candidate < 0 else state.candidate
         if best != candidate:
-            doubted = self._goal_for(state, guess, candidate, least=HEURISTIC_LEAST_WHEN_SWITCHING)
+            doubted = self._goal_for(state, guess, candidate, least=guesses.HEURISTIC_LEAST_WHEN_SWITCHING)
             worth = HEURISTIC_SWITCH * self._effort(state, doubted)
             if self._effort(state, self._goal_for(state, guess, best), worth) < worth:
                 candidate = best
@@ -395,14 +388,19 @@ class Predictions:
             rest = self._in_another_dimension(state, guess, rest)
         return rest
 
-    def _rest_for(self, state: CarriedState, guess: Guess, candidate: int) -> Rest:
+    def _rest_for(self, state: CarriedState, guess: guesses.Guess, candidate: int) -> Rest:
         return self.rest_of(state, self._goal_for(state, guess, candidate))
 
     def _goal_for(
-        self, state: CarriedState, guess: Guess, candidate: int, *, least: float = HEURISTIC_LEAST_MARGIN
+        self,
+        state: CarriedState,
+        guess: guesses.Guess,
+        candidate: int,
+        *,
+        least: float = guesses.HEURISTIC_LEAST_MARGIN,
     ) -> Goal:
         epsilon = self.situation.problem.epsilon
-        margins = partial(guess.margins_of, candidate, epsilon=epsilon, caution=HEURISTIC_CAUTION, least=least)
+        margins = partial(guess.margins_of, candidate, epsilon=epsilon, caution=guesses.HEURISTIC_CAUTION, least=least)
         return self.situation.goal(state, candidate, guess, margins)
 
     def _effort(self, state: CarriedState, goal: Goal, limit: float = math.inf) -> float:
@@ -423,10 +421,10 @@ class Predictions:
         costs = self.situation.problem.relative_costs
         return state.seen.counts / state.pulls if costs is None else state.seen.counts * costs / self.spent(state)
 
-    def surely(self, state: CarriedState, guess: Guess, rest: Rest) -> Rest:
+    def surely(self, state: CarriedState, guess: guesses.Guess, rest: Rest) -> Rest:
         """What certifies the candidate with one more batch, most of the time."""
         epsilon, moved = self.situation.problem.epsilon, self.situation.moved(state, rest.dim)
-        margins = partial(guess.margins_of, rest.candidate, epsilon=epsilon, caution=HEURISTIC_OPENING_CAUTION)
+        margins = partial(guess.margins_of, rest.candidate, epsilon=epsilon, caution=guesses.HEURISTIC_OPENING_CAUTION)
         goal = self.situation.goal(moved, rest.candidate, guess, margins)
         quantile = NormalDist().inv_cdf(1.0 - HEURISTIC_MISSED / (1 + len(goal.rivals)))
         return self.rest_of(moved, replace(goal, quantile=quantile))
@@ -475,7 +473,7 @@ class Predictions:
             rest = replace(rest, pulls=np.where(goal.away, 0.0, rest.pulls))
         return rest if alone is None or rest.effort <= alone.effort else alone
 
-    def _in_another_dimension(self, state: CarriedState, guess: Guess, rest: Rest) -> Rest:
+    def _in_another_dimension(self, state: CarriedState, guess: guesses.Guess, rest: Rest) -> Rest:
         """A larger dimension, if misspecification costs more than its extra directions would."""
         best, dim, gamma = rest, rest.dim, self.situation.embedding.misspecification
         begun_already = state.vectors is not None and state.vectors.begun
@@ -493,7 +491,7 @@ class Predictions:
             best = other
         return best
 
-    def _worth_a_design(self, state: CarriedState, guess: Guess, best: Rest, dim: int) -> bool:
+    def _worth_a_design(self, state: CarriedState, guess: guesses.Guess, best: Rest, dim: int) -> bool:
         """Whether a larger dimension may take far less; where designs take long, by what the pulls so far would take
         with its misspecification and no more directions."""
         here = self.situation.moved(state, best.dim)

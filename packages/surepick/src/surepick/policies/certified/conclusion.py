@@ -395,7 +395,7 @@ class Cache:
         return found
 
     def guess(self, dim: int, seen: Observations, form: Callable[[], T]) -> T:
-        """A guess of the means in d dimensions after these observations, formed by `form` unless it was the last one."""
+        """A guess of the means in d dimensions after these observations, by `form` unless it was the last one."""
         known = self._guess
         if known is not None and known[0] == dim and known[1] == seen:
             return cast(T, known[2])

@@ -72,7 +72,7 @@ def first_dimension(
 def on_few_first_arms(
     problem: Problem, embedded: Embedding | IndependentArms, design: Design, *, posed: Callable[[], PosedArms]
 ) -> Design:
-    """The design of a first batch on fewer arms, if these tell all differences to epsilon with a pull or two of each."""
+    """The design of a first batch on fewer arms, if a pull or two of each tells all differences to epsilon."""
     if isinstance(embedded, IndependentArms) or embedded.num_arms <= HEURISTIC_MANY:
         return design
     unit = (HEURISTIC_TOLD * problem.sigma / problem.epsilon) ** 2

@@ -15,18 +15,8 @@ from surepick.embeddings.network import ArmNetwork, Network
 from surepick.estimators import Evidence, arm_means, batch_evidence, estimate, noise_mgf_after, only, with_squares
 from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms
-from surepick.policies.certified import conclusion, sampling_rule
+from surepick.policies.certified import conclusion, learned_embedding, sampling_rule
 from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
-from surepick.policies.certified.learned_embedding import (
-    VECTORS,
-    Learnt,
-    NeuralSamplingRule,
-    estimated_misspecification,
-    hedges,
-    remembered,
-    search,
-    thinned,
-)
 from surepick.policies.certified.sampling_rule import PlugInMeans
 from surepick.policies.model_checks import FITTED, misfit, why_heuristic
 from surepick.policies.options import check_options, not_negative, one_of, option, whole
@@ -77,7 +67,7 @@ class CertifiedNeural:
     network: Network
     misspecification: float | None = option(None, not_negative("how far means may be from the embeddings."))
     dim: int | None = option(None, whole("directions of the network that are kept."))
-    vectors: str = option("gradient", one_of(*VECTORS))
+    vectors: str = option("gradient", one_of(*learned_embedding.VECTORS))
     regularization: float | None = option(None, options.regularization)
     tolerance: float = option(0.05, options.tolerance)
     reserve: float = option(0.05, options.check_share)
@@ -131,11 +121,11 @@ class CertifiedNeural:
         return conclusion.initial_state(self.problem)
 
     def ask(self, state: CertifiedState) -> Plan:
-        learnt = remembered(self, state.seen)
+        learnt = learned_embedding.remembered(self, state.seen)
         if state.seen.total == 0:
             return self._opening(state, self._embedded(learnt, state.seen))
         first_pulls = self._first_pulls(int(np.count_nonzero(state.seen.counts == 0)))
-        searched = search(self.problem, state, learnt, first_pulls)
+        searched = learned_embedding.search(self.problem, state, learnt, first_pulls)
         if searched.any():
             return self._search_plan(state, learnt, searched)
         batch = self._sampling_rule(state, learnt).next_batch()
@@ -153,7 +143,7 @@ class CertifiedNeural:
         )
 
     def tell(self, state: CertifiedState, plan: Plan, seen: Observations) -> Step[CertifiedState]:
-        learnt = remembered(self, state.seen)  # of the past: the embedding of this batch
+        learnt = learned_embedding.remembered(self, state.seen)  # of the past: the embedding of this batch
         used: Embedding | IndependentArms = IndependentArms(self.problem.num_arms)
         if plan.dim < self.problem.num_arms:
             used = self._embedded(learnt, state.seen)
@@ -164,10 +154,12 @@ class CertifiedNeural:
             plan,
             seen,
             evidence=self._evidence(state, learnt, used, seen),
-            leader=int(np.argmax(remembered(self, pooled).scores)),
+            leader=int(np.argmax(learned_embedding.remembered(self, pooled).scores)),
             compressed=plan.dim < self.problem.num_arms and self._collects(state, plan, seen),
             alarms=self._misfit(plan, used, seen),
-            also=() if learnt.vectors is None else hedges(state, plan.candidate, learnt, self.problem.epsilon),
+            also=()
+            if learnt.vectors is None
+            else learned_embedding.hedges(state, plan.candidate, learnt, self.problem.epsilon),
         )
 
     def _collects(self, state: CertifiedState, plan: Plan, seen: Observations) -> bool:
@@ -186,15 +178,15 @@ class CertifiedNeural:
             why_heuristic=why_heuristic(state.alarms if used else (), unbacked),
         )
 
-    def _embedded(self, learnt: Learnt, seen: Observations) -> Embedding | IndependentArms:
+    def _embedded(self, learnt: learned_embedding.Learnt, seen: Observations) -> Embedding | IndependentArms:
         """psi_b with its bound, declared or estimated from the past."""
         if learnt.vectors is None:
             return IndependentArms(self.problem.num_arms)
         if self.misspecification is not None:
             return Embedding(learnt.vectors, self.misspecification)
-        return Embedding(learnt.vectors, estimated_misspecification(self, learnt.vectors, seen))
+        return Embedding(learnt.vectors, learned_embedding.estimated_misspecification(self, learnt.vectors, seen))
 
-    def _plug_in(self, learnt: Learnt, seen: Observations) -> PlugInMeans:
+    def _plug_in(self, learnt: learned_embedding.Learnt, seen: Observations) -> PlugInMeans:
         return PlugInMeans(learnt.scores, arm_means(seen), float(sampling_rule.noise_scales(self.problem, seen).max()))
 
     def _opening(self, state: CertifiedState, embedded: Embedding | IndependentArms) -> Plan:
@@ -204,7 +196,7 @@ class CertifiedNeural:
         else:
             total = sampling_rule.opening_total(embedded, self.problem)
             design = sampling_rule.opening_design(embedded, self.tolerance)
-            weights = thinned(design.weights, max(total, 2 * embedded.dim))
+            weights = learned_embedding.thinned(design.weights, max(total, 2 * embedded.dim))
             counts = round_design(weights, self._capped(total, weights))
             counts = counts + self._reserved(embedded, counts)
         return Plan(round=state.round, counts=counts, dim=embedded.dim, misspecification=embedded.misspecification)
@@ -215,15 +207,17 @@ class CertifiedNeural:
         each = sampling_rule.opening_total(IndependentArms(num_arms), self.problem) // num_arms
         return each if self.largest_batch is None else max(1, min(each, self.largest_batch // max(num_measured, 1)))
 
-    def _search_plan(self, state: CertifiedState, learnt: Learnt, searched: IntArray) -> Plan:
+    def _search_plan(self, state: CertifiedState, learnt: learned_embedding.Learnt, searched: IntArray) -> Plan:
         through = self._embedded(learnt, state.seen)
         few = np.count_nonzero(searched) <= through.dim
         used = through if few else IndependentArms(self.problem.num_arms)
         return Plan(round=state.round, counts=searched, dim=used.dim, misspecification=used.misspecification)
 
-    def _sampling_rule(self, state: CertifiedState, learnt: Learnt) -> NeuralSamplingRule:
+    def _sampling_rule(
+        self, state: CertifiedState, learnt: learned_embedding.Learnt
+    ) -> learned_embedding.NeuralSamplingRule:
         embedded = self._embedded(learnt, state.seen)
-        return NeuralSamplingRule(
+        return learned_embedding.NeuralSamplingRule(
             problem=self.problem,
             state=state,
             embedded=embedded,
@@ -238,7 +232,11 @@ class CertifiedNeural:
         return (self.size_bound + embedded.misspecification) * ROUNDED_UP
 
     def _evidence(
-        self, state: CertifiedState, learnt: Learnt, used: Embedding | IndependentArms, seen: Observations
+        self,
+        state: CertifiedState,
+        learnt: learned_embedding.Learnt,
+        used: Embedding | IndependentArms,
+        seen: Observations,
     ) -> Callable[[int, IntArray], Evidence]:
         """(candidate, rivals) -> the batch's log e-values; embedding, bets and allowances are from before the batch."""
         noise_mgf = noise_mgf_after(self.problem.noise, state.seen)

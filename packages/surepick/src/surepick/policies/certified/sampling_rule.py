@@ -12,19 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from surepick import estimators
 from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedding, IndependentArms
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import PosedArms, independent_star_design, solve_star_design
-from surepick.estimators import (
-    Estimate,
-    NoiseMgf,
-    NormalMgf,
-    RegularLeastSquares,
-    estimate,
-    noise_mgf_after,
-    normal_mgf_after,
-)
 from surepick.linalg.factorisations import Whitened, row_norms, weighted_range, whitened
 from surepick.linalg.rows import each_row_block
 from surepick.noise import failure_probability, known_scale
@@ -128,7 +120,7 @@ class PlugInMeans:
     """
 
     scores: FloatArray
-    fitted: Estimate
+    fitted: estimators.Estimate
     noise_scale: float
 
     def margins(self, candidate: int, epsilon: float) -> FloatArray:
@@ -153,11 +145,11 @@ def noise_scales(problem: Problem, seen: Observations) -> FloatArray:
     return mgf_after(problem, seen).typical_scales(problem.epsilon)
 
 
-def mgf_after(problem: Problem, seen: Observations) -> NoiseMgf | NormalMgf:
+def mgf_after(problem: Problem, seen: Observations) -> estimators.NoiseMgf | estimators.NormalMgf:
     """What the next batch may assume of the noise, from everything told before it."""
     if known_scale(problem.noise):
-        return noise_mgf_after(problem.noise, seen)
-    return normal_mgf_after(seen, failure_probability(problem.noise, problem.delta))
+        return estimators.noise_mgf_after(problem.noise, seen)
+    return estimators.normal_mgf_after(seen, failure_probability(problem.noise, problem.delta))
 
 
 def plug_in_means(
@@ -173,7 +165,7 @@ def plug_in_means(
     """
     if isinstance(embedded, Embedding) and norm_bound is not None and follows_noise(embedded.dim):
         return shrunk_means(embedded.features, None, pooled, noise_scales, norm_bound)
-    fitted = estimate(embedded, pooled, white=white)
+    fitted = estimators.estimate(embedded, pooled, white=white)
     scores = fitted.scores
     if isinstance(embedded, IndependentArms) and pooled.total > 0:
         scores = np.where(pooled.counts > 0, scores, scores[pooled.counts > 0].max())
@@ -189,7 +181,9 @@ def shrunk_means(
     basis: FloatArray, back: FloatArray | None, pooled: Observations, noise_scales: FloatArray, norm_bound: float
 ) -> PlugInMeans:
     """The plug-in means of `RegularLeastSquares.shrunk`, whose arguments these are."""
-    fitted = RegularLeastSquares.shrunk(basis, back, pooled, noise_scales=noise_scales, norm_bound=norm_bound)
+    fitted = estimators.RegularLeastSquares.shrunk(
+        basis, back, pooled, noise_scales=noise_scales, norm_bound=norm_bound
+    )
     return PlugInMeans(fitted.scores, fitted, float(noise_scales.max()))
 
 

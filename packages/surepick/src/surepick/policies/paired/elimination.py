@@ -20,13 +20,7 @@ from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
-from surepick.policies.carried.guesses import (
-    HEURISTIC_CAUTION,
-    HEURISTIC_LEAST_MARGIN,
-    HEURISTIC_LEAST_WHEN_SWITCHING,
-    Guess,
-    guess_of_means,
-)
+from surepick.policies.carried import guesses
 from surepick.policies.carried.means_rule import whole
 from surepick.policies.carried.planning import HEURISTIC_REPEATS, steadied
 from surepick.policies.carried.predictions import HEURISTIC_SWITCH, BatchSizes, Grid
@@ -355,16 +349,16 @@ class PairedElimination:
         found = gap_of(state.carried, state.leader)
         return None if found >= UNKNOWN else found
 
-    def _guess(self, state: PairedState) -> Guess:
+    def _guess(self, state: PairedState) -> guesses.Guess:
         """What the past suggests of the means, without the effects of blocks."""
 
-        def form() -> Guess:
+        def form() -> guesses.Guess:
             seen, scales = state.seen, np.sqrt(likely_variances(state.seen))
             if self.streams is not None:
                 candidate = state.carried.candidate
                 centre = int(np.argmax(seen.means)) if candidate < 0 else candidate
                 seen, scales = rule.controlled(seen, scales, self._spread(state, centre))
-            return guess_of_means(seen, scales, self.problem.epsilon)
+            return guesses.guess_of_means(seen, scales, self.problem.epsilon)
 
         return self._kept.of(state, "guess", form)
 
@@ -389,7 +383,7 @@ class PairedElimination:
 
         return self._kept.of(state, candidate, form)
 
-    def _rest(self, state: PairedState, guess: Guess) -> Rest:
+    def _rest(self, state: PairedState, guess: guesses.Guess) -> Rest:
         """The candidate to go on with, and what it is predicted to take."""
         best, former = int(np.argmax(guess.scores)), state.carried.candidate
         candidate = best if former < 0 else former
@@ -397,17 +391,19 @@ class PairedElimination:
         if best == candidate:
             return rest
         other = self._rest_for(state, guess, best)
-        doubted = self._rest_for(state, guess, candidate, least=HEURISTIC_LEAST_WHEN_SWITCHING)
+        doubted = self._rest_for(state, guess, candidate, least=guesses.HEURISTIC_LEAST_WHEN_SWITCHING)
         return other if other.total < HEURISTIC_SWITCH * doubted.total else rest
 
     def _rest_for(
-        self, state: PairedState, guess: Guess, candidate: int, *, least: float = HEURISTIC_LEAST_MARGIN
+        self, state: PairedState, guess: guesses.Guess, candidate: int, *, least: float = guesses.HEURISTIC_LEAST_MARGIN
     ) -> Rest:
-        margins = guess.margins(candidate, self.problem.epsilon, caution=HEURISTIC_CAUTION, least=least)
+        margins = guess.margins(candidate, self.problem.epsilon, caution=guesses.HEURISTIC_CAUTION, least=least)
         spread = self._spread(state, candidate)
         return rule.planned(state.processes, self._goal(state, guess, candidate, margins, spread), spread)
 
-    def _goal(self, state: PairedState, guess: Guess, candidate: int, margins: FloatArray, spread: Spread) -> Goal:
+    def _goal(
+        self, state: PairedState, guess: guesses.Guess, candidate: int, margins: FloatArray, spread: Spread
+    ) -> Goal:
         """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
         threshold, scales = threshold_of(self.problem), spread.noise_scales(margins)
         bounds = rule.upper_bounds(state.processes, candidate, threshold)
@@ -417,7 +413,7 @@ class PairedElimination:
     def _processes_after(self, state: PairedState, candidate: int, seen: BlockTotals, news: Pairs) -> MeanProcesses:
         """The processes after a batch: bets are functions of the past and of which pairs came (line 1)."""
         guess, spread = self._guess(state), self._spread(state, candidate)
-        planning = guess.margins(candidate, self.problem.epsilon, caution=HEURISTIC_CAUTION)
+        planning = guess.margins(candidate, self.problem.epsilon, caution=guesses.HEURISTIC_CAUTION)
         restarts = rule.planned(state.processes, self._goal(state, guess, candidate, planning, spread), spread).restarts
         processes = state.processes.restarted(restarts, start_weights(state.processes.starts[restarts] + 1))
         margins = guess.margins(candidate, self.problem.epsilon)

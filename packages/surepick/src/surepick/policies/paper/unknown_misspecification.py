@@ -29,14 +29,7 @@ from surepick.errors import InvalidInput
 from surepick.estimators import Estimate, estimate
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, designed
 from surepick.policies.dimension import embedding_design, whole_pulls
-from surepick.policies.paper.arm_elimination import (
-    Comparison,
-    EliminationState,
-    RoundSettings,
-    conclude,
-    initial_state,
-    rounded,
-)
+from surepick.policies.paper import arm_elimination
 
 UNKNOWN = (
     "The misspecification of the embedding is not known: how good the answer is cannot be checked, only that it gets "
@@ -96,9 +89,11 @@ class UnknownMisspecificationElimination:
         return Embedding(self.embedding.at(self._dim).features, 0.0)
 
     @property
-    def rounds(self) -> RoundSettings:
+    def rounds(self) -> arm_elimination.RoundSettings:
         """The part of the configuration that all algorithms with rounds share, checked."""
-        return RoundSettings(self.problem, self.slack, self.schedule, self.union, 1, self.floor, "rounds")
+        return arm_elimination.RoundSettings(
+            self.problem, self.slack, self.schedule, self.union, 1, self.floor, "rounds"
+        )
 
     @property
     def traits(self) -> Traits:
@@ -115,29 +110,31 @@ class UnknownMisspecificationElimination:
             slack=self.slack,
         )
 
-    def init(self) -> EliminationState:
-        state = initial_state(self.rounds)  # lines 1 and 2
+    def init(self) -> arm_elimination.EliminationState:
+        state = arm_elimination.initial_state(self.rounds)  # lines 1 and 2
         return state if state.finished == "single" else replace(state, finished="", gap=None)
 
-    def ask(self, state: EliminationState) -> Plan:
+    def ask(self, state: arm_elimination.EliminationState) -> Plan:
         settings, k, active = self.rounds, state.round, state.active
         embedded = self._embedded  # line 1
         design = embedding_design(embedded, active, tolerance=self.tolerance)  # line 5
         scale = 8.0 * self.problem.sigma**2 * (1.0 + self.slack) * design.value  # line 6
         total = whole_pulls(scale * settings.log_term(k, len(active)) / self._threshold(k) ** 2)  # lines 4 and 6
-        counts = rounded(self.floor, design, embedded, active, total, slack=self.slack)  # line 7
+        counts = arm_elimination.rounded(self.floor, design, embedded, active, total, slack=self.slack)  # line 7
         return settings.first_look(designed(k, counts, design, embedded))
 
-    def tell(self, state: EliminationState, plan: Plan, seen: Observations) -> Step[EliminationState]:
+    def tell(
+        self, state: arm_elimination.EliminationState, plan: Plan, seen: Observations
+    ) -> Step[arm_elimination.EliminationState]:
         fitted = estimate(self._embedded, seen, reference=int(state.active[0]))  # lines 8 and 9
         comparison = _trailing(fitted, state.active, self._threshold(plan.round))  # line 10
-        step = conclude(self.rounds, state, plan, seen, comparison)
+        step = arm_elimination.conclude(self.rounds, state, plan, seen, comparison)
         row = replace(step.record, certified_gap=None)  # nothing is ever proved
         if step.state.finished == "rounds":
             return Step(replace(step.state, finished="", round=plan.round + 1), row, step.deciding)
         return Step(step.state, row, step.deciding)
 
-    def claim(self, state: EliminationState) -> Claim:
+    def claim(self, state: arm_elimination.EliminationState) -> Claim:
         if self.problem.num_arms == 1:
             return Claim(state.leader, state.finished, state.pulls, state.gap, self.rounds.spent)
         return Claim(state.leader, state.finished, state.pulls, assumptions=self.traits.assumptions, reason=UNKNOWN)
@@ -147,7 +144,7 @@ class UnknownMisspecificationElimination:
         return self.rounds.radius * 2.0**-round_number
 
 
-def _trailing(fitted: Estimate, active: IntArray, threshold: float) -> Comparison:
+def _trailing(fitted: Estimate, active: IntArray, threshold: float) -> arm_elimination.Comparison:
     """The arms that trail the leader by less than the threshold; those that cannot be compared stay."""
     comparable = fitted.comparable[active]
     scores = np.where(comparable, fitted.scores[active], -np.inf)
@@ -158,4 +155,4 @@ def _trailing(fitted: Estimate, active: IntArray, threshold: float) -> Compariso
         leads = np.where(fitted.comparable[arms], fitted.scores[rivals][:, None] - fitted.scores[arms], -np.inf)
         return leads, np.full_like(leads, threshold)
 
-    return Comparison(active[~trailing], leader, math.inf, leading)
+    return arm_elimination.Comparison(active[~trailing], leader, math.inf, leading)

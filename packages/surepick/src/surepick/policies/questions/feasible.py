@@ -17,17 +17,8 @@ from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, recor
 from surepick.errors import InvalidInput
 from surepick.policies.base import Claim, Policy, Problem, Spec, Traits
 from surepick.policies.certified.sampling_rule import efforts
+from surepick.policies.questions import outlook
 from surepick.policies.questions.inquiries import Inquiry, OfMany, Standing, View, threshold_of
-from surepick.policies.questions.outlook import (
-    HEURISTIC_CAUTION,
-    HEURISTIC_DOUBT,
-    NUMBER,
-    Aims,
-    Bet,
-    Lists,
-    Outlook,
-    Sheet,
-)
 from surepick.questions import Constraint, OneOf
 
 HEURISTIC_FRESH = 3  # candidates that a batch begins to test beside the one that looks best
@@ -89,14 +80,14 @@ class BestOfFeasible:
         """
         return self.out + math.log((place + 1) * (place + 2))
 
-    def bets(self, view: View) -> tuple[Bet, ...]:
+    def bets(self, view: View) -> tuple[outlook.Bet, ...]:
         made, out = [], self._breaks(view)
         opened = _candidates(view)
         for place, arm in enumerate(dict.fromkeys([*opened, *self._fresh(view, opened)])):
             lacks = self.worse(place) - view.sheet(_named(arm)).peaks
             arms = (lacks > 0.0) & ~out
             arms[arm] = False
-            made.append(Bet(_named(arm), arm, self.epsilon, False, arms, np.maximum(lacks, 0.0), bold=True))
+            made.append(outlook.Bet(_named(arm), arm, self.epsilon, False, arms, np.maximum(lacks, 0.0), bold=True))
         for place, one in enumerate(self.constraints, 1):
             if one.noise is None:
                 continue
@@ -107,10 +98,12 @@ class BestOfFeasible:
                 lacks = threshold - view.sheet(f"{name} {place}").peaks
                 arms = (lacks > 0.0) & ~out
                 needs = np.maximum(lacks, 0.0)
-                made.append(Bet(f"{name} {place}", NUMBER, margin, high, arms, needs, bold=True, quantity=place))
+                made.append(
+                    outlook.Bet(f"{name} {place}", outlook.NUMBER, margin, high, arms, needs, bold=True, quantity=place)
+                )
         return tuple(made)
 
-    def aims(self, view: View) -> Aims:
+    def aims(self, view: View) -> outlook.Aims:
         candidate, out = self.named(view), self._breaks(view)
         alone, pairs = np.zeros(self.num_arms), np.empty(0, np.int64)
         left = ~out
@@ -131,14 +124,14 @@ class BestOfFeasible:
         alone[left] = breaking[left]
         if not len(pairs) and not alone.any():
             alone[:] = 1.0
-        seconds = np.full(len(pairs), NUMBER if candidate is None else candidate)
-        return Aims(pairs, seconds, leads, lacks, alone)
+        seconds = np.full(len(pairs), outlook.NUMBER if candidate is None else candidate)
+        return outlook.Aims(pairs, seconds, leads, lacks, alone)
 
-    def decided(self, view: View) -> Lists:
+    def decided(self, view: View) -> outlook.Lists:
         out = self._breaks(view)
         inside = np.zeros(self.num_arms, bool)
         if out.all():
-            return Lists(inside, ~inside)
+            return outlook.Lists(inside, ~inside)
         keeps, answers = self._keeps(view) & ~out, []
         for place, arm in enumerate(_candidates(view)):
             beaten = out | (view.sheet(_named(arm)).peaks >= self.worse(place))
@@ -148,7 +141,7 @@ class BestOfFeasible:
         if not answers:
             return view.lists
         inside[max(answers, key=lambda arm: view.outlook.scores[arm])] = True
-        return Lists(inside, ~inside)
+        return outlook.Lists(inside, ~inside)
 
     def named(self, view: View) -> int | None:
         """The arm that looks like the answer; None where no arm seems to keep all bounds."""
@@ -168,7 +161,7 @@ class BestOfFeasible:
         if candidate is None:
             return []
         leads, errors = view.outlook.leads(candidate, high=False), view.outlook.errors(candidate)
-        near = np.flatnonzero(self._fits(view) & (leads <= HEURISTIC_DOUBT * errors))
+        near = np.flatnonzero(self._fits(view) & (leads <= outlook.HEURISTIC_DOUBT * errors))
         likely = near[np.argsort(leads[near], kind="stable")].tolist()
         found = [arm for arm in [candidate, *likely] if arm not in opened]
         if len(opened) >= HEURISTIC_CANDIDATES:
@@ -222,7 +215,7 @@ class BestOfFeasible:
 def _pulls(leads: FloatArray, lacks: FloatArray, standing: Standing) -> FloatArray:
     """Pulls of each arm until its evidence is enough; leads are lowered by part of their errors; shape (K,)."""
     errors = np.where(np.isfinite(standing.errors), standing.errors, 0.0)
-    careful = np.maximum(leads - HEURISTIC_CAUTION * errors, 0.25 * standing.tolerance)
+    careful = np.maximum(leads - outlook.HEURISTIC_CAUTION * errors, 0.25 * standing.tolerance)
     return np.asarray((standing.scales * efforts(-lacks, 0.0) / careful) ** 2)
 
 
@@ -268,23 +261,23 @@ class OfSegments(OfMany):
     def asked(self) -> BoolArray:
         return np.ones(len(self.places), bool)
 
-    def bets(self, view: View) -> tuple[Bet, ...]:
+    def bets(self, view: View) -> tuple[outlook.Bet, ...]:
         made = []
         for arms, asked, inner in self._open(view):
             for bet in asked.bets(inner):
-                centre = bet.centre if bet.centre == NUMBER else int(arms[bet.centre])
+                centre = bet.centre if bet.centre == outlook.NUMBER else int(arms[bet.centre])
                 among, needs = self._spread(arms, bet.arms), self._spread(arms, bet.needs)
                 made.append(replace(bet, centre=centre, arms=among.astype(bool), needs=needs))
         return tuple(made)
 
-    def aims(self, view: View) -> Aims:
+    def aims(self, view: View) -> outlook.Aims:
         parts = []
         for arms, asked, inner in self._open(view):
             found = asked.aims(inner)
             parts.append((arms[found.first], arms[found.second], found.leads, found.needs))
-        return Aims(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return outlook.Aims(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
-    def decided(self, view: View) -> Lists:
+    def decided(self, view: View) -> outlook.Lists:
         inside, outside = view.lists.inside.copy(), view.lists.outside.copy()
         for arms, asked in zip(self._members(), self.inquiries, strict=True):
             if asked is None:
@@ -292,7 +285,7 @@ class OfSegments(OfMany):
         for arms, asked, inner in self._open(view):
             found = asked.decided(inner)
             inside[arms], outside[arms] = found.inside, found.outside
-        return Lists(inside, outside)
+        return outlook.Lists(inside, outside)
 
     def _open(self, view: View) -> list[tuple[IntArray, Inquiry, View]]:
         """(the arms, the question, what it sees) of each segment in which somebody is undecided."""
@@ -316,18 +309,18 @@ class OfSegments(OfMany):
 
 def _within(view: View, arms: IntArray) -> View:
     """What the question of these arms sees; of the sheets those on which they have evidence."""
-    lists = Lists(view.lists.inside[arms], view.lists.outside[arms])
+    lists = outlook.Lists(view.lists.inside[arms], view.lists.outside[arms])
     sheets = tuple(
-        Sheet(one.name, one.values[arms], one.peaks[arms])
+        outlook.Sheet(one.name, one.values[arms], one.peaks[arms])
         for one in view.sheets
         if np.any(one.values[arms]) or np.any(one.peaks[arms])
     )
     errors = view.outlook.errors
 
     def inner(centre: int) -> FloatArray:
-        return np.asarray(errors(centre if centre == NUMBER else int(arms[centre]))[arms])
+        return np.asarray(errors(centre if centre == outlook.NUMBER else int(arms[centre]))[arms])
 
-    return View(sheets, lists, Outlook(view.outlook.scores[arms], view.outlook.number, inner))
+    return View(sheets, lists, outlook.Outlook(view.outlook.scores[arms], view.outlook.number, inner))
 
 
 def of_segments(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from surepick import estimators
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Blocking, Design, Embedding, IndependentArms
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
@@ -13,15 +14,6 @@ from surepick.designs import solve_target_design
 from surepick.designs.problem import independent_pairs_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
-from surepick.estimators import (
-    NoiseMgf,
-    NormalMgf,
-    batch_evidence,
-    e_values,
-    noise_mgf_after,
-    normal_mgf_of_all,
-    with_squares,
-)
 from surepick.noise import failure_probability, known_scale
 from surepick.policies.base import Problem
 from surepick.policies.blocking import equations
@@ -137,10 +129,10 @@ def gains_in_blocks(
     whole, drawn = found.matrix[:, 0, 0], found.totals[:, 0]
     placed = caution * margins[arms] * whole
     costs = 0.5 * caution * margins[arms] * placed
-    shrunk, _ = e_values.enough(placed, margins[arms], costs, bet.needs[arms])
+    shrunk, _ = estimators.e_values.enough(placed, margins[arms], costs, bet.needs[arms])
     levels = np.divide(shrunk, whole, out=np.zeros_like(whole), where=whole > 0.0)
     gains[arms] = levels * (whole * bet.margin - drawn) - found.cost(levels[:, None])
-    return np.minimum(gains, e_values.CERTAIN)
+    return np.minimum(gains, estimators.e_values.CERTAIN)
 
 
 def check_blocks(problem: Problem, blocking: Blocking | None, *, features: bool) -> None:
@@ -309,37 +301,39 @@ class Ground:
 
         return Outlook(scores[:num_arms], number, distances)
 
-    def noise_mgf(self, past: Observations) -> NoiseMgf | NormalMgf:
+    def noise_mgf(self, past: Observations) -> estimators.NoiseMgf | estimators.NormalMgf:
         """What the next batch may assume of the noise; in blocks the scales alone, since effects move the means."""
         noise = self.problem.noise
         if self.in_blocks:
             scales = self.problem.scales
-            return NoiseMgf(scales, np.inf, past.means, past.counts > 0, scales**2)
+            return estimators.NoiseMgf(scales, np.inf, past.means, past.counts > 0, scales**2)
         if known_scale(noise):
-            return noise_mgf_after(noise, past)
-        return normal_mgf_of_all(past, failure_probability(noise, self.problem.delta))
+            return estimators.noise_mgf_after(noise, past)
+        return estimators.normal_mgf_of_all(past, failure_probability(noise, self.problem.delta))
 
     def gains(self, bet: Bet, past: Observations, seen: Observations, outlook: Outlook) -> FloatArray:
-        """The log e-values of a batch for one bet, shape (K,); 0 for arms that do not bet (docs/questions.md, line 2)."""
+        """Log e-values of a batch for one bet, shape (K,); 0 for arms that do not bet (docs/questions.md, line 2)."""
         noise, epsilon = self.problem.noise, self.problem.epsilon
         before, batch = (negated(past), negated(seen)) if bet.high else (past, seen)
         noise_mgf = self.noise_mgf(before)
         if self.in_blocks:
             margins = np.where(bet.arms, outlook.margins(bet), 0.0)
-            caution = HEURISTIC_BOLD if bet.bold else e_values.HEURISTIC_CAUTION
+            caution = HEURISTIC_BOLD if bet.bold else estimators.e_values.HEURISTIC_CAUTION
             return gains_in_blocks(batch, self.problem.scales, bet, margins, caution)
-        batch, scales = noise_mgf.usable(with_squares(noise, batch)), noise_mgf.noise_scales(epsilon)
+        batch, scales = noise_mgf.usable(estimators.with_squares(noise, batch)), noise_mgf.noise_scales(epsilon)
         margins = np.where(bet.arms, outlook.margins(bet), 0.0)
         margin, centre, used = bet.margin, bet.centre, self.extended
         bold = bet.bold and isinstance(used, IndependentArms)
-        caution = HEURISTIC_BOLD if bold else e_values.HEURISTIC_CAUTION
+        caution = HEURISTIC_BOLD if bold else estimators.e_values.HEURISTIC_CAUTION
         if bet.centre == NUMBER:
             margin = margin - outlook.number if bet.high else margin + outlook.number
             if isinstance(used, IndependentArms):
-                return e_values.number_evidence(batch, margin, margins, noise_mgf, scales, bet.needs, caution)
+                return estimators.e_values.number_evidence(
+                    batch, margin, margins, noise_mgf, scales, bet.needs, caution
+                )
             centre = self.problem.num_arms
         more = 0 if isinstance(used, IndependentArms) else used.num_arms - self.problem.num_arms
-        found = batch_evidence(
+        found = estimators.batch_evidence(
             used,
             with_more(batch, more),
             centre=centre,
@@ -353,7 +347,7 @@ class Ground:
         )
         return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
 
-    def rest(self, aims: Aims, noise_mgf: NoiseMgf | NormalMgf) -> Rest:
+    def rest(self, aims: Aims, noise_mgf: estimators.NoiseMgf | estimators.NormalMgf) -> Rest:
         """What deciding all pairs is predicted to take still, by the design that does it with the fewest pulls.
 
         Where pulls cost c_x, the design is for noise scales s_x sqrt(c_x), and x gets its weight divided by c_x: then

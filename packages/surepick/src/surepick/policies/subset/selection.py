@@ -150,7 +150,7 @@ class SubsetSelection:
         look: Mapping[str, Any] | None = None,
         promised: tuple[float, float] | None = None,
     ) -> SubsetSelection:
-        """The selection from rows in files or in memory. It makes some four passes over them, before any measurement."""
+        """The selection from rows in files or in memory: some four passes over them, before any measurement."""
         rows: RowBlocks = rows_of(where)
         passes = Passes(rows, executor_of(executor), Meter() if meter is None else meter)
         assumed = parse_noise(noise) if isinstance(noise, str) else noise

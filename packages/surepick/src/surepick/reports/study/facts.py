@@ -11,19 +11,7 @@ from typing import Any, Literal
 from surepick.core.records import record
 from surepick.embeddings.base import ESTIMATED_NORM
 from surepick.questions import ListNames, list_names, parse_question
-from surepick.studies.logs.base import (
-    ABANDONED,
-    BEYOND,
-    CLOSED,
-    COUNTED,
-    FAILED,
-    INDEPENDENT_OF_VALUE,
-    LATE,
-    NO_TIME,
-    PRIOR,
-    Log,
-    to_the_minute,
-)
+from surepick.studies.logs import base
 from surepick.studies.logs.memory import MemoryLog
 
 Document = dict[str, Any]  # the certificate's and what the policy says of itself (`traits`): plain JSON data
@@ -110,7 +98,7 @@ class Facts:
         rounds, eliminates = self.document["rounds"], self.document["traits"].get("eliminates", False)
         if not rounds or not eliminates or self.guesses or self.unproved:
             return None
-        dropped = sum(reason == INDEPENDENT_OF_VALUE for _, reason in self.withdrawals)
+        dropped = sum(reason == base.INDEPENDENT_OF_VALUE for _, reason in self.withdrawals)
         return len(self.names) - self.fates.count("waiting") - dropped - int(rounds[-1]["active"])
 
     @property
@@ -122,7 +110,7 @@ class Facts:
     @property
     def whom(self) -> str:
         """Whom the promise is about."""
-        dropped = any(reason == INDEPENDENT_OF_VALUE for _, reason in self.withdrawals)
+        dropped = any(reason == base.INDEPENDENT_OF_VALUE for _, reason in self.withdrawals)
         return "all that are left" if dropped or "waiting" in self.fates else "all"
 
     @property
@@ -245,11 +233,11 @@ class History:
     durable: bool
 
 
-def history_of(log: Log, judged: int) -> History:
+def history_of(log: base.Log, judged: int) -> History:
     """What the log says of the plans up to `judged`, and of what was set aside. No reward is looked at."""
     tellers: dict[tuple[str, int], Counter[str]] = {}
     for stored in log.history(judged):
-        plan = stored.plan if stored.status == COUNTED else 0
+        plan = stored.plan if stored.status == base.COUNTED else 0
         found = tellers.setdefault((stored.status, plan), Counter())
         found[stored.results.source or NOBODY] += int(stored.results.pulls.sum())
     kept = []
@@ -259,21 +247,21 @@ def history_of(log: Log, judged: int) -> History:
         events = log.arrivals(planned.number).events
         reasons: Counter[str] = Counter()
         for event in events:
-            if event.kind == ABANDONED:
+            if event.kind == base.ABANDONED:
                 reasons[event.reason] += event.pulls
-        closed = [event.at for event in events if event.kind == CLOSED and event.plan == planned.number]
+        closed = [event.at for event in events if event.kind == base.CLOSED and event.plan == planned.number]
         kept.append(
             Kept(
                 planned.number,
                 planned.opened_at,
                 closed[0] if closed else planned.opened_at,
-                sum(event.pulls for event in events if event.kind == FAILED),
+                sum(event.pulls for event in events if event.kind == base.FAILED),
                 tuple(reasons.items()),
-                tuple(tellers.get((COUNTED, planned.number), Counter()).items()),
+                tuple(tellers.get((base.COUNTED, planned.number), Counter()).items()),
             )
         )
-    aside = {kind: tuple(tellers.get((kind, 0), Counter()).items()) for kind in (LATE, PRIOR)}
-    return History(tuple(kept), aside[LATE], aside[PRIOR], not isinstance(log, MemoryLog))
+    aside = {kind: tuple(tellers.get((kind, 0), Counter()).items()) for kind in (base.LATE, base.PRIOR)}
+    return History(tuple(kept), aside[base.LATE], aside[base.PRIOR], not isinstance(log, MemoryLog))
 
 
 def batches(study: Facts, kept: History) -> list[tuple[dict[str, Any], Kept | None]]:
@@ -286,9 +274,9 @@ def batches(study: Facts, kept: History) -> list[tuple[dict[str, Any], Kept | No
 def time(seconds: float) -> str:
     """A time in UTC, to the minute: the same wherever the report is made."""
     try:
-        return to_the_minute(seconds).replace(" ", "\N{NO-BREAK SPACE}")
-    except BEYOND:
-        return NO_TIME
+        return base.to_the_minute(seconds).replace(" ", "\N{NO-BREAK SPACE}")
+    except base.BEYOND:
+        return base.NO_TIME
 
 
 # --- Numbers, names and lists as they are written in a report, for readers who know no statistics of this kind.
@@ -455,7 +443,7 @@ def users_words(study: Facts) -> list[str]:
 def _doubt(study: Facts, abandoned: tuple[str, ...]) -> Doubt:
     if study.standing == "contradicted":
         return "contradicted"
-    if set(abandoned) - {INDEPENDENT_OF_VALUE}:
+    if set(abandoned) - {base.INDEPENDENT_OF_VALUE}:
         return "missing-results"
     if study.algorithm in NETWORKS:
         return "network"

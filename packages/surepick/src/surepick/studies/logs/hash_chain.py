@@ -63,7 +63,7 @@ def hash_of_arms(arms: Arms) -> str:
 
 
 def canonical(value: Any) -> bytes:
-    """JSON data as the bytes that are hashed and signed: keys sorted, no spaces, UTF-8, numbers as Python writes them."""
+    """JSON data as bytes that are hashed and signed: sorted keys, no spaces, UTF-8, numbers as Python writes them."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", "surrogatepass")
 

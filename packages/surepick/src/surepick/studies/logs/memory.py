@@ -11,26 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.studies.logs.base import (
-    COUNTED,
-    ENDED,
-    FAILED,
-    LATE,
-    PRIOR,
-    UNDONE,
-    UNUSUAL,
-    Arrivals,
-    Clock,
-    Decision,
-    Event,
-    Leased,
-    Planned,
-    Recorded,
-    Reported,
-    Results,
-    Stored,
-    system_clock,
-)
+from surepick.studies.logs import base
 
 
 class MemoryLog:
@@ -40,23 +21,23 @@ class MemoryLog:
         clock: says what time it is.
     """
 
-    def __init__(self, clock: Clock = system_clock) -> None:
+    def __init__(self, clock: base.Clock = base.system_clock) -> None:
         self.study_id: str | None = None  # of the study that it is the log of
         self._clock = clock
-        self._plans: list[Planned] = []
-        self._decisions: list[Decision] = []
-        self._leased: list[Leased] = []
-        self._events: list[Event] = []
-        self._results: dict[tuple[int, str], list[Results]] = {}
-        self._stored: list[Stored] = []
+        self._plans: list[base.Planned] = []
+        self._decisions: list[base.Decision] = []
+        self._leased: list[base.Leased] = []
+        self._events: list[base.Event] = []
+        self._results: dict[tuple[int, str], list[base.Results]] = {}
+        self._stored: list[base.Stored] = []
         self._starts: list[int] = []  # of each entry of _stored, the number of its first row
         self._undone: set[int] = set()  # numbers of rows
-        self._recorded: dict[str, Recorded] = {}
+        self._recorded: dict[str, base.Recorded] = {}
         self._in_blocks: dict[str, Counter[tuple[int, int]]] = {}
         self._latest = 0.0
 
     @property
-    def clock(self) -> Clock:
+    def clock(self) -> base.Clock:
         return self._clock
 
     @contextmanager
@@ -73,7 +54,7 @@ class MemoryLog:
                     self._recorded.pop(key or "", None)
                 for block, arm in _cells(stored):
                     self._in_blocks[block] -= Counter([(arm, stored.plan)])
-            taken_back = [event for event in self._events[lengths[-2] :] if event.kind == UNDONE]
+            taken_back = [event for event in self._events[lengths[-2] :] if event.kind == base.UNDONE]
             for kept, length in zip(lists, lengths, strict=True):
                 del kept[length:]
             for event in taken_back:
@@ -81,30 +62,30 @@ class MemoryLog:
                 self._know(event.result)
             raise
 
-    def add_plan(self, planned: Planned) -> Planned:
+    def add_plan(self, planned: base.Planned) -> base.Planned:
         if planned.number <= len(self._plans):
             return self._plans[planned.number - 1]
         self._plans.append(planned)
         self._latest = planned.opened_at
         return planned
 
-    def last_plan(self) -> Planned | None:
+    def last_plan(self) -> base.Planned | None:
         return self._plans[-1] if self._plans else None
 
-    def plan(self, number: int) -> Planned | None:
+    def plan(self, number: int) -> base.Planned | None:
         return self._plans[number - 1] if 1 <= number <= len(self._plans) else None
 
-    def plans(self) -> Iterator[Planned]:
+    def plans(self) -> Iterator[base.Planned]:
         return iter(self._plans)
 
-    def add_lease(self, leased: Leased, at: float) -> None:
+    def add_lease(self, leased: base.Leased, at: float) -> None:
         self._leased.append(leased)
         self._latest = at
 
-    def add_results(self, plan: int, results: Results, *, status: str, at: float) -> None:
+    def add_results(self, plan: int, results: base.Results, *, status: str, at: float) -> None:
         self._results.setdefault((plan, status), []).append(results)
         self._starts.append(1 if not self._stored else self._starts[-1] + len(self._stored[-1].results.arms))
-        self._stored.append(Stored(plan, status, at, results))
+        self._stored.append(base.Stored(plan, status, at, results))
         for block, arm in _cells(self._stored[-1]):
             self._in_blocks.setdefault(block, Counter())[arm, plan] += 1
         self._latest = at
@@ -112,16 +93,16 @@ class MemoryLog:
             rows = zip(results.keys, results.recorded(status), strict=True)
             self._recorded |= {key: row for key, row in rows if key is not None}
 
-    def add_event(self, event: Event) -> None:
+    def add_event(self, event: base.Event) -> None:
         self._events.append(event)
-        if event.kind == UNDONE:
+        if event.kind == base.UNDONE:
             self._undone.add(event.result)
             stored, row = self._row(event.result)
             self._recorded.pop((stored.results.keys or ("",) * (row + 1))[row] or "", None)
             if stored.results.blocks is not None:
                 self._in_blocks[stored.results.blocks[row]] -= Counter([(int(stored.results.arms[row]), stored.plan)])
 
-    def _row(self, number: int) -> tuple[Stored, int]:
+    def _row(self, number: int) -> tuple[base.Stored, int]:
         """(the entry, the place in it) of the row of that number."""
         entry = bisect_right(self._starts, number) - 1
         return self._stored[entry], number - self._starts[entry]
@@ -135,14 +116,14 @@ class MemoryLog:
         if stored.results.blocks is not None:
             self._in_blocks[stored.results.blocks[row]] += Counter([(int(stored.results.arms[row]), stored.plan)])
 
-    def _counted(self, plan: int) -> Iterator[tuple[int, Results]]:
+    def _counted(self, plan: int) -> Iterator[tuple[int, base.Results]]:
         """(number of the first row, the results) of each entry of a plan that counts; what was undone is in them."""
         for start, stored in zip(self._starts, self._stored, strict=True):
-            if stored.plan == plan and stored.status == COUNTED:
+            if stored.plan == plan and stored.status == base.COUNTED:
                 yield start, stored.results
 
-    def reported(self, plan: int, source: str | None) -> list[Reported]:
-        known = {event.result for event in self._events if event.kind == UNUSUAL}
+    def reported(self, plan: int, source: str | None) -> list[base.Reported]:
+        known = {event.result for event in self._events if event.kind == base.UNUSUAL}
         found = []
         for start, results in self._counted(plan):
             number = len(results.arms)
@@ -152,7 +133,7 @@ class MemoryLog:
             leases = [0] * number if results.leases is None else results.leases.tolist()
             at = self._row(start)[0].at
             found += [
-                Reported(
+                base.Reported(
                     number=start + row,
                     arm=int(results.arms[row]),
                     pulls=int(results.pulls[row]),
@@ -169,7 +150,7 @@ class MemoryLog:
             ]
         return found
 
-    def add_decision(self, decision: Decision) -> Decision:
+    def add_decision(self, decision: base.Decision) -> base.Decision:
         if decision.plan < len(self._decisions):
             return self._decisions[decision.plan]
         if self._decisions:  # only the latest state is needed again
@@ -177,19 +158,19 @@ class MemoryLog:
         self._decisions.append(decision)
         return decision
 
-    def last_decision(self) -> Decision | None:
+    def last_decision(self) -> base.Decision | None:
         return self._decisions[-1] if self._decisions else None
 
-    def decisions(self, after: int = -1) -> Iterator[Decision]:
+    def decisions(self, after: int = -1) -> Iterator[base.Decision]:
         return iter(self._decisions[after + 1 :])
 
-    def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> Arrivals:
+    def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> base.Arrivals:
         seen_results, seen_leased, seen_events = mark or (0, 0, 0)
-        results = self._results.get((plan, COUNTED), [])
+        results = self._results.get((plan, base.COUNTED), [])
         fresh = results[seen_results:]
         nothing = np.empty(0, np.int64)
         zeros = [np.zeros(len(part.arms), np.int64) if part.leases is None else part.leases for part in fresh]
-        return Arrivals(
+        return base.Arrivals(
             arms=np.concatenate([part.arms for part in fresh]) if fresh else nothing,
             pulls=np.concatenate([part.pulls for part in fresh]) if fresh else nothing,
             leases=np.concatenate(zeros) if fresh else nothing,
@@ -198,15 +179,15 @@ class MemoryLog:
             mark=(len(results), len(self._leased), len(self._events)),
         )
 
-    def recorded(self, keys: Sequence[str]) -> dict[str, Recorded]:
+    def recorded(self, keys: Sequence[str]) -> dict[str, base.Recorded]:
         return {key: self._recorded[key] for key in keys if key in self._recorded}
 
     def failed(self, keys: Sequence[str]) -> set[str]:
-        return {event.reason for event in self._events if event.kind == FAILED} & set(keys)
+        return {event.reason for event in self._events if event.kind == base.FAILED} & set(keys)
 
-    def results(self, plan: int) -> list[Results]:
+    def results(self, plan: int) -> list[base.Results]:
         if not self._undone:
-            return list(self._results.get((plan, COUNTED), []))
+            return list(self._results.get((plan, base.COUNTED), []))
         found = []
         for start, results in self._counted(plan):
             kept = [row for row in range(len(results.arms)) if start + row not in self._undone]
@@ -225,7 +206,7 @@ class MemoryLog:
     def measured(self, plans: int) -> dict[int, int]:
         found: Counter[int] = Counter()
         for plan, status in self._results:
-            if status == COUNTED and plan <= plans:
+            if status == base.COUNTED and plan <= plans:
                 for part in self.results(plan):
                     for arm, pulls in zip(part.arms.tolist(), part.pulls.tolist(), strict=True):
                         found[arm] += pulls
@@ -234,17 +215,17 @@ class MemoryLog:
     def latest_plan_of(self, worker: str) -> int:
         return next((held.lease.plan for held in reversed(self._leased) if held.lease.worker == worker), 0)
 
-    def ended(self) -> Event | None:
-        return next((event for event in self._events if event.kind == ENDED), None)
+    def ended(self) -> base.Event | None:
+        return next((event for event in self._events if event.kind == base.ENDED), None)
 
     def set_aside(self) -> tuple[int, int]:
         late, prior = (
             sum(len(part.arms) for (_, kind), parts in self._results.items() if kind == status for part in parts)
-            for status in (LATE, PRIOR)
+            for status in (base.LATE, base.PRIOR)
         )
         return late, prior
 
-    def history(self, judged: int) -> Iterator[Stored]:
+    def history(self, judged: int) -> Iterator[base.Stored]:
         for start, stored in zip(self._starts, self._stored, strict=True):
             if stored.plan > judged:
                 continue
@@ -253,7 +234,7 @@ class MemoryLog:
                 yield stored
                 continue
             for row in range(len(stored.results.arms)):
-                status = UNDONE if row in taken else stored.status
+                status = base.UNDONE if row in taken else stored.status
                 yield replace(stored, status=status, results=stored.results.rows([row]))
 
     def latest_time(self) -> float:
@@ -263,9 +244,9 @@ class MemoryLog:
         """Nobody else can reach them."""
 
 
-def _cells(stored: Stored) -> list[tuple[str, int]]:
+def _cells(stored: base.Stored) -> list[tuple[str, int]]:
     """(block, index of the arm) of each row that counts."""
     results = stored.results
-    if stored.status != COUNTED or results.blocks is None:
+    if stored.status != base.COUNTED or results.blocks is None:
         return []
     return list(zip(results.blocks, results.arms.tolist(), strict=True))

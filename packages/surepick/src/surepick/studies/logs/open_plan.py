@@ -9,27 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from surepick.core.records import IntArray
-from surepick.studies.logs.base import (
-    ABANDONED,
-    ADDED,
-    AS_THEY_COME,
-    CLOSED,
-    ENDED,
-    FAILED,
-    REFUSED,
-    UNASKED,
-    UNDONE,
-    UNUSUAL,
-    WITHDRAWN,
-    Addition,
-    Arrivals,
-    Deviations,
-    Event,
-    Lease,
-    Leased,
-    Planned,
-    Withdrawal,
-)
+from surepick.studies.logs import base
 
 
 @dataclass(slots=True)
@@ -41,11 +21,11 @@ class LeaseProgress:
         done: pulls reported, failed, or given back, shape (K,).
     """
 
-    leased: Leased
+    leased: base.Leased
     done: IntArray
 
     @property
-    def lease(self) -> Lease:
+    def lease(self) -> base.Lease:
         return self.leased.lease
 
     @property
@@ -80,7 +60,7 @@ class OpenPlan:
         mark: how far the log was read.
     """
 
-    planned: Planned
+    planned: base.Planned
     recorded: IntArray
     dropped: IntArray
     granted: IntArray
@@ -89,8 +69,8 @@ class OpenPlan:
     unfinished: dict[int, LeaseProgress] = field(default_factory=dict)
     by_arm: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
     reasons: dict[int, set[str]] = field(default_factory=dict)
-    withdrawn: dict[int, Withdrawal] = field(default_factory=dict)
-    added: dict[int, Addition] = field(default_factory=dict)
+    withdrawn: dict[int, base.Withdrawal] = field(default_factory=dict)
+    added: dict[int, base.Addition] = field(default_factory=dict)
     failed_keys: set[str] = field(default_factory=set)
     undone: int = 0
     unusual: dict[int, str] = field(default_factory=dict)
@@ -101,12 +81,12 @@ class OpenPlan:
     mark: tuple[int, ...] = ()
 
     @staticmethod
-    def of(planned: Planned) -> OpenPlan:
+    def of(planned: base.Planned) -> OpenPlan:
         """The plan just opened."""
         nothing = np.zeros(len(planned.plan.counts), np.int64)
         return OpenPlan(planned, nothing, nothing.copy(), nothing.copy())
 
-    def add(self, news: Arrivals) -> None:
+    def add(self, news: base.Arrivals) -> None:
         """Take in what came."""
         for leased in news.leased:
             self._lease(leased)
@@ -125,7 +105,7 @@ class OpenPlan:
                 self.unfinished[number] = self.held[number]
         self.mark = news.mark
 
-    def _lease(self, leased: Leased) -> None:
+    def _lease(self, leased: base.Leased) -> None:
         number = leased.lease.number
         self.held[number] = self.unfinished[number] = LeaseProgress(leased, np.zeros_like(self.recorded))
         self.granted += leased.counts
@@ -135,30 +115,30 @@ class OpenPlan:
             firsts.append(int(leased.first[arm]))
             numbers.append(number)
 
-    def _happened(self, event: Event) -> None:
-        self.closed |= event.kind == CLOSED
-        self.in_part |= event.kind == CLOSED and event.reason == AS_THEY_COME
-        if event.kind == CLOSED and event.reason.startswith(REFUSED):
-            self.refused = event.reason.removeprefix(REFUSED)
-        self.ended |= event.kind == ENDED
+    def _happened(self, event: base.Event) -> None:
+        self.closed |= event.kind == base.CLOSED
+        self.in_part |= event.kind == base.CLOSED and event.reason == base.AS_THEY_COME
+        if event.kind == base.CLOSED and event.reason.startswith(base.REFUSED):
+            self.refused = event.reason.removeprefix(base.REFUSED)
+        self.ended |= event.kind == base.ENDED
         if event.arm is None:
             return
-        if event.kind == UNUSUAL:
+        if event.kind == base.UNUSUAL:
             self.unusual[event.result] = event.reason
-        if event.kind == UNDONE:
+        if event.kind == base.UNDONE:
             self.undone += 1
             self.unusual.pop(event.result, None)
             self.recorded[event.arm] -= event.pulls
             if event.lease in self.held:
                 self.held[event.lease].done[event.arm] -= event.pulls
-        if event.kind == WITHDRAWN:
-            self.withdrawn.setdefault(event.arm, Withdrawal(event.arm, event.reason, event.at))
-        if event.kind == ADDED:
-            self.added.setdefault(event.arm, Addition(event.arm, event.at))
-        if event.kind == ABANDONED:
+        if event.kind == base.WITHDRAWN:
+            self.withdrawn.setdefault(event.arm, base.Withdrawal(event.arm, event.reason, event.at))
+        if event.kind == base.ADDED:
+            self.added.setdefault(event.arm, base.Addition(event.arm, event.at))
+        if event.kind == base.ABANDONED:
             self.dropped[event.arm] += event.pulls
             self.reasons.setdefault(event.arm, set()).add(event.reason)
-        if event.kind == FAILED:
+        if event.kind == base.FAILED:
             self.failed_keys.add(event.reason)
             self.repeated += event.pulls
             if event.lease in self.held:
@@ -208,7 +188,9 @@ class OpenPlan:
         """The worker's running lease, None without one."""
         return next((held for held in self.running(now) if held.lease.worker == worker), None)
 
-    def grant(self, worker: str, most: int | None, *, now: float, until: float, alike: bool = False) -> Leased | None:
+    def grant(
+        self, worker: str, most: int | None, *, now: float, until: float, alike: bool = False
+    ) -> base.Leased | None:
         """A lease on free pulls, in the order of the arms; None when nothing is free."""
         free = self.free(now)
         if most is not None and alike and free.any():
@@ -222,10 +204,10 @@ class OpenPlan:
         number = max(self.held, default=0) + 1
         out = sum((held.left for held in self.unfinished.values()), np.zeros_like(free))
         again = np.clip(self.recorded + out + free - (self.asked - self.dropped), 0, free)
-        return Leased(Lease(number, self.planned.number, worker, until), free, self.granted, again)
+        return base.Leased(base.Lease(number, self.planned.number, worker, until), free, self.granted, again)
 
     def lease_of(self, arm: int, *, ordinal: int | None, worker: str, spent: Mapping[int, int] | None = None) -> int:
-        """The lease that a result answers: by the ordinal in its key, else the worker's newest with one left; 0: none."""
+        """The lease that a result answers: by the ordinal in its key, else the worker's newest open one; 0: none."""
         gone = spent or {}
         firsts, numbers = self.by_arm.get(arm, ([], []))
         if ordinal is not None:
@@ -239,16 +221,16 @@ class OpenPlan:
         return 0
 
     @property
-    def deviations(self) -> Deviations:
+    def deviations(self) -> base.Deviations:
         """What the certificate must say about this plan."""
         short = [reasons for arm, reasons in self.reasons.items() if self.recorded[arm] < self.asked[arm]]
-        return Deviations(
+        return base.Deviations(
             surplus=bool(np.any(self.recorded > self.asked)),
             repeated=self.repeated,
             abandoned=tuple(sorted(set().union(*short))),
             withdrawn=tuple(self.withdrawn[arm] for arm in sorted(self.withdrawn)),
             added=tuple(self.added[arm] for arm in sorted(self.added)),
             undone=self.undone,
-            confirmed=sum(why != UNASKED for why in self.unusual.values()),
-            unasked=sum(why == UNASKED for why in self.unusual.values()),
+            confirmed=sum(why != base.UNASKED for why in self.unusual.values()),
+            unasked=sum(why == base.UNASKED for why in self.unusual.values()),
         )

@@ -12,49 +12,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
 from surepick.errors import StorageError
-from surepick.studies.logs.base import (
-    COUNTED,
-    ENDED,
-    FAILED,
-    LATE,
-    PRIOR,
-    UNDONE,
-    UNUSUAL,
-    Arrivals,
-    Event,
-    Lease,
-    Leased,
-    Recorded,
-    Reported,
-    Results,
-    Stored,
-)
+from surepick.studies.logs import base
 from surepick.studies.logs.hash_chain import legible
 from surepick.studies.logs.keys import from_values, read_values
+from surepick.studies.logs.sql import chain
 from surepick.studies.logs.sql import schema as sql_seals
 from surepick.studies.logs.sql import schema as tables
-from surepick.studies.logs.sql.chain import (
-    AFTER,
-    ANY_UNDONE,
-    KEYS,
-    LATEST_LEASE,
-    NEW_EVENTS,
-    NEW_LEASES,
-    NEW_RESULTS,
-    NEWEST_TIMES,
-    PLAN,
-    PLANS,
-    RECENT,
-    RECENT_TIMES,
-    RECORDED,
-    STANDS,
-    STUDY,
-    UNDONE_ROWS,
-    USED_BEFORE,
-    WORKER,
-    ChainedRows,
-    altered,
-)
 
 # --- Rows of the database as records of the log. Values of a wrong kind raise; `legible` turns that into words.
 
@@ -65,7 +28,7 @@ def check_arms(arms: Sequence[int], num_arms: int) -> None:
         raise ValueError(f"there are {num_arms} arms, and a row is of arm {max(arms, key=abs)}")
 
 
-def leased_of(rows: Sequence[Row[Any]], num_arms: int) -> tuple[Leased, ...]:
+def leased_of(rows: Sequence[Row[Any]], num_arms: int) -> tuple[base.Leased, ...]:
     """Leases from their rows, one an arm."""
     by_number: dict[int, list[Row[Any]]] = {}
     for row in rows:
@@ -78,18 +41,20 @@ def leased_of(rows: Sequence[Row[Any]], num_arms: int) -> tuple[Leased, ...]:
         counts[arms] = [part.pulls for part in parts]
         first[arms] = [part.first for part in parts]
         again[arms] = [part.again for part in parts]
-        lease = Lease(int(number), int(parts[0].plan), str(parts[0].worker), float(parts[0].until))
-        found.append(Leased(lease, counts, first, again))
+        lease = base.Lease(int(number), int(parts[0].plan), str(parts[0].worker), float(parts[0].until))
+        found.append(base.Leased(lease, counts, first, again))
     return tuple(found)
 
 
-def event_of(row: Row[Any]) -> Event:
+def event_of(row: Row[Any]) -> base.Event:
     """An event from its row."""
     about = 0 if row.result is None else int(row.result)
-    return Event(row.kind, int(row.plan), row.arm, int(row.pulls), int(row.lease), row.reason, float(row.at), about)
+    return base.Event(
+        row.kind, int(row.plan), row.arm, int(row.pulls), int(row.lease), row.reason, float(row.at), about
+    )
 
 
-def row_of(event: Event) -> dict[str, Any]:
+def row_of(event: base.Event) -> dict[str, Any]:
     """An event as a row without its hash."""
     return {
         "plan": event.plan,
@@ -104,7 +69,7 @@ def row_of(event: Event) -> dict[str, Any]:
     }
 
 
-def events_of(rows: Sequence[Row[Any]], num_arms: int) -> tuple[Event, ...]:
+def events_of(rows: Sequence[Row[Any]], num_arms: int) -> tuple[base.Event, ...]:
     """Events from their rows."""
     check_arms([row.arm for row in rows if row.arm is not None], num_arms)
     return tuple(event_of(row) for row in rows)
@@ -115,7 +80,7 @@ MOST_RECENT = 1_000  # rows of all studies among which the newest of one is look
 
 
 @legible
-class SqlLog(ChainedRows):
+class SqlLog(chain.ChainedRows):
     """The log of one study in a database.
 
     Every writer takes the study's turn first, so that what one reads inside it stays true until it has written; nothing
@@ -131,7 +96,7 @@ class SqlLog(ChainedRows):
 
     # leases and results
 
-    def add_lease(self, leased: Leased, at: float) -> None:
+    def add_lease(self, leased: base.Leased, at: float) -> None:
         terms = leased.lease
         rows = [
             {
@@ -149,7 +114,7 @@ class SqlLog(ChainedRows):
         ]
         self._insert(tables.lease, rows)
 
-    def add_results(self, plan: int, results: Results, *, status: str, at: float) -> None:
+    def add_results(self, plan: int, results: base.Results, *, status: str, at: float) -> None:
         nothing = [None] * len(results.arms)
         quantities = results.quantities
         rows = [
@@ -186,39 +151,41 @@ class SqlLog(ChainedRows):
         with self.turn(), self._reading() as connection:
             for key, number in self._used_before(connection, results.keys).items():
                 next(row for row in rows if row["key"] == key)["correction"] = number
-            if status != COUNTED:
+            if status != base.COUNTED:
                 hashes = sql_seals.set_aside_hashes(connection, self._study, self._start, rows)
                 rows = [{**row, "hash": own} for row, own in zip(rows, hashes, strict=True)]
             self._insert(tables.observation, rows)
 
     def _used_before(self, connection: sa.Connection, keys: Sequence[str | None] | None) -> dict[str, int]:
         """How many results the keys had that were undone; nothing in a study in which nothing was."""
-        wanted, mine = [key for key in keys or () if key is not None], {STUDY: self._study}
-        if not wanted or connection.execute(ANY_UNDONE, mine).first() is None:
+        wanted, mine = [key for key in keys or () if key is not None], {chain.STUDY: self._study}
+        if not wanted or connection.execute(chain.ANY_UNDONE, mine).first() is None:
             return {}
         found: dict[str, int] = {}
         for start in range(0, len(wanted), CHUNK):
-            rows = connection.execute(USED_BEFORE, {**mine, KEYS: wanted[start : start + CHUNK]})
+            rows = connection.execute(chain.USED_BEFORE, {**mine, chain.KEYS: wanted[start : start + CHUNK]})
             found.update({key: int(number) for key, number in rows})
         return found
 
-    def add_event(self, event: Event) -> None:
+    def add_event(self, event: base.Event) -> None:
         row = row_of(event)
         with self.turn(), self._reading() as connection:
-            if event.kind == ENDED:
+            if event.kind == base.ENDED:
                 row["hash"] = sql_seals.end_hash(connection, self._study, self._start, row)
             self._insert(tables.event, [row])
 
-    def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> Arrivals:
+    def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> base.Arrivals:
         recorded, leased, events = mark or (0, 0, 0)
-        mine = {STUDY: self._study, PLAN: plan}
+        mine = {chain.STUDY: self._study, chain.PLAN: plan}
         with self._reading() as connection:
-            rows = connection.execute(NEW_RESULTS, {**mine, AFTER: recorded}).all()
-            parts = connection.execute(NEW_LEASES, {**mine, AFTER: leased}).all()
-            news = connection.execute(NEW_EVENTS, {STUDY: self._study, PLANS: (0, plan), AFTER: events}).all()
+            rows = connection.execute(chain.NEW_RESULTS, {**mine, chain.AFTER: recorded}).all()
+            parts = connection.execute(chain.NEW_LEASES, {**mine, chain.AFTER: leased}).all()
+            news = connection.execute(
+                chain.NEW_EVENTS, {chain.STUDY: self._study, chain.PLANS: (0, plan), chain.AFTER: events}
+            ).all()
         columns = np.array([tuple(row) for row in rows], np.int64).reshape(-1, 4)
         check_arms(columns[:, 1].tolist(), self._num_arms)
-        return Arrivals(
+        return base.Arrivals(
             arms=columns[:, 1],
             pulls=columns[:, 2],
             leases=columns[:, 3],
@@ -231,32 +198,34 @@ class SqlLog(ChainedRows):
             ),
         )
 
-    def recorded(self, keys: Sequence[str]) -> dict[str, Recorded]:
-        found: dict[str, Recorded] = {}
+    def recorded(self, keys: Sequence[str]) -> dict[str, base.Recorded]:
+        found: dict[str, base.Recorded] = {}
         with self._reading() as connection:
             for start in range(0, len(keys), CHUNK):
-                rows = connection.execute(RECORDED, {STUDY: self._study, KEYS: keys[start : start + CHUNK]})
+                rows = connection.execute(
+                    chain.RECORDED, {chain.STUDY: self._study, chain.KEYS: keys[start : start + CHUNK]}
+                )
                 for key, arm, pulls, total, block, quantities, source, status in rows:
                     beside = None if quantities is None else read_values(quantities)
-                    found[key] = Recorded(int(arm), int(pulls), float(total), block, beside, source, status)
+                    found[key] = base.Recorded(int(arm), int(pulls), float(total), block, beside, source, status)
         return found
 
-    def reported(self, plan: int, source: str | None) -> list[Reported]:
+    def reported(self, plan: int, source: str | None) -> list[base.Reported]:
         columns, events = tables.observation.c, tables.event.c
-        mine = {STUDY: self._study}
+        mine = {chain.STUDY: self._study}
         wanted = sa.select(tables.observation).where(
-            columns.study == self._study, columns.plan == plan, columns.status == COUNTED, STANDS
+            columns.study == self._study, columns.plan == plan, columns.status == base.COUNTED, chain.STANDS
         )
         if source is not None:
             wanted = wanted.where(columns.source == source)
         unusual = sa.select(events.result).where(
-            events.study == self._study, events.plan == plan, events.kind == UNUSUAL
+            events.study == self._study, events.plan == plan, events.kind == base.UNUSUAL
         )
         with self._reading() as connection:
             rows = connection.execute(wanted.order_by(columns.id), mine).all()
             known = set(connection.execute(unusual).scalars())
         return [
-            Reported(
+            base.Reported(
                 number=int(row.id),
                 arm=int(row.arm),
                 pulls=int(row.pulls),
@@ -277,32 +246,32 @@ class SqlLog(ChainedRows):
         with self._reading() as connection:
             for start in range(0, len(keys), CHUNK):
                 some = columns.reason.in_(keys[start : start + CHUNK])
-                rows = sa.select(columns.reason).where(columns.study == self._study, columns.kind == FAILED, some)
+                rows = sa.select(columns.reason).where(columns.study == self._study, columns.kind == base.FAILED, some)
                 found.update(connection.execute(rows).scalars())
         return found
 
     def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int, int]]:
         columns = tables.observation.c
         wanted = sa.select(columns.block, columns.arm, columns.plan).distinct()
-        wanted = wanted.where(columns.study == self._study, columns.status == COUNTED, STANDS)
+        wanted = wanted.where(columns.study == self._study, columns.status == base.COUNTED, chain.STANDS)
         found: set[tuple[str, int, int]] = set()
         with self._reading() as connection:
             for start in range(0, len(blocks), CHUNK):
                 some = columns.block.in_(blocks[start : start + CHUNK])
-                rows = connection.execute(wanted.where(some), {STUDY: self._study})
+                rows = connection.execute(wanted.where(some), {chain.STUDY: self._study})
                 found.update((block, int(arm), int(plan)) for block, arm, plan in rows)
         return found
 
-    def results(self, plan: int) -> list[Results]:
+    def results(self, plan: int) -> list[base.Results]:
         columns = tables.observation.c
         told = (columns.arm, columns.pulls, columns.sum, columns.squares)
         wanted = (*told, columns.block, columns.item, columns.quantities)
         with self._reading() as connection:
             rows = connection.execute(
                 sa.select(*wanted)
-                .where(columns.study == self._study, columns.plan == plan, columns.status == COUNTED, STANDS)
+                .where(columns.study == self._study, columns.plan == plan, columns.status == base.COUNTED, chain.STANDS)
                 .order_by(columns.id),
-                {STUDY: self._study},
+                {chain.STUDY: self._study},
             ).all()
         return [_results(*zip(*rows, strict=True), num_arms=self._num_arms)] if rows else []
 
@@ -311,9 +280,11 @@ class SqlLog(ChainedRows):
         with self._reading() as connection:
             rows = connection.execute(
                 sa.select(columns.arm, sa.func.sum(columns.pulls))
-                .where(columns.study == self._study, columns.plan <= plans, columns.status == COUNTED, STANDS)
+                .where(
+                    columns.study == self._study, columns.plan <= plans, columns.status == base.COUNTED, chain.STANDS
+                )
                 .group_by(columns.arm),
-                {STUDY: self._study},
+                {chain.STUDY: self._study},
             ).all()
         found = {int(arm): int(pulls) for arm, pulls in rows}
         check_arms(list(found), self._num_arms)
@@ -321,15 +292,15 @@ class SqlLog(ChainedRows):
 
     def latest_plan_of(self, worker: str) -> int:
         with self._reading() as connection:
-            plan = connection.execute(LATEST_LEASE, {STUDY: self._study, WORKER: worker}).scalar()
+            plan = connection.execute(chain.LATEST_LEASE, {chain.STUDY: self._study, chain.WORKER: worker}).scalar()
         return int(plan or 0)
 
-    def ended(self) -> Event | None:
+    def ended(self) -> base.Event | None:
         columns = tables.event.c
         with self._reading() as connection:
             row = connection.execute(
                 sa.select(tables.event)
-                .where(columns.study == self._study, columns.plan == 0, columns.kind == ENDED)
+                .where(columns.study == self._study, columns.plan == 0, columns.kind == base.ENDED)
                 .order_by(columns.id)
                 .limit(1)
             ).first()
@@ -340,13 +311,13 @@ class SqlLog(ChainedRows):
         with self._reading() as connection:
             found = connection.execute(
                 sa.select(columns.status, sa.func.count())
-                .where(columns.study == self._study, columns.status != COUNTED)
+                .where(columns.study == self._study, columns.status != base.COUNTED)
                 .group_by(columns.status)
             )
             numbers = {status: int(number) for status, number in found}
-        return numbers.get(LATE, 0), numbers.get(PRIOR, 0)
+        return numbers.get(base.LATE, 0), numbers.get(base.PRIOR, 0)
 
-    def history(self, judged: int) -> Iterator[Stored]:
+    def history(self, judged: int) -> Iterator[base.Stored]:
         columns = tables.observation.c
         with self._reading() as connection:
             rows = connection.execute(
@@ -354,20 +325,20 @@ class SqlLog(ChainedRows):
                 .where(columns.study == self._study, columns.plan <= judged)
                 .order_by(columns.id)
             ).all()
-            undone = set(connection.execute(UNDONE_ROWS, {STUDY: self._study}).scalars())
+            undone = set(connection.execute(chain.UNDONE_ROWS, {chain.STUDY: self._study}).scalars())
         for row in rows:
             beside = [row.block], [row.item], [row.quantities]
             results = _results([row.arm], [row.pulls], [row.sum], [row.squares], *beside, num_arms=self._num_arms)
             told = replace(results, keys=(row.key,), leases=np.array([row.lease]), source=row.source)
-            yield Stored(int(row.plan), UNDONE if row.id in undone else row.status, float(row.told_at), told)
+            yield base.Stored(int(row.plan), base.UNDONE if row.id in undone else row.status, float(row.told_at), told)
 
     def latest_time(self) -> float:
-        mine = {STUDY: self._study}
+        mine = {chain.STUDY: self._study}
         with self._reading() as connection:
-            recent = connection.execute(RECENT_TIMES, {**mine, RECENT: MOST_RECENT}).one()
+            recent = connection.execute(chain.RECENT_TIMES, {**mine, chain.RECENT: MOST_RECENT}).one()
             times = [
                 connection.execute(newest, mine).scalar() if time is None else time
-                for time, newest in zip(recent, NEWEST_TIMES, strict=True)
+                for time, newest in zip(recent, chain.NEWEST_TIMES, strict=True)
             ]
         return max((float(time) for time in times if time), default=0.0)
 
@@ -378,7 +349,7 @@ class SqlLog(ChainedRows):
                 *sql_seals.altered_aside(connection, self._study, self._start),
                 *sql_seals.altered_end(connection, self._study, self._start),
             ):
-                raise StorageError(altered(row, self._name))
+                raise StorageError(chain.altered(row, self._name))
 
 
 def _results(
@@ -391,14 +362,14 @@ def _results(
     quantities: Sequence[Any],
     *,
     num_arms: int,
-) -> Results:
+) -> base.Results:
     """Results from the columns of their rows; what some rows have and others do not is refused."""
     check_arms(arms, num_arms)
     if not np.isfinite(np.array(sums, np.float64)).all():
         raise ValueError("a reward is not finite")
     if _there(blocks) and not all(isinstance(block, str) for block in blocks):
         raise ValueError("a result does not say its block")
-    return Results(
+    return base.Results(
         np.array(arms),
         np.array(pulls),
         np.array(sums),

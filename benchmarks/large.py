@@ -40,7 +40,7 @@ import numpy as np
 
 import surepick as sp
 from peak_memory import peak_memory
-from surepick.chunks.moments import Directions, largest
+from surepick.chunks.moments import Directions, largest_rows
 from surepick.chunks.passes import Meter, Passes, executor_of
 from surepick.core.random_streams import stream
 from surepick.linalg.rows import one_thread
@@ -104,7 +104,7 @@ def study(folder: Path, seed: int, executor: str) -> dict[str, object]:
     )
     seconds = time.perf_counter() - began
     everywhere = Directions(None, 0.0, np.eye(DIM), 0.0)
-    (best,) = largest(once, everywhere, slopes=truth[None], name="truth")
+    (best,) = largest_rows(once, everywhere, slopes=truth[None], name="truth")
     answer = rows.take(np.array([int(result.best_arm)]))[0] @ truth
     return {
         "arms": rows.num_rows,

@@ -43,11 +43,7 @@ import numpy as np
 from sqlalchemy.engine import make_url
 
 import surepick as sp
-
-try:
-    from surepick.studies.database import resume_study
-except ImportError:  # a version from before the rooms had these names, with --against
-    from surepick.studies.durable import resume_study
+from surepick.studies.database import resume_stored_study
 
 ARMS = 1_000
 PROCESSES = (1, 8)
@@ -116,7 +112,7 @@ def bare_inserts(url: str, name: str) -> Callable[[], int]:
 
 def tells(url: str, name: str, together: int) -> Callable[[], int]:
     """So many results a call, by a study. The last candidate is never told, so that the round does not end."""
-    study, names, told = resume_study(url, "tells"), ids(), count()
+    study, names, told = resume_stored_study(url, "tells"), ids(), count()
     with study.log._engine.connect() as connection:
         sqlite = url.startswith("sqlite")
         found = connection.exec_driver_sql("PRAGMA synchronous" if sqlite else "SHOW synchronous_commit").scalar()
@@ -134,7 +130,7 @@ def tells(url: str, name: str, together: int) -> Callable[[], int]:
 
 def rounds(url: str, name: str) -> Callable[[], int]:
     """Whole rounds, 64 results a tell; results a call."""
-    study, names = resume_study(url, "tells"), ids()
+    study, names = resume_stored_study(url, "tells"), ids()
 
     def call() -> int:
         plan = study.ask()

@@ -9,7 +9,7 @@ from small_experiments import LINEAR, SMALL, SOARE, same
 import surepick as sp
 from surepick.tables import read_columns, write_table
 from surepick_bench.results import Place, Replicate, column_kinds, read_results
-from surepick_bench.runner import run_experiments, tasks_of
+from surepick_bench.runner import run_experiments, runner_tasks
 from surepick_bench.spec import crossed
 
 
@@ -52,7 +52,7 @@ def test_a_part_that_is_torn_or_of_another_key_is_run_again(undisturbed, tmp_pat
     out = tmp_path / "r.parquet"
     place = Place(out)
     place.open_parts()
-    tasks = tasks_of([SMALL], runs=3)
+    tasks = runner_tasks([SMALL], runs=3)
     place.part(tasks[0].digest, tasks[0].seed).write_text('{"replicate": {"key": "')
     place.part(tasks[1].digest, tasks[1].seed).write_text('{"replicate": {"key": "other"}, "rounds": []}')
     assert same(run_experiments([SMALL], out=out, runs=3, jobs=1), undisturbed)

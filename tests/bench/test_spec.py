@@ -8,7 +8,7 @@ from small_experiments import LINEAR, MEANS, SMALL, SOARE
 
 import surepick as sp
 from surepick_bench.experiments import experiment, experiments
-from surepick_bench.runner import run_experiments, tasks_of
+from surepick_bench.runner import run_experiments, runner_tasks
 from surepick_bench.spec import (
     SMOKE_PULLS,
     SMOKE_SECONDS,
@@ -54,7 +54,7 @@ def test_the_identity_does_not_depend_on_the_order_of_options():
 
 
 def test_keys_are_unique_and_sorted_by_seed():
-    keys = [task.key for task in tasks_of([SMALL], runs=12)]
+    keys = [task.key for task in runner_tasks([SMALL], runs=12)]
     assert len(set(keys)) == 48
     one = [key for key in keys if key.startswith("small/soare/action-elimination")]
     assert sorted(one) == one

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from block_functions import written
 
-from surepick.chunks.moments import Directions, Largest, directions, first_look, largest, moments
+from surepick.chunks.moments import Directions, Largest, directions, first_look, largest_rows, moments
 from surepick.chunks.passes import Passes
 from surepick.chunks.sources import rows_of
 from surepick.errors import InvalidInput
@@ -69,7 +69,7 @@ def test_columns_of_any_scale():
 def test_the_largest_of_forms_and_of_functions(passes):
     where = directions(passes, moments(passes))
     factor, slopes = RNG.standard_normal((5, 3)), RNG.standard_normal((2, 5))
-    found = largest(passes, where, factors=(factor,), slopes=slopes, most=20)
+    found = largest_rows(passes, where, factors=(factor,), slopes=slopes, most=20)
     exact = FEATURES.astype(np.float64)
     for one, values in zip(found, [((exact @ factor) ** 2).sum(axis=1), *(slopes @ exact.T)], strict=True):
         order = np.argsort(-values, kind="stable")[:20]
@@ -79,7 +79,7 @@ def test_the_largest_of_forms_and_of_functions(passes):
 
 def test_of_equal_rows_the_first_ones_are_kept(tmp_path):
     same = np.ones((300, 2), np.float32)
-    (found,) = largest(
+    (found,) = largest_rows(
         Passes(written(tmp_path, same, [300])), Directions(None, 0.0, np.eye(2), 2.0), slopes=np.ones((1, 2)), most=70
     )
     assert np.array_equal(found.rows, np.arange(70))

@@ -9,7 +9,7 @@ from certified_files import FEATURES, MEANS, POLICIES, cli, resealed, study_of
 from forged_certificates import every_look, forged
 
 import surepick as sp
-from surepick.certificates.answers import Comparison
+from surepick.certificates.answers import DocumentComparison
 from surepick.certificates.document import certificate_document
 from surepick.certificates.signature import digest
 from surepick.certificates.verify import verify_certificate
@@ -63,7 +63,7 @@ def test_every_single_derived_field_is_found_without_the_digest(document):
 
 
 def test_a_verifier_that_computed_nothing_would_be_noticed(short, monkeypatch):
-    monkeypatch.setattr(Comparison, "difference", lambda self, stored, again, where: "")
+    monkeypatch.setattr(DocumentComparison, "difference", lambda self, stored, again, where: "")
     assert len(missed(short, each=1, values=1)) > 10
 
 

@@ -10,7 +10,7 @@ from judged_parts import small_study, study_in_parts, tell_keys
 from surepick.certificates.answers import dense
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
-from surepick.certificates.verify_facts import facts_of
+from surepick.certificates.verify_facts import stated_facts
 from surepick.studies.logs.memory import MemoryLog
 
 
@@ -76,7 +76,7 @@ def test_results_of_an_arm_that_no_plan_asked_for_are_refused():
     look["told"] = {**look["told"], "arms": [0]}
     assert failing(document) != []
     with pytest.raises(ValueError, match="has results, and no plan asked for any"):
-        facts_of(document, study.arms, study.policy)
+        stated_facts(document, study.arms, study.policy)
 
 
 def test_the_command_line_verifies_it(document, tmp_path):

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import surepick as sp
 from surepick.cli.app import app, command_names, main
 from surepick.cli.options import PASSWORD, given_url
-from surepick.studies.database import list_studies
+from surepick.studies.database import list_stored_studies
 
 SECRET = "secretword"
 WARNED = "there is a password in the command"
@@ -40,7 +40,7 @@ def test_a_dash_stands_for_the_address_in_the_environment(sqlite_url, coins, mon
     assert "surepick tell - coins RESULTS" in surepick("ask", "-", "coins").stdout
     assert "coins: round 1" in surepick("status", "-", "coins").stdout
     assert "coins" in surepick("list", "-").stdout
-    assert [one.name for one in list_studies(sqlite_url)] == ["coins"]
+    assert [one.name for one in list_stored_studies(sqlite_url)] == ["coins"]
 
 
 def test_the_next_command_has_the_address_that_was_typed(sqlite_url, coins, monkeypatch):
@@ -147,6 +147,6 @@ def test_the_password_comes_from_the_file_that_libpq_knows(tmp_path, monkeypatch
     file.chmod(0o600)
     monkeypatch.setenv("PGPASSFILE", str(file))
     with pytest.raises(sp.StorageError, match="does not accept this user and password") as refused:
-        list_studies(f"postgresql+psycopg://me@127.0.0.1:{server.port}/d")
+        list_stored_studies(f"postgresql+psycopg://me@127.0.0.1:{server.port}/d")
     assert server.heard == [SECRET]
     assert SECRET not in str(refused.value)

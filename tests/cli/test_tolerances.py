@@ -8,7 +8,7 @@ import pytest
 from fuzz_commands import run
 
 import surepick as sp
-from surepick.forecasts.warnings import rough_pulls, spread_of, tolerances_near
+from surepick.forecasts.warnings import mean_spread, rough_pulls, tolerances_near
 
 COFFEE = "docs/examples/coffee.csv"
 RUN = ("--id", "recipe", "--reward", "taste")
@@ -93,7 +93,7 @@ def test_the_rough_price_is_right_within_a_factor_of_three(number, epsilon):
 
 def test_a_table_without_repeats_says_so(write):
     path = write("id,y\na,1\nb,3\n")
-    assert spread_of(sp.environments.table(path, "id", "y", noise=sp.SubGaussian(1.0))).repeats is None
+    assert mean_spread(sp.environments.table(path, "id", "y", noise=sp.SubGaussian(1.0))).repeats is None
     assert "No candidate was measured twice" in refused(
         "run", path, "--id", "id", "--reward", "y", "--noise", "bounded:0:5"
     )

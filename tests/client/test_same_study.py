@@ -7,7 +7,7 @@ from servers import serving
 import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.core.records import encode
-from surepick.studies.database import open_study
+from surepick.studies.database import open_stored_study
 from surepick_server.client import RemoteStudy
 
 FEATURES = np.random.default_rng(5).normal(size=(6, 2)) / 3
@@ -93,7 +93,7 @@ def test_plans_answers_and_certificates_are_those_of_a_database(tmp_path, server
     assert played(there, STUDIES[kind][1]) == played(here, STUDIES[kind][1])
     mine = certificate_document(here, "paint")
     assert certificate_document(there, "paint") == mine
-    assert certificate_document(open_study(sqlite_url, "paint"), "paint")["sha256"] == mine["sha256"]
+    assert certificate_document(open_stored_study(sqlite_url, "paint"), "paint")["sha256"] == mine["sha256"]
     for study in (there, sp.open_study(str(server.base_url), "paint")):
         assert encode(study.certificate()) == encode(here.certificate())
         assert encode(study.trace) == encode(here.trace)
@@ -172,7 +172,7 @@ def test_what_else_can_be_reported(tmp_path, server):
 def test_documents_are_those_of_the_database(tmp_path, server, sqlite_url):
     study = created(str(server.base_url), "blocks")
     study.run(in_blocks)
-    kept = open_study(sqlite_url, "paint")
+    kept = open_stored_study(sqlite_url, "paint")
     from surepick.studies.audit import export_results
 
     for one, name in ((study, "there"), (kept, "here")):

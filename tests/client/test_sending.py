@@ -12,7 +12,7 @@ import pytest
 from servers import connected, served_apart, serving, token_for
 
 import surepick as sp
-from surepick.studies.database import open_study
+from surepick.studies.database import open_stored_study
 from surepick_server.client import Server, transport
 from surepick_server.client import transport as splitting
 
@@ -113,7 +113,7 @@ def test_results_count_once_whatever_is_lost(server, sqlite_url, between, deed, 
     assert (receipt.counted, receipt.repeated) == (counted, 3 - counted)
     assert max(proxy.seen.values()) == 4
     assert study.progress().told == 3
-    assert open_study(sqlite_url, "paint").missing.tolist() == [0, 0, 0, 1]
+    assert open_stored_study(sqlite_url, "paint").missing.tolist() == [0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("deed", [None, "answer lost", "request lost"])
@@ -138,7 +138,7 @@ def test_many_results_are_sent_in_parts_that_count_once(server, sqlite_url, betw
     assert study.recorded(part.pulls(), keyed) == [True] * 5
     again = study.tell(part.pulls(), [0.5] * 5, keyed)
     assert (again.counted, again.repeated) == (0, 5)
-    stored = open_study(sqlite_url, "paint")
+    stored = open_stored_study(sqlite_url, "paint")
     assert int(stored.progress().pulls if receipt.closed else stored.progress().told) == len(ids)
 
 

@@ -9,7 +9,7 @@ from named_policies import FEATURES, MEANS, NAMES, make
 import surepick as sp
 from surepick.core.records import from_json, to_json
 from surepick.policies.verdict import certificate_of
-from surepick.testing import CHECKS, PolicyUnderTest, play
+from surepick.testing import CHECKS, PolicyUnderTest, played
 
 HEURISTIC = {  # they end without a certificate
     "unknown-misspecification",
@@ -70,7 +70,7 @@ def test_those_that_use_no_features_are_equal_for_all_features(name):
 
 def test_a_constant_added_to_every_reward_changes_nothing_without_features():
     policy = make("action-elimination", sp.Arms(FEATURES))
-    plain, shifted = (play(policy, means)[-1].step.state for means in (MEANS, MEANS + 10.0))
+    plain, shifted = (played(policy, means)[-1].step.state for means in (MEANS, MEANS + 10.0))
     assert policy.claim(plain).leader == policy.claim(shifted).leader
     assert np.array_equal(plain.active, shifted.active)
 
@@ -81,7 +81,7 @@ def test_paper_settings_are_options(name, settings):
     chosen = sp.paper_settings(name)
     assert not {"norm_bound", "gamma", "dim"} & set(chosen)
     policy = make(name, arms, **chosen) if settings else make(name, arms)
-    assert policy.claim(play(policy)[-1].step.state).leader == int(np.argmax(MEANS))
+    assert policy.claim(played(policy)[-1].step.state).leader == int(np.argmax(MEANS))
 
 
 def test_unknown_options_are_refused_with_the_known(name):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from surepick.designs.problem import PosedArms, longest_first, pose_targets
+from surepick.designs.problem import DesignInput, longest_first, pose_targets
 from surepick.linalg.factorisations import ImageMap, row_norms
 from surepick.linalg.rows import MANY, equal_rows
 
@@ -24,7 +24,7 @@ def test_vectors_are_the_distinct_ones_longest_first(kind, dim):
         "one": rows[:1],
         "rounded": np.concatenate([rows, rows * (1.0 + 2.0**-52)]),
     }[kind]
-    arms = PosedArms.of(rng.standard_normal((40, dim)))
+    arms = DesignInput.of(rng.standard_normal((40, dim)))
     problem = pose_targets(arms, targets, span_tolerance=1.0)
     images = arms.image.images(targets).rows
     distinct = images[equal_rows(images).first]
@@ -50,7 +50,7 @@ def test_images_of_many_vectors_are_those_of_a_few(steep):
     rng = np.random.default_rng(2)
     arms = rng.standard_normal((500, 5)) @ np.array([np.arange(1.0, 6.0), *np.eye(5)[1:]])
     arms = arms[:, :1] + arms / steep
-    image = PosedArms.of(arms).image
+    image = DesignInput.of(arms).image
     vectors = arms[rng.integers(0, 500, MANY)] - arms[0]
     many = image.images(vectors).rows
     few = np.concatenate([image.images(some).rows for some in np.array_split(vectors, 40)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surepick.designs import pricing
-from surepick.designs.pricing import Prices
+from surepick.designs.pricing import ReducedCosts
 from surepick.designs.problem import pose
 from surepick.linalg.factorisations import cholesky, solve_rows
 
@@ -33,7 +33,7 @@ def test_the_bound_and_the_gains_that_count_are_those_of_all_arms(monkeypatch, k
     if kind == "heavy":
         features *= rng.standard_cauchy((4000, 1))
     problem = pose(features, None, rank_tolerance=None)
-    prices, looked = Prices(problem), []
+    prices, looked = ReducedCosts(problem), []
     gains_of, nearly = prices._gains, prices._nearly
     monkeypatch.setattr(prices, "_gains", lambda *asked: looked.append(len(asked[2])) or gains_of(*asked))
     monkeypatch.setattr(prices, "_nearly", lambda *asked: looked.append(len(features)) or nearly(*asked))
@@ -59,7 +59,7 @@ def test_a_bound_that_forgets_how_much_m_changed_would_be_noticed(monkeypatch):
     monkeypatch.setattr(pricing, "FEW", 200)
     rng = np.random.default_rng(1)
     problem = pose(rng.standard_normal((4000, 6)), None, rank_tolerance=None)
-    prices, wrong = Prices(problem), 0
+    prices, wrong = ReducedCosts(problem), 0
     kept = pricing._Reference
     for matrix, spread in steps(rng, 6, 12, 0.3):
         factor = cholesky(matrix)

@@ -50,7 +50,7 @@ def features_of(kind: str, seed: int) -> np.ndarray:
 KINDS = ["spread", "deficient", "wide", "decaying", "scales", "tiny", "single", "ties"]
 
 
-def exact_residuals(matrix: np.ndarray, found: directions.Directions) -> np.ndarray:
+def exact_residuals(matrix: np.ndarray, found: directions.SingularDirections) -> np.ndarray:
     """max_x ||x - V_d psi_d(x)|| for d = 0 .. r with the V that was used, in extended precision."""
     basis = thin_svd(triangular_factor(matrix))[2][: found.scores.shape[1]].T.astype(np.longdouble)
     left, worst = matrix.astype(np.longdouble), []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surepick.embeddings import LinearEmbedding
-from surepick.embeddings.base import WithLevel
+from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import InvalidInput
 
 FEATURES = np.random.default_rng(2).normal(0.0, 1.0, (9, 4))
@@ -12,7 +12,7 @@ FEATURES = np.random.default_rng(2).normal(0.0, 1.0, (9, 4))
 
 def test_it_has_the_features_of_one_dimension_less_and_a_constant():
     inner = LinearEmbedding(FEATURES, norm_bound=2.0)
-    levelled = WithLevel(inner)
+    levelled = CentredWithinBlocks(inner)
     assert levelled.max_dim == inner.max_dim + 1
     assert levelled.norm_bound == 2.0
     for dim in range(2, levelled.max_dim + 1):
@@ -24,7 +24,7 @@ def test_it_has_the_features_of_one_dimension_less_and_a_constant():
 
 
 def test_the_level_alone_tells_nothing_apart():
-    levelled = WithLevel(LinearEmbedding(FEATURES, norm_bound=2.0))
+    levelled = CentredWithinBlocks(LinearEmbedding(FEATURES, norm_bound=2.0))
     assert levelled.misspecification(1) == np.inf
     assert np.array_equal(levelled.at(1).features, np.ones((9, 1)))
     with pytest.raises(InvalidInput):
@@ -34,7 +34,7 @@ def test_the_level_alone_tells_nothing_apart():
 def test_differences_cost_what_one_block_tells():
     """y'A^-1 y with the coordinate is y'M^-1 y with M = sum w z z' - sum w z sum w z' / sum w."""
     inner, weights = LinearEmbedding(FEATURES, norm_bound=2.0), np.random.default_rng(3).uniform(0.1, 1.0, 9)
-    plain, levelled = inner.at(inner.max_dim).features, WithLevel(inner).at(inner.max_dim + 1).features
+    plain, levelled = inner.at(inner.max_dim).features, CentredWithinBlocks(inner).at(inner.max_dim + 1).features
     centred = plain - weights @ plain / weights.sum()
     within = np.linalg.inv(centred.T * weights @ centred)
     whole = np.linalg.inv(levelled.T * weights @ levelled)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from surepick.core.observations import Observations
 from surepick.estimators import noise_mgf_after
-from surepick.estimators.running_processes import UNKNOWN, Given, MeanProcesses
+from surepick.estimators.running_processes import UNKNOWN, Flow, MeanProcesses
 from surepick.noise import SubGaussian
 
 NUM_ARMS = 5
@@ -19,7 +19,7 @@ spans = st.sampled_from([(0.0, 1.0), (-1.0, 0.0), (-2.0, 5.0), (3.0, 4.0)])
 
 
 def processes(log_values, own, to_first, to_second):
-    held = (Given(0, np.array(to_first)), Given(1, np.array(to_second)))
+    held = (Flow(0, np.array(to_first)), Flow(1, np.array(to_second)))
     return MeanProcesses(np.array(log_values), np.ones(NUM_ARMS, int), np.array(own), held)
 
 

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from stored_studies import ARMS, SECRET, acknowledged, execute, files_of, policy, released, start, unharmed
 
 import surepick as sp
-from surepick.studies.database import list_studies, resume_study
+from surepick.studies.database import list_stored_studies, resume_stored_study
 from surepick.studies.logs.sql import engine as sql_engine
 
 # not there
@@ -37,7 +37,7 @@ def test_a_folder_in_place_of_a_file(tmp_path):
 def test_no_such_study_names_those_that_exist(database_url):
     released(start(database_url, plans=0))
     released(sp.create_study(database_url, "spring", ARMS, policy()))
-    for call in (sp.open_study, resume_study):
+    for call in (sp.open_study, resume_stored_study):
         with pytest.raises(sp.InvalidInput, match=r"has no study 'autumn'; it has 'spring', 'x'\."):
             call(database_url, "autumn")
 
@@ -48,7 +48,7 @@ def test_a_name_that_is_taken(database_url):
     released(study)
     with pytest.raises(sp.InvalidInput, match="has a study 'x' already"):
         sp.create_study(database_url, "x", ARMS, policy())
-    (listed,) = list_studies(database_url)
+    (listed,) = list_stored_studies(database_url)
     assert listed.rounds == 3
     unharmed(database_url, before)
 

@@ -7,7 +7,7 @@ import pytest
 from stored_studies import acknowledged, execute, files_of, released, start, tell_plan, unharmed
 
 import surepick as sp
-from surepick.studies.database import resume_study
+from surepick.studies.database import resume_stored_study
 from surepick.studies.logs.sql import engine as sql_engine
 
 # not a database, not ours, not whole
@@ -54,7 +54,7 @@ def check_damage(said: str) -> None:
 
 
 def test_a_file_that_was_cut_short(path, sqlite_url):
-    study = resume_study(sqlite_url, "x")
+    study = resume_stored_study(sqlite_url, "x")
     before = acknowledged(study)
     released(study)
     whole = path.read_bytes()
@@ -80,7 +80,7 @@ def test_a_journal_that_was_cut_short(tmp_path, sqlite_url):
     """What was in the journal alone is gone; what is left is a true beginning of the study, or is refused."""
     study = start(sqlite_url)
     study.log._engine.dispose()
-    study = resume_study(sqlite_url, "x")
+    study = resume_stored_study(sqlite_url, "x")
     with study.log._engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA wal_autocheckpoint = 0")
     for _ in range(3):

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from stored_studies import ARMS, acknowledged, finish, policy, released, start, tell_plan, unharmed
 
 import surepick as sp
-from surepick.studies.database import list_studies, resume_study
+from surepick.studies.database import list_stored_studies, resume_stored_study
 
 
 def remount(folder: Path, how: str) -> None:
@@ -78,7 +78,7 @@ def test_a_full_disk(small_disk):
     before = tell_until_full(study)
     with pytest.raises(sp.StorageError, match="the disk is full or failing"):
         sp.create_study(f"sqlite:///{small_disk / 'y.db'}", "y", ARMS, policy())
-    assert resume_study(url, "x").missing.sum() >= 0
+    assert resume_stored_study(url, "x").missing.sum() >= 0
     filling.unlink()
     assert acknowledged(study)[: len(before)] == before
     assert finish(study).verdict == "certified"
@@ -91,8 +91,8 @@ def test_a_full_disk(small_disk):
 
 def check_only_read(url: str) -> None:
     """Looking works, and no call that would write does."""
-    study = resume_study(url, "x")
-    (listed,) = list_studies(url)
+    study = resume_stored_study(url, "x")
+    (listed,) = list_stored_studies(url)
     assert (listed.rounds, listed.verdict) == (3, "not-yet")
     assert study.missing.sum() > 0
     assert len(study.trace) == 3
@@ -112,7 +112,7 @@ def check_only_read(url: str) -> None:
 
 
 def test_a_file_that_is_opened_for_reading(path, sqlite_url):
-    study = resume_study(sqlite_url, "x")
+    study = resume_stored_study(sqlite_url, "x")
     before = acknowledged(study)
     released(study)
     check_only_read(f"sqlite:///file:{path}?mode=ro&uri=true")
@@ -136,7 +136,7 @@ def test_a_read_only_disk(small_disk, path):
         sp.create_study(url, "y", ARMS, policy())
     check_only_read(f"sqlite:///file:{small_disk / 'x.db'}?immutable=1&uri=true")
     remount(small_disk, "rw")
-    study = resume_study(url, "x")
+    study = resume_stored_study(url, "x")
     before = acknowledged(study)
     released(study)
     unharmed(url, before)
@@ -169,13 +169,13 @@ def test_a_folder_that_may_not_be_written(open_folder, path, sqlite_url):
     copy = open_folder / "x.db"
     shutil.copy(path, copy)
     url = f"sqlite:///{copy}"
-    study = resume_study(url, "x")
+    study = resume_stored_study(url, "x")
     before = acknowledged(study)
     copy.chmod(0o444)
     open_folder.chmod(0o555)
     with without_privileges():
         with pytest.raises(sp.StorageError, match=r"cannot be (written|opened)"):
-            resume_study(url, "x").tell(["a"], [1.0])
+            resume_stored_study(url, "x").tell(["a"], [1.0])
         with pytest.raises(sp.StorageError, match=r"may be written|cannot be written"):
             sp.create_study(f"sqlite:///{open_folder / 'y.db'}", "y", ARMS, policy())
     open_folder.chmod(0o755)

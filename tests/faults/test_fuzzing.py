@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.studies.database import list_studies, open_study, resume_study
+from surepick.studies.database import list_stored_studies, open_stored_study, resume_stored_study
 from surepick.studies.logs.base import parse_duration
 from surepick.tables import grouped_arms, read_arms, read_table
 from surepick.text import LONGEST
@@ -341,7 +341,7 @@ CALLS = {
     "run limit": lambda odd: study().run(lambda ids: np.zeros(len(ids)), max_pulls=odd, progress=False),
     "blocks": lambda odd: study().tell(["a"], [0.5], blocks=odd),
     "items": lambda odd: study().tell(["a"], [0.5], items=odd),
-    "url": lambda odd: resume_study(odd, "s"),
+    "url": lambda odd: resume_stored_study(odd, "s"),
     "study of": lambda odd: sp.Study(odd, odd),
 }
 READERS = {
@@ -353,7 +353,7 @@ READERS = {
     "policy noise": lambda text: policy(noise=text),
     "certificate": sp.verify_certificate,
     "table": read_table,
-    "database": lambda text: resume_study(text, "s"),
+    "database": lambda text: resume_stored_study(text, "s"),
 }
 TABLE_READERS = (
     read_table,
@@ -364,7 +364,7 @@ TABLE_READERS = (
 
 
 def _work(url):
-    found = resume_study(url, "s")
+    found = resume_stored_study(url, "s")
     str(found.progress())
     found.lease(1, worker="lab-2")
     found.tell(["b"], [0.2])
@@ -372,10 +372,10 @@ def _work(url):
 
 
 DATABASE_READERS = (
-    list_studies,
+    list_stored_studies,
     _work,
-    lambda url: str(open_study(url, "s").certificate()),
-    lambda url: str(resume_study(url, "s").progress()),
+    lambda url: str(open_stored_study(url, "s").certificate()),
+    lambda url: str(resume_stored_study(url, "s").progress()),
 )
 
 
@@ -440,7 +440,7 @@ def test_the_files_that_are_changed_are_sound(fuzz):
     assert read_table(files.tables[-1]).num_rows == 4
     assert len(read_results(files.results[0]).replicates) == 3
     assert sp.verify_certificate(files.certificate).holds
-    assert open_study(f"sqlite:///{files.database}", "s").trace
+    assert open_stored_study(f"sqlite:///{files.database}", "s").trace
 
 
 # saboteurs: what the tests above must notice

@@ -11,7 +11,7 @@ import pytest
 from study_waits import create, most_overtaken, run_writers
 from waiting_studies import NOTHING, refused, start, with_query
 
-from surepick.studies.database import resume_study
+from surepick.studies.database import resume_stored_study
 from surepick.studies.logs.sql import writing
 
 # SQLite: waits end
@@ -25,7 +25,7 @@ def test_another_writer_of_the_file(where, tmp_path, sqlite_url, monkeypatch):
         url = with_query(url, lock_timeout=1)
     else:
         monkeypatch.setenv("SUREPICK_LOCK_TIMEOUT", "1")
-    study = resume_study(url, "x")
+    study = resume_stored_study(url, "x")
     with closing(sqlite3.connect(tmp_path / "studies.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with refused("another process kept the database busy for 1 s. " + NOTHING):
@@ -80,7 +80,7 @@ def test_without_a_line_sqlite_waits_by_itself(tmp_path, sqlite_url, monkeypatch
     (tmp_path / "studies.db-line").mkdir()  # cannot be opened
     assert start(sqlite_url).tell(["b"], [0.5], ["second"]).counted == 1
     monkeypatch.setattr(writing, "fcntl", None)
-    assert resume_study(sqlite_url, "x").tell(["c"], [0.5], ["third"]).counted == 1
+    assert resume_stored_study(sqlite_url, "x").tell(["c"], [0.5], ["third"]).counted == 1
 
 
 # writers in turn

@@ -19,7 +19,7 @@ from surepick import write_certificate, write_report
 from surepick.certificates.verify import verify_certificate
 from surepick.core.records import to_json
 from surepick.policies.questions.asked import wrongly_listed
-from surepick.studies.database import create_study, list_studies, open_study
+from surepick.studies.database import create_stored_study, list_stored_studies, open_stored_study
 from surepick.studies.logs.base import Planned, pull_key
 from surepick.studies.logs.keys import item_key
 from surepick.studies.logs.sql import schema as tables
@@ -31,7 +31,7 @@ MOST_STUDIES = 12  # a study may be over before enough workers were killed; then
 
 
 def create(url: str, order: Order) -> None:
-    create_study(url, order.study, *subject(order.subject, order.seed)).log._engine.dispose()
+    create_stored_study(url, order.study, *subject(order.subject, order.seed)).log._engine.dispose()
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ DECIDED = ("plan", "round", "state", "seen", "trace", "deviations", "leader", "s
 
 def left_behind(order: Order) -> dict:
     """The certificate, the plans and the decisions of a study that has stopped, after all of it was computed again."""
-    study = open_study(order.url, order.study)
+    study = open_stored_study(order.url, order.study)
     try:
         assert study.stopped
         plan, decision = tables.plan.c, tables.decision.c
@@ -81,7 +81,7 @@ def left_behind(order: Order) -> dict:
 
 def check_results(order: Order) -> None:
     """Every result that was asked is there once, with the value that its key says; so is all that was acknowledged."""
-    study = open_study(order.url, order.study)
+    study = open_stored_study(order.url, order.study)
     try:
         columns = tables.observation.c
         with study.log._engine.connect() as connection:
@@ -177,7 +177,7 @@ def test_kills_of_those_who_take_back_what_they_mistyped(name, database_url, tmp
     """In the second, candidates come and go as well."""
     phases = kill_workers(database_url, tmp_path, undisturbed, kills=4, studies=1, first_seed=1, subjects=(name,))
     assert phases.total() >= 4
-    study = open_study(database_url, f"{name} 1")
+    study = open_stored_study(database_url, f"{name} 1")
     try:
         assert any("taken back by whoever reported" in one for one in study.certificate().assumptions)
         assert verify_certificate(write_certificate(study, tmp_path / "lab.json")).holds
@@ -190,7 +190,7 @@ def test_kills_of_a_study_in_blocks(name, database_url, tmp_path, undisturbed):
     """What is left is certified, verified and reported."""
     phases = kill_workers(database_url, tmp_path, undisturbed, kills=6, studies=1, first_seed=1, subjects=(name,))
     assert phases.total() >= 6
-    study = open_study(database_url, f"{name} 1")
+    study = open_stored_study(database_url, f"{name} 1")
     try:
         assert study.certificate().verdict == "certified"
         assert study.log.last_decision().seen.blocks.number > 1
@@ -207,7 +207,7 @@ def test_kills_of_a_study_of_a_question(name, database_url, tmp_path, undisturbe
     assert phases.total() >= 3
     arms, policy = subject(name, 1)
     means = arms.features.sum(axis=1) / np.sqrt(arms.features.shape[1])
-    study = open_study(database_url, f"{name} 1")
+    study = open_stored_study(database_url, f"{name} 1")
     try:
         certificate = study.certificate()
         assert certificate.verdict == "certified"
@@ -256,11 +256,11 @@ def check_creators(url: str, folder: Path, stride: int) -> int:
     assert "problem" not in report, report
     for name, again in zip(report["deaths"], report["again"], strict=True):
         assert "statements" in again or "has a study" in again.get("refused", ""), again
-        study = open_study(url, name)
+        study = open_stored_study(url, name)
         assert study.ask().total > 0
         assert [planned.number for planned in study.log.plans()] == [1]
         assert [decision.plan for decision in study.log.decisions()] == [0]
-    assert {listed.name for listed in list_studies(url)} >= set(report["deaths"])
+    assert {listed.name for listed in list_stored_studies(url)} >= set(report["deaths"])
     return len(report["deaths"])
 
 

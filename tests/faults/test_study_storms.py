@@ -11,7 +11,7 @@ from study_workers import subject
 
 import surepick as sp
 from surepick.core.records import to_json
-from surepick.studies.database import create_study, open_study, resume_study
+from surepick.studies.database import create_stored_study, open_stored_study, resume_stored_study
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.log import SqlLog
 
@@ -19,7 +19,7 @@ from surepick.studies.logs.sql.log import SqlLog
 def storm_on(url: str, folder, **options) -> Storm:
     """A storm on a new study, whose first plan asks for every arm."""
     storm = Storm(url, "storm", "action-elimination", 1, str(folder), **options)
-    study = create_study(url, storm.study, *subject(storm.subject, storm.seed))
+    study = create_stored_study(url, storm.study, *subject(storm.subject, storm.seed))
     assert study.ask().counts.all()
     return storm
 
@@ -30,7 +30,7 @@ def expected(storm: Storm) -> list[tuple[str, str, float]]:
 
 
 def stored(storm: Storm) -> list[tuple[str, str, float]]:
-    study = open_study(storm.url, storm.study)
+    study = open_stored_study(storm.url, storm.study)
     columns = tables.observation.c
     with study.log._engine.connect() as connection:
         rows = connection.execute(sa.select(columns.arm, columns.key, columns.sum).order_by(columns.id)).all()
@@ -53,7 +53,7 @@ def check_storm(storm: Storm, report: dict) -> None:
 
 def check_judgement(storm: Storm) -> None:
     """Once the plan is closed, its judgement is that of a study in memory that was told everything once, in order."""
-    durable, simple = open_study(storm.url, storm.study), sp.Study(*subject(storm.subject, storm.seed))
+    durable, simple = open_stored_study(storm.url, storm.study), sp.Study(*subject(storm.subject, storm.seed))
     first = int(simple.ask().counts[0])
     assert durable.missing[0] == first
     arm = simple.ids[0]
@@ -113,9 +113,9 @@ def test_the_storm_would_notice_a_log_that(fault, seen, sqlite_url, tmp_path):
 
 def test_two_processes_judge_and_design_at_once_and_the_first_wins(database_url, tmp_path):
     storm = Storm(database_url, "race", "certified-linear", 1, str(tmp_path))
-    create_study(storm.url, storm.study, *subject(storm.subject, storm.seed))
+    create_stored_study(storm.url, storm.study, *subject(storm.subject, storm.seed))
     assert run_storm(storm, "killed judging")["exits"] == [-signal.SIGKILL]
-    study = open_study(storm.url, storm.study)
+    study = open_stored_study(storm.url, storm.study)
     assert [decision.plan for decision in study.log.decisions()] == [0], "closed, and not judged yet"
     assert study.progress().complete
 
@@ -136,7 +136,7 @@ def test_two_processes_judge_and_design_at_once_and_the_first_wins(database_url,
         assert returned == {kept}
         assert kept in offered
     assert (len(decisions), len(plans)) == (2, 2)
-    open_study(storm.url, storm.study)
+    open_stored_study(storm.url, storm.study)
 
 
 def go_on(study, plans: int) -> None:
@@ -164,7 +164,7 @@ def read_while_others_go_on(read, study):
 @pytest.fixture
 def moved_on(database_url, monkeypatch):
     """(address, name) of a study in which plans are judged whenever another reads plans or decisions."""
-    study = create_study(database_url, "busy", *subject("action-elimination", 1))
+    study = create_stored_study(database_url, "busy", *subject("action-elimination", 1))
     go_on(study, 2)
     for name in ("plans", "decisions"):
         monkeypatch.setattr(SqlLog, name, read_while_others_go_on(getattr(SqlLog, name), study))
@@ -174,11 +174,11 @@ def moved_on(database_url, monkeypatch):
 
 
 def test_a_study_that_others_move_on_is_opened(moved_on):
-    assert not open_study(*moved_on).stopped
+    assert not open_stored_study(*moved_on).stopped
 
 
 def test_a_certificate_is_of_one_moment_while_others_move_on(moved_on):
-    study = resume_study(*moved_on)
+    study = resume_stored_study(*moved_on)
     settled = study.log.last_decision().plan
     study.progress()
     answer = study.certificate()

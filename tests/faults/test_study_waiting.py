@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 from waiting_studies import NOTHING, refused, start, with_query
 
 import surepick as sp
-from surepick.studies.database import list_studies, resume_study
+from surepick.studies.database import list_stored_studies, resume_stored_study
 from surepick.studies.logs.sql import engine as postgres
 from surepick.studies.logs.sql import engine as timeouts
 
@@ -74,9 +74,9 @@ def test_a_server_that_accepts_and_says_nothing():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"postgresql+psycopg://me@127.0.0.1:{silent.getsockname()[1]}/d?connect_timeout=2"
         with refused("the server accepts and does not answer"):
-            list_studies(url)
+            list_stored_studies(url)
         with refused("no connection within 2 s"):
-            resume_study(url, "x")
+            resume_stored_study(url, "x")
 
 
 class Proxy:
@@ -138,7 +138,7 @@ def proxied(postgres_url, monkeypatch):
 def test_a_server_that_falls_silent_in_the_middle(postgres_url, proxied):
     start(postgres_url)
     proxy = proxied(b"INSERT INTO observation")
-    study = resume_study(with_query(proxy.url, statement_timeout=1, connect_timeout=2), "x")
+    study = resume_stored_study(with_query(proxy.url, statement_timeout=1, connect_timeout=2), "x")
     with refused("the server accepts and does not answer"):
         study.tell(["b"], [0.5], ["second"])
     assert proxy.silent
@@ -148,7 +148,7 @@ def test_a_server_that_falls_silent_in_the_middle(postgres_url, proxied):
 def test_a_server_that_falls_silent_at_the_end_may_have_stored_it(postgres_url, proxied):
     start(postgres_url)
     proxy = proxied(b"nothing that we say")
-    study = resume_study(with_query(proxy.url, statement_timeout=1, connect_timeout=2), "x")
+    study = resume_stored_study(with_query(proxy.url, statement_timeout=1, connect_timeout=2), "x")
     proxy.words = b"COMMIT\0"
     with refused("nobody knows whether they were"):
         study.tell(["b"], [0.5], ["second"])
@@ -163,7 +163,7 @@ def test_a_statement_that_takes_too_long(postgres_url):
             "$$ BEGIN PERFORM pg_sleep(30); RETURN NEW; END $$"
         )
         other.execute("CREATE TRIGGER slow BEFORE INSERT ON observation FOR EACH ROW EXECUTE FUNCTION slow()")
-    study = resume_study(with_query(postgres_url, statement_timeout=1), "x")
+    study = resume_stored_study(with_query(postgres_url, statement_timeout=1), "x")
     with refused("the server accepts and does not answer: a statement took more than 1 s. " + NOTHING):
         study.tell(["b"], [0.5], ["second"])
     assert keys(postgres_url) == ["first"]
@@ -172,7 +172,7 @@ def test_a_statement_that_takes_too_long(postgres_url):
 @pytest.mark.parametrize("limits", [{"lock_timeout": 1}, {"lock_timeout": 1, "statement_timeout": 1}])
 def test_another_program_that_holds_the_study(limits, postgres_url):
     start(postgres_url)
-    study = resume_study(with_query(postgres_url, **limits), "x")
+    study = resume_stored_study(with_query(postgres_url, **limits), "x")
     with server(postgres_url) as other, other.transaction():
         other.execute("SELECT id FROM study FOR UPDATE")
         words = "another program holds this study and did not let go of it within 1 s. " + NOTHING
@@ -198,7 +198,7 @@ def narrow_url(postgres_url):
 def test_too_many_connections(postgres_url, narrow_url):
     start(postgres_url)
     with server(narrow_url), refused("too many connections: the server takes no more now. " + NOTHING):
-        list_studies(narrow_url)
+        list_stored_studies(narrow_url)
 
 
 @pytest.mark.parametrize(

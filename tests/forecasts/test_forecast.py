@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import surepick as sp
 from surepick.errors import ContractError
-from surepick.forecasts import ForecastRow, advice, compare, forecast
+from surepick.forecasts import ForecastRow, advice, compare_settings, forecast
 from surepick.policies.base import stopped
 from surepick.policies.paper.unknown_misspecification import UnknownMisspecificationElimination
 
@@ -250,7 +250,7 @@ def test_the_noisiest_arm_leads_the_worst_case():
 
 def test_policies_side_by_side_and_what_to_take():
     environment = sp.environments.two_clusters(num_arms=60, dim=6)
-    rows = compare(
+    rows = compare_settings(
         {
             "norm_bound=1e-6": linear(environment, epsilon=0.1, norm_bound=1e-6),
             "norm_bound=1": linear(environment, epsilon=0.1),
@@ -271,7 +271,7 @@ def test_policies_side_by_side_and_what_to_take():
 def test_of_equally_cheap_choices_the_one_that_claims_less_is_advised():
     environment = sp.environments.digits(1, per_digit=3)
     linear_row = linear(environment, epsilon=0.3, norm_bound=3.0, name="certified-linear")
-    rows = compare(
+    rows = compare_settings(
         {"certified-linear norm_bound=3": linear_row, "plain": plain(environment, "certified-independent", 0.3)},
         environment.means,
         rehearsals=8,
@@ -291,7 +291,7 @@ def test_a_refusal_is_a_row():
                 raise ContractError("no room at all")
             return getattr(plain(environment), name)
 
-    (row,) = compare({"tight": Refusing()})
+    (row,) = compare_settings({"tight": Refusing()})
     assert row == ForecastRow("tight", None, None, "no room at all")
     assert not row.believable
     assert row.warnings == ()

@@ -7,7 +7,7 @@ import surepick as sp
 from surepick.core.records import from_json, to_json
 from surepick.forecasts import forecast
 from surepick.forecasts.result import Forecast
-from surepick.forecasts.warnings import price_of_blocks
+from surepick.forecasts.warnings import forecast_price_of_blocks
 
 MEANS = np.array([0.0, 1.0, 0.3, 0.1])
 ASKED = {"epsilon": 0.4, "delta": 0.1, "noise": "subgaussian:0.5"}
@@ -27,7 +27,7 @@ def test_the_forecast_says_what_the_study_takes_without_blocks(name, guess):
     bare = forecast(policy_of(name), guess, **asked)
     assert found.without_blocks == bare.total
     assert bare.without_blocks is None
-    said = price_of_blocks("plate", found.total, bare.total, guess=guess is not None)
+    said = forecast_price_of_blocks("plate", found.total, bare.total, guess=guess is not None)
     assert [sentence for sentence in found.warnings if sentence == said]
     assert not any("without blocks" in sentence for sentence in bare.warnings)
     assert from_json(Forecast, to_json(found)) == found
@@ -54,9 +54,9 @@ def test_small_blocks_are_simulated_as_they_are_dealt():
 
 
 def test_the_sentence_says_more_fewer_and_as_many():
-    assert "120 measurements where no day has an effect of its own, and 100" in price_of_blocks(
+    assert "120 measurements where no day has an effect of its own, and 100" in forecast_price_of_blocks(
         "day", 120, 100, guess=True
     )
-    assert price_of_blocks("day", 120, 100, guess=True).endswith(": 20 % more.")
-    assert price_of_blocks("day", 75, 100, guess=False).endswith(": 25 % fewer.")
-    assert price_of_blocks("day", 100, 100, guess=False).endswith(": as many.")
+    assert forecast_price_of_blocks("day", 120, 100, guess=True).endswith(": 20 % more.")
+    assert forecast_price_of_blocks("day", 75, 100, guess=False).endswith(": 25 % fewer.")
+    assert forecast_price_of_blocks("day", 100, 100, guess=False).endswith(": as many.")

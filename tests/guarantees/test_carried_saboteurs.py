@@ -26,7 +26,7 @@ from carried_studies import (
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.estimators.running_processes import UNKNOWN, Given, MeanProcesses, VectorProcesses
+from surepick.estimators.running_processes import UNKNOWN, Flow, MeanProcesses, VectorProcesses
 from surepick.policies.carried import elimination
 from surepick.policies.carried import state as rest
 
@@ -64,7 +64,7 @@ def without_bad_batches(after):
         better = found.log_values + found.taken > self.log_values + self.taken
         taken = np.where(better, found.taken, self.taken)
         named = {one.arm for one in (*self.given, *found.given)}
-        kept = tuple(Given(arm, np.where(better, found.given_to(arm), self.given_to(arm))) for arm in named)
+        kept = tuple(Flow(arm, np.where(better, found.given_to(arm), self.given_to(arm))) for arm in named)
         return replace(found, log_values=np.where(better, found.log_values, self.log_values), taken=taken, given=kept)
 
     return spoilt

@@ -33,7 +33,7 @@ from certified_studies import (
 import surepick as sp
 from surepick.errors import ContractError
 from surepick.policies.certified import conclusion as epochs_module
-from surepick.policies.certified.conclusion import opened
+from surepick.policies.certified.conclusion import open_test
 
 # Runs in which a policy steers itself hide what saboteurs do: the fewest that notice one who is nearly always wrong.
 FEW = trials_to_notice(0.3, 0.99)
@@ -155,18 +155,18 @@ def test_the_luckiest_of_300_bad_arms_made_candidate(delta):
 
 def test_a_candidate_has_one_epoch():
     with pytest.raises(ContractError, match="an epoch already"):
-        opened(opened((), 3, 5), 3, 5)
+        open_test(open_test((), 3, 5), 3, 5)
 
 
 def test_the_weights_of_the_epochs_never_exceed_one(monkeypatch):
     tried = ()
     for candidate in range(200):
-        tried = opened(tried, candidate, 200)
+        tried = open_test(tried, candidate, 200)
     assert sum(epoch.weight for epoch in tried) <= 1.0
     monkeypatch.setattr(epochs_module, "next_weight", lambda epochs: 0.75)
-    first = opened((), 0, 5)
+    first = open_test((), 0, 5)
     with pytest.raises(ContractError, match="exceed 1"):
-        opened(first, 1, 5)
+        open_test(first, 1, 5)
 
 
 # --- lost results

@@ -101,8 +101,8 @@ def computed_anew(spoilt: dict[str, Any], *, plans: bool = False) -> dict[str, A
         plans: state for each plan the value that its design would have had under these facts.
     """
     try:
-        arms = verify_facts.arms_of(spoilt["arms"], None)
-        facts = verify_facts.facts_of(spoilt, arms, verify_facts.policy_of(spoilt["policy"], arms, None))
+        arms = verify_facts.stated_arms(spoilt["arms"], None)
+        facts = verify_facts.stated_facts(spoilt, arms, verify_facts.stated_policy(spoilt["policy"], arms, None))
         facts = with_new_values(facts) if plans else facts
         repeated = certificate.Repeated(facts.policy, len(facts.looks))
         document = document_of(facts, watch=repeated.watch)

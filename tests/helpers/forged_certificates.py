@@ -10,8 +10,8 @@ def forged(document: dict, spoil) -> dict:
     """All that follows from altered facts, computed as an honest writer would: what a careful forger hands in."""
     spoilt = json.loads(json.dumps(document))
     spoil(spoilt)
-    arms = verify_facts.arms_of(spoilt["arms"], None)
-    facts = verify_facts.facts_of(spoilt, arms, verify_facts.policy_of(spoilt["policy"], arms, None))
+    arms = verify_facts.stated_arms(spoilt["arms"], None)
+    facts = verify_facts.stated_facts(spoilt, arms, verify_facts.stated_policy(spoilt["policy"], arms, None))
     return {**certificate.document_of(facts)}
 
 

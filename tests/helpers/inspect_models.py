@@ -61,15 +61,21 @@ def models(folder: Path, *, failing: str = "", seconds: float = 0.0):
 def study_in(folder: Path, questions: int):
     """The study in a folder, begun if it is absent."""
     import surepick as sp
-    from surepick.integrations.inspect import items_of
-    from surepick.studies.database import create_study, list_studies, resume_study
+    from surepick.integrations.inspect import inspect_items
+    from surepick.studies.database import create_stored_study, list_stored_studies, resume_stored_study
 
     url = f"sqlite:///{folder / 'lab.db'}"
-    if (folder / "lab.db").exists() and list_studies(url):
-        return resume_study(url, "models")
-    asked = {"epsilon": 0.05, "delta": 0.05, "noise": sp.Bernoulli(), "items": items_of(task(questions)), "seed": 3}
+    if (folder / "lab.db").exists() and list_stored_studies(url):
+        return resume_stored_study(url, "models")
+    asked = {
+        "epsilon": 0.05,
+        "delta": 0.05,
+        "noise": sp.Bernoulli(),
+        "items": inspect_items(task(questions)),
+        "seed": 3,
+    }
     policy = sp.make_policy("certified-items", sp.Arms(ids=MODELS), **asked)
-    return create_study(url, "models", policy)
+    return create_stored_study(url, "models", policy)
 
 
 def run(folder: Path, questions: int, **options) -> None:

@@ -15,7 +15,7 @@ from apart import apart
 from judged_parts import reward_of, small_policy
 
 import surepick as sp
-from surepick.studies.database import resume_study
+from surepick.studies.database import resume_stored_study
 
 NAME = "parts"
 MOST_DEATHS = 200
@@ -42,7 +42,7 @@ def run(url: str) -> None:
 
     What each call does depends on what is stored alone, so that all is repeated that a dead process may have left out.
     """
-    study = resume_study(url, NAME)
+    study = resume_stored_study(url, NAME)
     while (part := study.lease(worker="ann")) is not None:
         number = part.number
         tell(study, keys_of(study, number - 1))

@@ -9,13 +9,13 @@ import surepick as sp
 from surepick.core.random_streams import stream
 from surepick.reports.study import page as study_report
 from surepick.reports.study.charts import Foreseen
-from surepick.reports.study.facts import History, Kept
+from surepick.reports.study.facts import History, KeptPulls
 from surepick.studies.logs.memory import MemoryLog
 
 VOID = {"meta", "link", "br", "path", "rect", "line", "circle"}
 
 
-NO_LOG = History((Kept(1, 0.0, 0.0, 0, (), ()),), (), (), durable=True)
+NO_LOG = History((KeptPulls(1, 0.0, 0.0, 0, (), ()),), (), (), durable=True)
 
 
 NO_FORECAST = Foreseen(None, "never-stops")

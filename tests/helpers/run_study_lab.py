@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import surepick as sp
 from surepick.cli.app import app
 from surepick.cli.output import certificate_json
-from surepick.studies.database import open_study
+from surepick.studies.database import open_stored_study
 
 MEANS = {"a": 0.9, "b": 0.25, "c": 0.5}
 PROGRAM = """import os, sys, time
@@ -76,7 +76,7 @@ class Lab:
 
     def stored(self) -> list[tuple[str, float, str]]:
         """(key, reward, source) of the results that count."""
-        with open_study(self.url, "x").log._engine.connect() as connection:
+        with open_stored_study(self.url, "x").log._engine.connect() as connection:
             question = "SELECT key, sum, source FROM observation WHERE status = 'counted' ORDER BY id"
             return [tuple(row) for row in connection.execute(sa.text(question))]
 

@@ -4,7 +4,7 @@ import numpy as np
 import sqlalchemy as sa
 
 import surepick as sp
-from surepick.studies.database import list_studies, resume_study
+from surepick.studies.database import list_stored_studies, resume_stored_study
 
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]], ["a", "b", "c", "d"])
 MEANS = np.array([0.9, 0.2, 0.66, -0.3])
@@ -67,8 +67,8 @@ def files_of(url: str) -> list:
     """Calls that must refuse what is no database of ours."""
     return [
         lambda: sp.open_study(url, "x"),
-        lambda: resume_study(url, "x"),
-        lambda: list_studies(url),
+        lambda: resume_stored_study(url, "x"),
+        lambda: list_stored_studies(url),
         lambda: sp.create_study(url, "x", ARMS, policy()),
     ]
 

@@ -24,7 +24,7 @@ from study_workers import PLACE, Order, Worker, rewards_of, subject, watch
 
 import surepick as sp
 from surepick.core.records import to_json
-from surepick.studies.database import create_study, resume_study
+from surepick.studies.database import create_stored_study, resume_stored_study
 from surepick.studies.logs.base import Decision, Planned, Results
 from surepick.studies.logs.sql.log import SqlLog
 
@@ -93,7 +93,7 @@ def told_by(storm: Storm, process: int) -> list[list[Row]]:
 def blow(storm: Storm, process: int, barrier: Any) -> dict[str, Any]:
     """One process: all that it tells, as fast as it can."""
     parts = told_by(storm, process)
-    study = resume_study(storm.url, storm.study)
+    study = resume_stored_study(storm.url, storm.study)
     counted = repeated = late = 0
     barrier.wait(BARRIER_SECONDS)
     started = time.monotonic()
@@ -138,7 +138,7 @@ def judge_and_design(storm: Storm, process: int, barrier: Any) -> dict[str, Any]
         return stored
 
     SqlLog.add_decision, SqlLog.add_plan = decide_together, plan_together
-    study = resume_study(storm.url, storm.study)
+    study = resume_stored_study(storm.url, storm.study)
     seen["leader"] = study.recommend()
     seen["asked"] = to_json(study.ask())
     seen["certificate"] = to_json(study.certificate())
@@ -166,7 +166,7 @@ def create_and_die(storm: Storm, process: int, barrier: Any) -> dict[str, Any]:
     sa.event.listen(sa.engine.Engine, "before_cursor_execute", count)
     sa.event.listen(sa.engine.Engine, "commit", count)
     try:
-        create_study(storm.url, storm.study, *subject(storm.subject, storm.seed))
+        create_stored_study(storm.url, storm.study, *subject(storm.subject, storm.seed))
     except sp.InvalidInput as error:
         return {"refused": str(error)}
     return {"statements": statements}

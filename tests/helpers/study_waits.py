@@ -13,7 +13,7 @@ import numpy as np
 from apart import forks
 
 import surepick as sp
-from surepick.studies.database import create_study, resume_study
+from surepick.studies.database import create_stored_study, resume_stored_study
 from surepick.studies.logs.sql import writing as sql_turn
 
 ARMS = 400
@@ -24,7 +24,7 @@ def create(url: str) -> None:
     """A study with an open round, which no writer here completes."""
     arms = sp.Arms(np.arange(ARMS, dtype=float)[:, None])
     policy = sp.make_policy("action-elimination", arms, epsilon=0.1, delta=0.05, noise=sp.SubGaussian(1.0))
-    study = create_study(url, "waits", arms, policy)
+    study = create_stored_study(url, "waits", arms, policy)
     assert study.missing.all()
     study.log._engine.dispose()
 
@@ -64,7 +64,7 @@ def write(pipe: Any, url: str, name: str, results: int, sabotaged: bool) -> None
     """One writer: it says "ready", waits for a word, and sends its calls."""
     if sabotaged:
         sql_turn.in_line = lambda *_: nullcontext()
-    study = resume_study(url, "waits")
+    study = resume_stored_study(url, "waits")
     study.tell(["0"], [0.5], [f"{name}-first"])
     pipe.send("ready")
     pipe.recv()

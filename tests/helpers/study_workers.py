@@ -23,7 +23,7 @@ import sqlalchemy as sa
 import surepick as sp
 from surepick.core.random_streams import stream
 from surepick.studies import replay as replays
-from surepick.studies.database import open_study, resume_study
+from surepick.studies.database import open_stored_study, resume_stored_study
 from surepick.studies.logs.keys import read_pull_key
 from surepick.studies.logs.sql.log import SqlLog
 
@@ -317,7 +317,9 @@ class Worker:
         self.chance = random.Random(f"{order.seed} {name} {birth}")
         self.journal = Journal(order.folder, name)
         PLACE.reach("opening")
-        opened = open_study if birth % 4 == 3 else resume_study  # every fourth computes all decisions again
+        opened = (
+            open_stored_study if birth % 4 == 3 else resume_stored_study
+        )  # every fourth computes all decisions again
         self.study = opened(order.url, order.study)
 
     def run(self) -> None:

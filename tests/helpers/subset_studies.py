@@ -14,7 +14,7 @@ from surepick.core.observations import Observations
 from surepick.designs.long_lists import SparseDesign
 from surepick.noise import SubGaussian
 from surepick.policies.base import Problem
-from surepick.policies.subset.evidence import Bet, FirstLook, Rule, SubsetRules
+from surepick.policies.subset.evidence import FirstPass, RowBet, Rule, SubsetRules
 from surepick.policies.subset.selection import SubsetSelection, SubsetState
 
 
@@ -53,7 +53,7 @@ class Hostile:
         arms = Arms(self.features)
         rules = SubsetRules(delta, f"subgaussian:{self.sigma}", 1.0, 1, self.slack, None)
         problem = Problem(number, 1.0, delta, SubGaussian(self.sigma), arms=arms)
-        look = FirstLook("0" * 64, (number,), where, design, arms)
+        look = FirstPass("0" * 64, (number,), where, design, arms)
         return SubsetSelection(problem, passes, look, rules)
 
     def drawn(self, counts: np.ndarray, rng: np.random.Generator) -> Observations:
@@ -70,7 +70,7 @@ class Hostile:
             state = policy.tell(state, plan, self.drawn(plan.counts, rng)).state
         return state
 
-    def played(self, policy: SubsetSelection, seed: int, batches: int = 9) -> tuple[Bet, ...]:
+    def played(self, policy: SubsetSelection, seed: int, batches: int = 9) -> tuple[RowBet, ...]:
         """The bets of the same selection, by what `tell` does to them, without its passes."""
         rng, everything, bets = np.random.default_rng(seed), Observations.nothing(len(self.features)), []
         plans, leader = _plans(policy, batches), -1
@@ -78,7 +78,7 @@ class Hostile:
             seen = self.drawn(counts, rng)
             if leader >= 0:
                 centre, guess = self.features[leader], policy._guess(everything)
-                bet = Bet.of(centre, guess, self.features, seen.counts, seen.sums, self.sigma)
+                bet = RowBet.of(centre, guess, self.features, seen.counts, seen.sums, self.sigma)
                 bets += [] if bet is None else [bet]
             everything = everything.plus(seen)
             kept = np.flatnonzero(~policy.rule.rejected(bets, self.features))

@@ -6,7 +6,7 @@ import pytest
 import surepick as sp
 from surepick.core.random_streams import stream
 from surepick.policies import model_checks
-from surepick.policies.verdict import Terms
+from surepick.policies.verdict import PolicySummary
 
 ARMS = sp.Arms(stream(2, "terms").normal(size=(6, 2)))
 MEANS = np.array([0.9, 0.8, 0.0, 0.0, 0.0, -0.5])
@@ -42,15 +42,15 @@ def after(batches, name, **options):
     ],
 )
 def test_what_a_policy_may_say(name, options, proves, eliminates):
-    terms = Terms.of(policy(name, **options))
+    terms = PolicySummary.of(policy(name, **options))
     assert (terms.proves, terms.eliminates, terms.delta) == (proves, eliminates, 0.05)
     stored = {"policy": policy(name, **options).spec} | terms.stored()
-    assert Terms.stored_in(stored) == terms
+    assert PolicySummary.stored_in(stored) == terms
 
 
 def test_a_study_from_before_speaks_as_it_did():
     stored = {"policy": policy("certified-independent").spec, "most_rounds": None}
-    assert Terms.stored_in(stored) == Terms(0.05, None, proves=True, eliminates=False)
+    assert PolicySummary.stored_in(stored) == PolicySummary(0.05, None, proves=True, eliminates=False)
 
 
 def test_those_who_are_out_for_good_are_counted():

@@ -15,7 +15,7 @@ from surepick.core.observations import Observations
 from surepick.core.random_streams import stream
 from surepick.core.records import encode, first_difference, to_json
 from surepick.studies import recording, replay
-from surepick.studies.database import resume_study
+from surepick.studies.database import resume_stored_study
 from surepick.studies.logs.memory import MemoryLog
 
 IDS = ("a", "b", "c")
@@ -135,7 +135,7 @@ def in_memory(name: str, rng: np.random.Generator) -> sp.Study:
 def in_database(url: str, name: str, rng: np.random.Generator) -> sp.Study:
     called = f"{name} {rng.integers(2**60)}"
     sp.create_study(url, called, *subject(name))
-    crowd = Crowd([resume_study(url, called) for _ in range(rng.integers(1, 4))], name, rng)
+    crowd = Crowd([resume_stored_study(url, called) for _ in range(rng.integers(1, 4))], name, rng)
     crowd.carry_out()
     assert crowd.late == 0
     return sp.open_study(url, called)  # all of it computed again

@@ -7,7 +7,7 @@ import pytest
 from surepick.errors import InvalidInput
 from surepick_server.api import documents
 from surepick_server.web import open_studies
-from surepick_server.web.open_studies import MOST_AT_ONCE, MOST_OBJECTS, Kept, Refused
+from surepick_server.web.open_studies import MOST_AT_ONCE, MOST_OBJECTS, HTTPError, Kept
 
 PAINT = "/api/v1/studies/paint"
 
@@ -84,7 +84,7 @@ def test_requests_that_wait_do_not_make_ever_more_objects(client, monkeypatch):
     opened = [studies.open("paint") for _ in range(MOST_OBJECTS)]
     for one in opened:
         one.__enter__()
-    with pytest.raises(Refused, match="take long"), studies.open("paint"):
+    with pytest.raises(HTTPError, match="take long"), studies.open("paint"):
         pass
     for one in opened:
         one.__exit__(None, None, None)
@@ -97,7 +97,7 @@ def test_uploads_are_unpacked_one_after_the_other(monkeypatch):
     from surepick_server.pages import new_study
 
     monkeypatch.setattr(new_study, "MOST_WAITING", 0.01)
-    with new_study.TURN, pytest.raises(Refused, match="Others' tables"):
+    with new_study.TURN, pytest.raises(HTTPError, match="Others' tables"):
         new_study.as_csv(b"PK", ".xlsx", "x.xlsx")
     assert new_study.TURN.acquire(blocking=False)
     new_study.TURN.release()

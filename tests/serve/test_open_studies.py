@@ -9,7 +9,7 @@ from server_studies import make_study
 
 from surepick.studies.database import Database
 from surepick_server.web import open_studies
-from surepick_server.web.open_studies import MOST_AT_ONCE, Refused, Studies
+from surepick_server.web.open_studies import MOST_AT_ONCE, HTTPError, Studies
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_an_object_is_used_again_unless_something_failed(studies):
         _ = 1 / 0
     with studies.open("paint") as other:
         assert other is not first
-    with pytest.raises(Refused, match="There is no study 'none'"), studies.open("none"):
+    with pytest.raises(HTTPError, match="There is no study 'none'"), studies.open("none"):
         pass
     assert not studies._used
 

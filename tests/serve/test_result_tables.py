@@ -4,7 +4,7 @@ import pytest
 
 import surepick as sp
 from surepick.errors import InvalidInput
-from surepick_server.api.studies import rows_of
+from surepick_server.api.studies import uploaded_rows
 
 PAINT = "/api/v1/studies/paint"
 
@@ -30,7 +30,7 @@ def study():
     ],
 )
 def test_a_table_of_results(study, text, meant):
-    assert [one.reward for one in rows_of(text.encode(), study)[0]] == meant
+    assert [one.reward for one in uploaded_rows(text.encode(), study)[0]] == meant
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_table_of_results(study, text, meant):
 )
 def test_a_table_with_two_meanings_is_refused(study, text, words):
     with pytest.raises(InvalidInput) as caught:
-        rows_of(text.encode(), study)
+        uploaded_rows(text.encode(), study)
     assert words in str(caught.value)
     assert "--" not in str(caught.value)
 

@@ -11,7 +11,7 @@ from surepick.errors import InvalidInput
 from surepick_server.access import tokens
 from surepick_server.access.tokens import Role
 from surepick_server.settings import networks, read_header
-from surepick_server.web.connections import number_of
+from surepick_server.web.connections import number_of_connection
 
 HEADER, ANN = "x-forwarded-user", {"x-forwarded-user": "ann@example.org"}
 NEW = {"name": "coffee", "candidates": {"ids": list("abc")}, "epsilon": 0.5, "noise": "subgaussian:0.2"}
@@ -252,5 +252,5 @@ def test_headers_that_cannot_say_who_is_asking(name):
     ],
 )
 def test_an_address_is_known_however_it_is_written(client, number):
-    found = number_of({"client": client})
+    found = number_of_connection({"client": client})
     assert (None if found is None else str(found)) == number

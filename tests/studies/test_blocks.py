@@ -29,9 +29,9 @@ def measured(study, shift: float, *, until: int = 100, minimize: bool = False) -
 
 
 def stored(url: str, policy, name: str = "lab", **options):
-    from surepick.studies.database import create_study
+    from surepick.studies.database import create_stored_study
 
-    return create_study(url, name, policy, **options)
+    return create_stored_study(url, name, policy, **options)
 
 
 def test_a_batch_proposes_a_block_for_each_pull_and_is_told_with_them():
@@ -188,11 +188,11 @@ def test_one_call_of_measure_is_one_block():
 
 @pytest.mark.parametrize("minimize", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database_url, minimize, tmp_path):
-    from surepick.studies.database import open_study
+    from surepick.studies.database import open_stored_study
 
     study = stored(database_url, policy_of(block_size=3, control="d"), minimize=minimize)
     measured(study, 20.0, minimize=minimize)
-    again = open_study(database_url, "lab")
+    again = open_stored_study(database_url, "lab")
     assert again.certificate() == study.certificate()
     assert again.certificate().verdict == "certified"
     target = sp.write_certificate(again, tmp_path / "lab.json")
@@ -204,7 +204,7 @@ POINTS = np.array([[0.0, 0.1], [1.0, 0.0], [0.3, 0.4], [0.1, -0.3], [0.6, 0.2], 
 
 @pytest.mark.parametrize("minimize", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_study_on_features_is_replayed_and_its_certificate_verified(database_url, minimize, tmp_path):
-    from surepick.studies.database import open_study
+    from surepick.studies.database import open_stored_study
 
     arms, rng = sp.Arms(POINTS, ids=list("abcdef")), np.random.default_rng(8)
     asked = {"epsilon": 0.4, "delta": 0.1, "noise": "subgaussian:0.5", "norm_bound": 1.2, "blocks": "day"}
@@ -217,7 +217,7 @@ def test_a_study_on_features_is_replayed_and_its_certificate_verified(database_u
         rewards = [POINTS["abcdef".index(name)] @ [1.0, 0.0] + off[block] for name, block in rows]
         rewards += 0.5 * rng.standard_normal(len(rewards))
         study.tell(batch, -rewards if minimize else rewards)
-    again = open_study(database_url, "lab")
+    again = open_stored_study(database_url, "lab")
     assert again.certificate() == study.certificate()
     assert (again.certificate().verdict, again.recommend()) == ("certified", "b")
     assert any("same day" in sentence for sentence in again.certificate().assumptions)

@@ -16,7 +16,7 @@ from surepick.certificates.verify import verify_certificate
 from surepick.core.observations import Quantity
 from surepick.errors import MeasurementFailed
 from surepick.studies.audit import export_results
-from surepick.studies.database import create_study, open_study
+from surepick.studies.database import create_stored_study, open_stored_study
 from surepick.tables.reading import read_table
 
 ARMS = sp.Arms(ids=["a", "b", "c", "d"])
@@ -52,14 +52,14 @@ def finish(study: sp.Study) -> sp.Study:
 
 
 def test_a_database_keeps_what_a_study_in_memory_has(database_url, tmp_path):
-    stored = finish(create_study(database_url, "soup", ARMS, policy()))
+    stored = finish(create_stored_study(database_url, "soup", ARMS, policy()))
     free = finish(sp.Study(policy()))
     assert str(stored.certificate()) == str(free.certificate())
     assert stored.recommend() == "b"
     assert (
         "Whether heat was measured does not depend on its value, nor on the reward." in stored.certificate().assumptions
     )
-    again = open_study(database_url, "soup")
+    again = open_stored_study(database_url, "soup")
     assert again.certificate() == stored.certificate()
     assert verify_certificate(sp.write_certificate(again, tmp_path / "soup.json")).holds
     document = json.loads((tmp_path / "soup.json").read_text())
@@ -76,7 +76,7 @@ def write(path, document):
 
 
 def test_a_key_names_one_reward_and_one_quantity(database_url):
-    study = create_study(database_url, "soup", ARMS, policy())
+    study = create_stored_study(database_url, "soup", ARMS, policy())
     batch = study.lease(2, worker="left")
     (name, key), *_ = batch.keys()
     study.tell([name], [(1.0, 0.5)], [key])
@@ -161,7 +161,7 @@ def test_a_table_of_results_has_a_column_for_each_constraint(database_url, tmp_p
         code, _, failed = surepick("tell", database_url, "soup", table)
         assert code == 0, failed
         table.unlink()
-    study = open_study(database_url, "soup")
+    study = open_stored_study(database_url, "soup")
     assert study.certificate().verdict == "certified"
     assert study.recommend() == "b"
     exported = tmp_path / "all.csv"
@@ -174,7 +174,7 @@ def test_a_table_of_results_has_a_column_for_each_constraint(database_url, tmp_p
 
 @pytest.mark.parametrize("flag", ["--measure", "--measure-batch"])
 def test_a_program_prints_the_reward_and_the_quantities(flag, sqlite_url, tmp_path):
-    create_study(sqlite_url, "soup", ARMS, policy())
+    create_stored_study(sqlite_url, "soup", ARMS, policy())
     program = tmp_path / "program.py"
     program.write_text(
         f"import sys\ntruth = {TRUTH!r}\n"
@@ -184,8 +184,8 @@ def test_a_program_prints_the_reward_and_the_quantities(flag, sqlite_url, tmp_pa
     words = f"{shlex.quote(sys.executable)} {shlex.quote(str(program))}" + (" {id}" if flag == "--measure" else "")
     code, _, failed = surepick("run-study", sqlite_url, "soup", flag, words)
     assert code == 0, failed
-    assert open_study(sqlite_url, "soup").recommend() == "b"
-    create_study(sqlite_url, "stew", ARMS, policy())
+    assert open_stored_study(sqlite_url, "soup").recommend() == "b"
+    create_stored_study(sqlite_url, "stew", ARMS, policy())
     program.write_text("import sys\nfor name in sys.argv[1:] or sys.stdin: print(1.5)\n")
     said = "2 numbers: the reward, then what the constraints are on"
     refused(lambda: surepick("run-study", sqlite_url, "stew", flag, words), said, kind=MeasurementFailed)

@@ -11,7 +11,7 @@ import surepick as sp
 from surepick.core.random_streams import stream
 from surepick.core.records import to_json
 from surepick.environments import Environment
-from surepick.studies.database import resume_study, study_hash
+from surepick.studies.database import resume_stored_study, study_hash
 from surepick.studies.logs.hash_chain import hash_of_arms
 from surepick.studies.logs.sql.schema import study_seal
 from surepick.studies.registration import registration_code
@@ -51,13 +51,13 @@ def test_a_study_with_costs_from_its_first_plan_to_its_certificate(database_url,
     policy = policy_of(COSTS, batch_cost=1.5)
     made = sp.create_study(database_url, "dear", policy)
     assert made.progress().cost == 0.0
-    while (batch := resume_study(database_url, "dear").ask()) is not None:  # a fresh process each time
-        study = resume_study(database_url, "dear")
+    while (batch := resume_stored_study(database_url, "dear").ask()) is not None:  # a fresh process each time
+        study = resume_stored_study(database_url, "dear")
         plan_cost = study.prices.total(batch.counts, batches=1)
         assert study.progress().plan_cost == plan_cost
         before = study.progress().cost
         study.tell(batch, measure(batch.pulls()))
-        assert resume_study(database_url, "dear").progress().cost == pytest.approx(before + plan_cost, rel=1e-12)
+        assert resume_stored_study(database_url, "dear").progress().cost == pytest.approx(before + plan_cost, rel=1e-12)
     study = sp.open_study(database_url, "dear")
     assert study.arms == policy.problem.arms
     answer = study.certificate()
@@ -94,7 +94,7 @@ def test_a_forged_cost_in_the_database_is_found(sqlite_url):
     names = [row[1] for row in database.execute("PRAGMA table_info(study)")]
     forge(lambda stored: stored["costs"].__setitem__(1, 0.5), chained=False)
     with pytest.raises(sp.StorageError, match="not what was stored"):
-        resume_study(sqlite_url, "dear")
+        resume_stored_study(sqlite_url, "dear")
     forge(lambda stored: None, chained=True)  # the forger's next step
     with pytest.raises(sp.StorageError, match="arms are not what was stored"):
         sp.open_study(sqlite_url, "dear")

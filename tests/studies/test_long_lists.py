@@ -14,7 +14,7 @@ from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
 from surepick.core.records import encode
 from surepick.errors import InvalidInput, OutOfTurn, StorageError
-from surepick.studies.database import resume_study
+from surepick.studies.database import resume_stored_study
 from surepick.studies.logs.hash_chain import hash_of_arms
 from surepick.studies.registration import code_of
 
@@ -46,8 +46,8 @@ def rewards_of(ids, rng):
 def measured(url, name, seed, **opening):
     """Ask and tell until nothing is asked; each time as another process would."""
     rng = np.random.default_rng(seed)
-    while (batch := resume_study(url, name, **opening).ask()) is not None:
-        resume_study(url, name, **opening).tell(batch, rewards_of(batch.pulls(), rng))
+    while (batch := resume_stored_study(url, name, **opening).ask()) is not None:
+        resume_stored_study(url, name, **opening).tell(batch, rewards_of(batch.pulls(), rng))
     return sp.open_study(url, name)
 
 
@@ -79,7 +79,7 @@ def test_a_stored_list_is_shortened_and_its_answer_is_that_of_one_call(database_
 def test_what_was_found_out_before_the_first_result_is_stored(sqlite_url, folder):
     made = policy_of(folder)
     sp.create_study(sqlite_url, "library", made)
-    opened = resume_study(sqlite_url, "library").policy
+    opened = resume_stored_study(sqlite_url, "library").policy
     assert opened.passes.meter.passes == []
     assert np.array_equal(opened.design.features, made.design.features)
     assert (opened.look.root, opened.look.sizes, opened.arms) == (made.look.root, made.look.sizes, made.arms)
@@ -101,7 +101,7 @@ def test_a_function_that_a_kernel_knows_is_stored_too(sqlite_url, tmp_path):
     asked = {"epsilon": 0.3, "delta": 0.1, "noise": "subgaussian:0.1", "norm_bound": 1.0, "gamma": 2.0}
     made = sp.make_policy("certified-kernel", rows, size=2000, **asked)
     sp.create_study(sqlite_url, "square", made)
-    opened = resume_study(sqlite_url, "square").policy
+    opened = resume_stored_study(sqlite_url, "square").policy
     assert opened.passes.meter.passes == []
     assert np.array_equal(opened.where.of(square), made.where.of(square))
     assert (opened.where.left, opened.rules) == (made.where.left, made.rules)
@@ -138,7 +138,7 @@ def test_other_rows_that_were_changed_are_noticed_before_the_short_list_is_made(
     changed[other] += 0.001
     np.save(folder / "b.npy", changed)
     with pytest.raises(InvalidInput, match="are not those of the first look"):
-        sp.short_list_policy(resume_study(sqlite_url, "library"))
+        sp.short_list_policy(resume_stored_study(sqlite_url, "library"))
 
 
 @pytest.mark.parametrize("missing", ["a.npy", "b.npy"])
@@ -267,7 +267,7 @@ def test_pulls_are_counted_where_the_second_study_does_not_begin_with_the_first(
 
 def test_a_file_that_is_another_one_for_a_while_is_noticed(sqlite_url, folder):
     sp.create_study(sqlite_url, "library", policy_of(folder))
-    study = resume_study(sqlite_url, "library")
+    study = resume_stored_study(sqlite_url, "library")
     measured_rows = study.policy.design.rows
     whole = np.load(folder / "b.npy")
     other = -whole
@@ -288,10 +288,10 @@ def test_ids_of_parquet_files_that_may_have_changed_are_refused(sqlite_url, tmp_
     pyarrow.parquet.write_table(pyarrow.table({"sku": names, **columns}), file)
     rows = sp.read_arms(file, id="sku", blocks=True)
     sp.create_study(sqlite_url, "library", sp.make_policy("certified-linear", rows, size=50, **ASKED))
-    assert resume_study(sqlite_url, "library").policy.arms.ids[0].startswith("c")
+    assert resume_stored_study(sqlite_url, "library").policy.arms.ids[0].startswith("c")
     pyarrow.parquet.write_table(pyarrow.table({"sku": names[::-1], **columns}), file)
     with pytest.raises(InvalidInput, match="its ids may be those of other rows"):
-        resume_study(sqlite_url, "library").policy  # noqa: B018 (building it is what is refused)
+        resume_stored_study(sqlite_url, "library").policy  # noqa: B018 (building it is what is refused)
 
 
 def test_the_registration_code_does_not_depend_on_last_bits(folder):
@@ -314,8 +314,8 @@ def test_from_a_folder_to_a_verified_certificate(sqlite_url, folder, tmp_path):
     assert "shorten a list of 6,000" in said
     with pytest.raises(OutOfTurn, match="not short yet"):
         surepick("shortlist", sqlite_url, "library", "short")
-    first = resume_study(sqlite_url, "library").ask()
-    resume_study(sqlite_url, "library").tell(first, rewards_of(first.pulls(), np.random.default_rng(1)))
+    first = resume_stored_study(sqlite_url, "library").ask()
+    resume_stored_study(sqlite_url, "library").tell(first, rewards_of(first.pulls(), np.random.default_rng(1)))
     assert (
         "of those that are measured; 6,000 of 6,000 candidates are left" in surepick("status", sqlite_url, "library")[1]
     )

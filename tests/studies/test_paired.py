@@ -9,7 +9,7 @@ from command_line import surepick
 import surepick as sp
 from surepick.certificates.verify import verify_certificate
 from surepick.errors import InvalidInput
-from surepick.studies.database import create_study, open_study
+from surepick.studies.database import create_stored_study, open_stored_study
 
 MEANS = np.array([0.0, 1.0, 0.3, 0.1])
 PROGRAM = """
@@ -75,18 +75,18 @@ def test_a_function_of_one_argument_is_called_once_a_block():
     ],
 )
 def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database_url, kind, minimize, tmp_path):
-    study = create_study(database_url, "line", policy_of(kind), minimize=minimize)
+    study = create_stored_study(database_url, "line", policy_of(kind), minimize=minimize)
     while (batch := study.ask()) is not None:
         rewards = np.array(observed(batch.pulls(), batch.blocks))
         study.tell(batch, -rewards if minimize else rewards)
-    again = open_study(database_url, "line")
+    again = open_stored_study(database_url, "line")
     assert again.certificate() == study.certificate()
     assert (again.certificate().verdict, again.recommend()) == ("certified", "b")
     assert verify_certificate(sp.write_certificate(again, tmp_path / "line.json")).holds
 
 
 def test_what_a_lease_has_left_keeps_its_streams(database_url):
-    study = create_study(database_url, "line", policy_of())
+    study = create_stored_study(database_url, "line", policy_of())
     first, second = (study.lease(10, worker=name) for name in ("ann", "ben"))
     assert {*first.blocks, *second.blocks} == {f"b1.{number}" for number in range(1, 6)}
     both = [*zip(first.pulls(), first.blocks, strict=True), *zip(second.pulls(), second.blocks, strict=True)]
@@ -100,7 +100,7 @@ def test_what_a_lease_has_left_keeps_its_streams(database_url):
 
 
 def test_leases_of_single_pulls_are_pairs_all_the_same(database_url):
-    study = create_study(database_url, "line", policy_of())
+    study = create_stored_study(database_url, "line", policy_of())
     while (batch := study.lease(1, worker="ann")) is not None and batch.total:
         _, keys = zip(*batch.keys(), strict=True)
         study.tell(
@@ -114,7 +114,7 @@ def test_leases_of_single_pulls_are_pairs_all_the_same(database_url):
 
 
 def test_a_stream_of_an_earlier_round_is_refused(database_url):
-    study = create_study(database_url, "line", policy_of())
+    study = create_stored_study(database_url, "line", policy_of())
     first = study.ask()
     names = [f"{name}{number}" for name in "abcd" for number in range(5)]
     study.tell(first.pulls(), observed(first.pulls(), names), blocks=names)
@@ -139,11 +139,11 @@ def test_a_stream_of_an_earlier_round_is_refused(database_url):
 def test_programs_are_told_the_stream(database_url, how, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    create_study(database_url, "line", policy_of())
+    create_stored_study(database_url, "line", policy_of())
     assert (
         surepick("run-study", database_url, "line", how[0], f"{sys.executable} {program}{how[1]}", "--batch", 9)[0] == 0
     )
-    study = open_study(database_url, "line")
+    study = open_stored_study(database_url, "line")
     assert study.recommend() == "b"
     rows = [
         (study.ids[arm], block, total)
@@ -160,12 +160,12 @@ def test_programs_are_told_the_stream(database_url, how, tmp_path):
 
 
 def test_a_program_that_is_not_told_the_stream_is_refused(database_url):
-    create_study(database_url, "line", policy_of())
+    create_stored_study(database_url, "line", policy_of())
     with pytest.raises(InvalidInput, match=r"Write \{block\}"):
         surepick("run-study", database_url, "line", "--measure", "echo {id}")
 
 
 def test_a_template_with_pulls_and_block_is_refused(database_url):
-    create_study(database_url, "line", policy_of())
+    create_stored_study(database_url, "line", policy_of())
     with pytest.raises(InvalidInput, match=r"Leave \{pulls\} out"):
         surepick("run-study", database_url, "line", "--measure", "echo {id} {pulls} {block}")

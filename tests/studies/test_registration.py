@@ -17,7 +17,7 @@ from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
 from surepick.policies.certified.elimination import CertifiedElimination
 from surepick.studies import database, registration
-from surepick.studies.database import resume_study
+from surepick.studies.database import resume_stored_study
 from surepick.studies.logs.memory import MemoryLog
 from surepick.studies.registration import read_code
 
@@ -152,7 +152,7 @@ def test_a_study_its_database_and_its_certificate_have_one_code(sqlite_url, monk
         raise AssertionError("status needs no features")
 
     monkeypatch.setattr(database, "arms_of", loaded)
-    assert resume_study(sqlite_url, "paint").registration == code
+    assert resume_stored_study(sqlite_url, "paint").registration == code
 
 
 def test_the_commands_show_it(sqlite_url, tmp_path, monkeypatch):

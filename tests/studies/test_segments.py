@@ -12,7 +12,7 @@ import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
 from surepick.environments import Environment
-from surepick.studies.database import resume_study
+from surepick.studies.database import resume_stored_study
 from surepick.studies.logs.hash_chain import hash_of_arms
 from surepick.studies.registration import registration_code
 
@@ -35,9 +35,9 @@ def study() -> sp.Study:
 def test_segments_are_stored_with_the_candidates(database_url):
     policy, rng = policy_of(), np.random.default_rng(1)
     sp.create_study(database_url, "regions", policy)
-    while (batch := resume_study(database_url, "regions").ask()) is not None:
+    while (batch := resume_stored_study(database_url, "regions").ask()) is not None:
         rewards = [MEANS["abcde".index(one)] + 0.3 * rng.standard_normal() for one in batch.pulls()]
-        resume_study(database_url, "regions").tell(batch, rewards)
+        resume_stored_study(database_url, "regions").tell(batch, rewards)
     stored = sp.open_study(database_url, "regions")
     assert stored.policy == policy
     assert stored.policy.problem.arms == policy.problem.arms
@@ -99,7 +99,7 @@ def test_segments_on_the_command_line(database_url, write, tmp_path):
     code, output, errors = surepick("create", database_url, "regions", "--arms", arms, "--id", "id", *wanted)
     assert code == 0, output + errors
     assert "Asked: Which candidate is the best of each segment?" in output
-    study = resume_study(database_url, "regions")
+    study = resume_stored_study(database_url, "regions")
     pulls = study.ask().pulls()
     study.tell(study.ask(), [MEANS["abcde".index(one)] for one in pulls])
     for command in ("recommend", "certificate"):

@@ -17,12 +17,12 @@ from surepick.tables.numbers import (
     POINT,
     NumberText,
     Written,
-    as_number,
+    cell_number,
     is_missing,
     lone_number,
     notation,
 )
-from surepick_server.pages.layout import number_in
+from surepick_server.pages.layout import typed_number
 
 MARKS = [POINT, COMMA, "'", "’", " ", "\u00a0", "\u202f", ""]
 WRITTEN = {POINT: Written(), COMMA: Written(continental=True)}
@@ -75,7 +75,7 @@ def test_a_column_is_read_as_it_was_meant_or_refused(drawn):
     assert numbers(cells, decimal=decimal) == meant
     found = notation(cells, WRITTEN[decimal])
     if not found.question:
-        assert [as_number(cell, decimal=found.decimal) for cell in cells] == meant
+        assert [cell_number(cell, decimal=found.decimal) for cell in cells] == meant
 
 
 @given(columns(), st.data())
@@ -181,7 +181,7 @@ def test_options_that_say_nothing_are_refused(write, options, words):
     "cell", ["12,34", "1,23,4", "1,2345", "1234,567,890", "01,234", "1_000", "1,,234", ",", "1 23"]
 )
 def test_marks_that_stand_as_no_marks_stand_are_not_taken_away(cell):
-    assert as_number(cell, decimal=POINT) is None
+    assert cell_number(cell, decimal=POINT) is None
 
 
 @pytest.mark.parametrize(
@@ -273,12 +273,12 @@ def test_words_that_are_no_missing_value(word):
 
 @pytest.mark.parametrize(("cell", "meant"), [("1,5", 1.5), ("1.234", 1.234), ("1.234,5", 1234.5), ("−2", -2)])
 def test_a_number_that_is_typed_is_read_by_the_same_rule(cell, meant):
-    assert lone_number(cell) == number_in(cell, "y") == meant
+    assert lone_number(cell) == typed_number(cell, "y") == meant
 
 
 def test_a_number_that_is_typed_and_could_be_two_is_refused():
     with pytest.raises(InvalidInput, match=r"'1,234' could be 1.234 or 1234: write it with a decimal point"):
-        number_in("1,234", "y")
+        typed_number("1,234", "y")
 
 
 @pytest.mark.parametrize("line", ["1,234", "1,5", "1 234", "1'234", "true"])

@@ -18,7 +18,7 @@ from surepick_bench.figures.figures import (
     pulls_figure,
     read_rounds,
 )
-from surepick_bench.figures.panels import ORACLE, OWN_STOP, read_replicates, truth
+from surepick_bench.figures.panels import ORACLE, OWN_STOP, read_replicates, true_answers
 from surepick_bench.summary import share
 
 pytest.importorskip("matplotlib")
@@ -90,9 +90,9 @@ def notes(figure) -> str:
 
 
 def test_truth_in_all_the_forms_in_which_it_comes_back():
-    assert truth(("True", "false", "1", "0.0"))[:4].tolist() == [1, 0, 1, 0]
-    assert np.isnan(truth(("", "None", "perhaps"))).all()
-    np.testing.assert_array_equal(truth(np.array([1.0, 0.0, np.nan])), [1.0, 0.0, np.nan])
+    assert true_answers(("True", "false", "1", "0.0"))[:4].tolist() == [1, 0, 1, 0]
+    assert np.isnan(true_answers(("", "None", "perhaps"))).all()
+    np.testing.assert_array_equal(true_answers(np.array([1.0, 0.0, np.nan])), [1.0, 0.0, np.nan])
 
 
 def test_an_own_stop_is_no_failure_no_budget_and_no_policy_without_one(as_read):

@@ -7,7 +7,7 @@ import pytest
 from tampered_studies import ARMS, PLAN, address, closed, tell_all
 
 import surepick as sp
-from surepick.studies.database import resume_study
+from surepick.studies.database import resume_stored_study
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +42,7 @@ def path(template, tmp_path):
 @pytest.fixture
 def aside(path):
     """The study with prior and late results, closed early."""
-    study = resume_study(address(path), "x")
+    study = resume_stored_study(address(path), "x")
     study.tell_prior(["a", "b"], [0.5, 0.25], ["before", "long before"])
     study.tell(["c"], [0.75], ["p1.0@c"], plan=1)
     study.tell_prior(["d"], [0.125])

@@ -8,7 +8,7 @@ from tampered_studies import PLAN, address, change, closed, rechain, refused, ru
 
 import surepick as sp
 from surepick.studies.audit import audit
-from surepick.studies.database import resume_study
+from surepick.studies.database import resume_stored_study
 
 
 def edit_json(*where, by):
@@ -128,7 +128,7 @@ def test_every_number_of_a_state_is_compared(path):
 def test_the_tolerance_is_what_separates_the_two(path):
     change(path, "decision", "seen", edit_json("sums", 0, by=lambda number: number * (1 + 1e-6)))
     rechain(path)
-    study = resume_study(address(path), "x")
+    study = resume_stored_study(address(path), "x")
     audit(study, "x", tolerance=1e-5)
     with pytest.raises(sp.StorageError, match=f"decision {PLAN}"):
         audit(study, "x")

@@ -6,7 +6,7 @@ import pytest
 from tampered_studies import address, closed, rechain, refused, run
 
 import surepick as sp
-from surepick.studies.database import resume_study
+from surepick.studies.database import resume_stored_study
 
 
 def test_a_forged_decision_on_an_open_plan_is_found(path):
@@ -27,13 +27,13 @@ def test_a_plan_closed_by_force_is_found_before_it_is_judged(path):
 
 def test_a_row_that_contradicts_a_stored_one_is_refused_in_words(path):
     """Of an open plan, so nothing is found until somebody wants the pulls that were leased to another."""
-    study = resume_study(address(path), "x")
+    study = resume_stored_study(address(path), "x")
     for worker, pulls in (("v", 2), ("w", 1)):
         assert study.lease(worker=worker, max_pulls=pulls).total == pulls
     closed(study)
     run(path, "DELETE FROM lease WHERE plan = 6 AND worker = 'v'")
     with pytest.raises(sp.StorageError, match="contradicts"):
-        resume_study(address(path), "x").lease(worker="u")
+        resume_stored_study(address(path), "x").lease(worker="u")
 
 
 def test_the_last_decision_is_computed_again_if_it_is_gone(path):

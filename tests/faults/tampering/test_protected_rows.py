@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from tampered_studies import ARMS, PLAN, address, closed, rechain, refused, run, tell_all
 
 import surepick as sp
-from surepick.studies.database import resume_study
+from surepick.studies.database import resume_stored_study
 from surepick.studies.logs.sql import schema as sql_seals
 
 # what was told, leased and closed
@@ -88,7 +88,7 @@ def test_a_study_is_not_cut_off_from_its_rows(path, new):
     """Without foreign keys; it would look as if nothing had been asked yet."""
     run(path, f"UPDATE study SET {new}")
     before = path.read_bytes()
-    for look in (lambda: resume_study(address(path), "x"), lambda: sp.list_studies(address(path))):
+    for look in (lambda: resume_stored_study(address(path), "x"), lambda: sp.list_studies(address(path))):
         with pytest.raises(sp.StorageError, match=r"'x': its number in the database.*not what was stored"):
             look()
     assert path.read_bytes() == before

@@ -7,7 +7,7 @@ from tampered_studies import MEANS, PLAN, address, change, closed, rechain, refu
 
 import surepick as sp
 from surepick.studies.audit import audit
-from surepick.studies.database import resume_study
+from surepick.studies.database import resume_stored_study
 
 
 def test_without_tampering_it_opens(path):
@@ -20,8 +20,8 @@ def test_without_tampering_it_opens(path):
 @pytest.mark.parametrize("first", ["plans", "decisions"])
 def test_a_study_that_goes_on_meanwhile_is_no_tampering(path, monkeypatch, first):
     """Another process finishes plans between any two things that are read."""
-    other = resume_study(address(path), "x")
-    study = resume_study(address(path), "x")
+    other = resume_stored_study(address(path), "x")
+    study = resume_stored_study(address(path), "x")
     read = getattr(study.log, first)
 
     def then_others_go_on(*arguments):
@@ -110,7 +110,7 @@ def test_nothing_is_told_under_names_that_were_exchanged(path):
     """Who only tells computes nothing again, and yet must not book a result on another arm."""
     run(path, """UPDATE study SET ids = '["b", "a", "c", "d"]'""")
     with pytest.raises(sp.StorageError, match=r"'x'.*arms"):
-        resume_study(address(path), "x").tell(["a"], [1.0])
+        resume_stored_study(address(path), "x").tell(["a"], [1.0])
 
 
 def test_the_hash_of_the_arms_is_protected(path):

@@ -10,7 +10,7 @@ from linear_baselines import SEEDS, drawn, make, multiplier, played
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.estimators import regularised_least_squares, self_normalised_radius
-from surepick_bench.policies.xy import CONSTANTS, in_span, judge, next_batch, pieces, pulled_more
+from surepick_bench.policies.xy import CONSTANTS, in_span, judge_pairs, next_xy_batch, pieces, pulled_more
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -90,7 +90,7 @@ def test_a_judgement_pays_for_means_that_are_not_linear(seed):
         means = features @ theta + m * rng.choice([-1.0, 1.0], size=7)
         told = Observations(counts, counts * means)
         fitted = regularised_least_squares(features, told, regularization=1e-9).fitted
-        paid, unpaid = (judge(fitted, multiplier=0.0, epsilon=0.1, misspecification=each) for each in (m, 0.0))
+        paid, unpaid = (judge_pairs(fitted, multiplier=0.0, epsilon=0.1, misspecification=each) for each in (m, 0.0))
         missing = np.max(means) - means[paid.leader]
         assert missing <= paid.gap + 1e-6
         short = short or missing > unpaid.gap + 1e-6
@@ -106,14 +106,14 @@ def test_a_batch_falls_into_pieces(total, most):
 
 
 def test_batches_grow_by_a_share():
-    assert [next_batch(pulls, 0.1) for pulls in (0, 5, 10, 11, 1000)] == [1, 1, 1, 2, 100]
+    assert [next_xy_batch(pulls, 0.1) for pulls in (0, 5, 10, 11, 1000)] == [1, 1, 1, 2, 100]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_judgement_is_the_largest_upper_bound(seed):
     features, seen = drawn(seed)
     fitted = regularised_least_squares(features, seen, regularization=1.0).fitted
-    found = judge(fitted, multiplier=0.7, epsilon=0.2)
+    found = judge_pairs(fitted, multiplier=0.7, epsilon=0.2)
     leader = int(np.argmax(fitted.scores))
     ahead = [
         fitted.scores[arm]

@@ -13,7 +13,15 @@ from surepick.errors import InvalidInput
 from surepick.policies.questions.asked import wrongly_listed
 from surepick.policies.verdict import certificate_of
 from surepick.questions import Above, AllGood, TopM
-from surepick_bench.policies.lists import Bounds, bounds_of, check_question, highest_of_others, listed, spent_by, top_of
+from surepick_bench.policies.lists import (
+    Bounds,
+    bounds_of,
+    check_question,
+    highest_of_others,
+    listed_arms,
+    spent_by,
+    top_of,
+)
 
 IDS = ("a", "b", "c", "d")
 
@@ -24,7 +32,7 @@ def problem(question, **changes) -> sp.Problem:
 
 
 def lists(question, means, radius) -> tuple[str, str]:
-    inside, outside = listed(problem(question), Bounds(np.array(means, float), np.array(radius, float)))
+    inside, outside = listed_arms(problem(question), Bounds(np.array(means, float), np.array(radius, float)))
     return tuple("".join(np.array(IDS)[arms]) for arms in (inside, outside))
 
 

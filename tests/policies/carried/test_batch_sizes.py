@@ -8,7 +8,7 @@ from surepick.certificates.document import write_certificate
 from surepick.certificates.verify import verify_certificate
 from surepick.core.random_streams import stream
 from surepick.errors import InvalidInput
-from surepick.policies.carried.predictions import BatchSizes, Grid, batches_of_a_list, listed, rounded
+from surepick.policies.carried.predictions import BatchSizes, Grid, batches_of_a_list, listed_sizes, rounded_batch
 
 WORLDS = {
     "independent": (lambda seed: sp.environments.one_better(25, 0.5, seed), "certified-independent", {}),
@@ -163,21 +163,21 @@ def test_policies_whose_batches_are_their_own_say_so(name):
 
 def test_pulls_fewer_than_the_arms_of_a_design_reach_all_of_them_in_turn():
     weights = np.array([0.4, 0.3, 0.1, 0.1, 0.05, 0.05])
-    batches = np.array([rounded(weights, 3, number) for number in range(1, 41)])
+    batches = np.array([rounded_batch(weights, 3, number) for number in range(1, 41)])
     assert (batches.sum(axis=1) == 3).all()
     assert (np.abs(batches - 3 * weights) < 1.0).all()  # each share rounded up or down
     assert batches.sum(axis=0) / 120 == pytest.approx(weights, abs=0.02)
 
 
 def test_pulls_enough_for_a_design_measure_each_of_its_arms():
-    assert (rounded(np.array([0.97, 0.01, 0.0, 0.02]), 4, 1) > 0).tolist() == [True, True, False, True]
+    assert (rounded_batch(np.array([0.97, 0.01, 0.0, 0.02]), 4, 1) > 0).tolist() == [True, True, False, True]
 
 
 @pytest.mark.parametrize(("num_arms", "total"), [(7, 3), (7, 7), (7, 20), (100, 96), (5, 1)])
 def test_the_first_batches_go_through_the_list(num_arms, total):
     batches = batches_of_a_list(num_arms, total)
     assert (batches - 1) * total < num_arms <= batches * total
-    counts = [listed(num_arms, total, number) for number in range(1, batches + 1)]
+    counts = [listed_sizes(num_arms, total, number) for number in range(1, batches + 1)]
     assert all(one.sum() == total for one in counts)
     assert np.ptp(np.sum(counts, axis=0)) <= 1
     assert np.sum(counts, axis=0).min() >= 1

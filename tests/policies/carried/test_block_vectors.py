@@ -9,7 +9,7 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan
 from surepick.embeddings import LinearEmbedding
-from surepick.embeddings.base import WithLevel
+from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import InvalidInput
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.factorisations import whitened
@@ -28,7 +28,7 @@ def tables(seed: int, blocks: int = 4) -> tuple[np.ndarray, np.ndarray]:
 
 
 def arm_vectors() -> ArmVectors:
-    embedded = WithLevel(LinearEmbedding(SIX, norm_bound=1.0)).at(3)
+    embedded = CentredWithinBlocks(LinearEmbedding(SIX, norm_bound=1.0)).at(3)
     return ArmVectors.of(embedded, whitened(embedded.features).basis, 1.0)
 
 

@@ -17,7 +17,7 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Plan
 from surepick.embeddings import IndependentEmbedding
 from surepick.embeddings.base import EmbeddingTraits
-from surepick.estimators.running_processes import Given, MeanProcesses, VectorProcesses
+from surepick.estimators.running_processes import Flow, MeanProcesses, VectorProcesses
 from surepick.policies.carried import elimination, means_rule, vectors_rule
 from surepick.policies.carried import state as rest
 from surepick.policies.carried.elimination import CarriedElimination
@@ -203,7 +203,7 @@ def merged(first, second, better: np.ndarray):
     changed = (
         {
             "given": tuple(
-                Given(arm, np.where(better, first.given_to(arm), second.given_to(arm)))
+                Flow(arm, np.where(better, first.given_to(arm), second.given_to(arm)))
                 for arm in {one.arm for one in (*first.given, *second.given)}
             )
         }

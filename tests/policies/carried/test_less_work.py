@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.designs import PosedArms, solve_target_design
+from surepick.designs import DesignInput, solve_target_design
 from surepick.estimators import RegularLeastSquares, least_squares
 from surepick.linalg.factorisations import row_norms, whitened
 from surepick.policies.carried import guesses
@@ -106,12 +106,12 @@ def test_whitened_arms_are_posed_as_the_arms_are():
     rng = np.random.default_rng(4)
     features = rng.standard_normal((500, 5)) @ rng.standard_normal((5, 5))
     white = whitened(features)
-    arms = PosedArms.of(features, white=lambda: white)
-    plain = PosedArms.of(features)
+    arms = DesignInput.of(features, white=lambda: white)
+    plain = DesignInput.of(features)
     np.testing.assert_array_equal(arms.problem.basis, plain.problem.basis)
     assert arms.distinct
-    again, targets = PosedArms.of(white.basis / 0.3), white.basis[:9] - white.basis[9]
+    again, targets = DesignInput.of(white.basis / 0.3), white.basis[:9] - white.basis[9]
     one, other = (solve_target_design(posed, targets) for posed in (again, arms.whitened_at(0.3)))
     assert one.value == pytest.approx(other.value, rel=1e-9)
     np.testing.assert_allclose(one.weights, other.weights, atol=1e-6)
-    assert not PosedArms.of(np.concatenate([features, features[:1]]), white=lambda: white).distinct
+    assert not DesignInput.of(np.concatenate([features, features[:1]]), white=lambda: white).distinct

@@ -7,31 +7,31 @@ import numpy as np
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.estimators import noise_mgf_after
-from surepick.estimators.running_processes import Given, MeanProcesses
+from surepick.estimators.running_processes import Flow, MeanProcesses
 from surepick.policies.carried import means_rule
-from surepick.policies.carried.state import Goal
+from surepick.policies.carried.state import OpenComparisons
 
 SIGMA = 0.6
 NOISE_MGF = noise_mgf_after(sp.SubGaussian(SIGMA), Observations.nothing(3))
 
 
-def nearly_matched() -> tuple[MeanProcesses, Goal]:
+def nearly_matched() -> tuple[MeanProcesses, OpenComparisons]:
     """Arm 1 has all the evidence that it needs against arm 0, but for a flow of 1e-7 to the former candidate 2."""
-    given = (Given(2, np.array([0.0, 1e-7, 0.0])), Given(0, np.array([0.0, 11.0, 0.0])))
+    given = (Flow(2, np.array([0.0, 1e-7, 0.0])), Flow(0, np.array([0.0, 11.0, 0.0])))
     processes = MeanProcesses(np.array([0.0, -5.0, 0.0]), np.ones(3, np.int64), np.array([0.0, 11.0, 0.0]), given)
     scores, scales = np.array([0.0, -1.0, -1.0]), np.full(3, SIGMA)
-    return processes, Goal(0, np.array([1]), np.array([2.0]), 1.0, np.log(10.0), scores, scales)
+    return processes, OpenComparisons(0, np.array([1]), np.array([2.0]), 1.0, np.log(10.0), scores, scales)
 
 
 def test_a_flow_that_is_nearly_zero_is_planned_to_end():
     processes, goal = nearly_matched()
-    assert means_rule.planned(processes, goal).pulls[2] >= 1.0
+    assert means_rule.means_remaining(processes, goal).pulls[2] >= 1.0
 
 
 def test_a_part_without_the_candidate_ends_it():
     processes, goal = nearly_matched()
     counts = np.array([0, 0, 2])
-    bets = means_rule.placed(processes, goal, np.array([2.0]), counts, np.zeros(3), NOISE_MGF)
+    bets = means_rule.place_bets(processes, goal, np.array([2.0]), counts, np.zeros(3), NOISE_MGF)
     after = processes.after(bets.arms, bets.taken, bets.given, Observations(counts, np.zeros(3)), NOISE_MGF)
     assert after.upper_bounds(0, goal.threshold)[1] <= 1.0 < processes.upper_bounds(0, goal.threshold)[1]
 
@@ -39,7 +39,7 @@ def test_a_part_without_the_candidate_ends_it():
 def test_a_part_without_the_candidate_bets_on_the_pulls_of_its_rivals():
     processes, goal = MeanProcesses.started(3, 0.0), nearly_matched()[1]
     counts, future = np.array([0, 4, 0]), np.array([8.0, 4.0, 0.0])
-    bets = means_rule.placed(processes, goal, np.array([2.0]), counts, future, NOISE_MGF)
+    bets = means_rule.place_bets(processes, goal, np.array([2.0]), counts, future, NOISE_MGF)
     assert bets.taken[0] > 0.0
     assert bets.given == {}
 

@@ -19,7 +19,7 @@ def test_the_repeats_for_a_bound_are_the_fewest_that_make_it_useful(failure):
 
 def test_spanning_rows_are_as_few_as_there_are_directions():
     rows = np.array([[1.0, 0, 0], [0.99, 0.01, 0], [0, 2.0, 0], [1.0, 2.0, 0]])
-    assert len(predictions.spanning(rows)) == 2
+    assert len(predictions.spanning_arms(rows)) == 2
     assert not predictions.spans(rows)
     assert predictions.spans(np.vstack([rows, [0, 0, 0.5]]))
     assert not predictions.spans(rows[:0])

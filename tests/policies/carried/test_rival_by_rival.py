@@ -13,7 +13,7 @@ from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.factorisations import whitened
 from surepick.policies.carried import predictions, vectors_rule
 from surepick.policies.carried import vectors_rule as vectors_plan
-from surepick.policies.carried.state import Goal
+from surepick.policies.carried.state import OpenComparisons
 from surepick.policies.certified import sampling_rule
 
 ARMS, DIM, EPSILON, SIGMA = 400, 30, 0.2, 0.1
@@ -208,10 +208,10 @@ def test_pulls_that_see_a_part_of_a_rival_would_take_for_ever():
     white = whitened(features).basis
     vectors = ArmVectors.of(Embedding(features, 0.0), white, 1.0)
     processes = VectorProcesses.started(vectors, 0.0)
-    goal = Goal(0, np.array([3]), np.array([0.5]), 0.5, 3.0, np.zeros(4), np.full(4, 0.3))
+    goal = OpenComparisons(0, np.array([3]), np.array([0.5]), 0.5, 3.0, np.zeros(4), np.full(4, 0.3))
     two, all_four = np.array([0.5, 0.5, 0.0, 0.0]), np.full(4, 0.25)
-    assert vectors_plan.pulls_by(vectors, processes, goal, two) == np.inf
-    assert vectors_plan.pulls_by(vectors, processes, goal, all_four) < np.inf
+    assert vectors_plan.pulls_by_direction(vectors, processes, goal, two) == np.inf
+    assert vectors_plan.pulls_by_direction(vectors, processes, goal, all_four) < np.inf
     seen = vectors_rule.Sight.of(vectors_rule.Pulls.of(white, two, goal.noise_scales))
     assert not seen.whole
     assert list(seen.misses(white)) == [False, False, True, True]

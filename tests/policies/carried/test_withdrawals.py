@@ -10,9 +10,9 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Step
 from surepick.errors import InvalidInput
-from surepick.estimators.running_processes import Given
+from surepick.estimators.running_processes import Flow
 from surepick.policies.carried import state as states
-from surepick.policies.carried.state import concluded
+from surepick.policies.carried.state import stop_if_decided
 
 WORLD = world_of(3, 2)
 POLICY = policy_of(WORLD, 0.05)
@@ -51,20 +51,20 @@ def test_a_rival_that_went_counts_until_it_is_ruled_out():
     state = POLICY.withdraw(after(2), WHO, NO).state
     enough = replace(state, tested=(states.Tested(1, np.array([0.9, 0.0, 0.9, 0.9, 0.9])),))
     lacking = replace(state, tested=(states.Tested(1, np.array([1.1, 0.0, 0.9, 0.9, 0.9])),))
-    assert (concluded(enough, 1.0).finished, concluded(enough, 1.0).leader) == ("certified", 1)
-    assert concluded(lacking, 1.0).finished == "withdrawn"
-    assert POLICY.claim(concluded(lacking, 1.0)).gap == pytest.approx(1.1)
+    assert (stop_if_decided(enough, 1.0).finished, stop_if_decided(enough, 1.0).leader) == ("certified", 1)
+    assert stop_if_decided(lacking, 1.0).finished == "withdrawn"
+    assert POLICY.claim(stop_if_decided(lacking, 1.0)).gap == pytest.approx(1.1)
 
 
 def test_who_went_is_not_the_answer_however_good():
     state = POLICY.withdraw(after(2), WHO, NO).state
     best = states.Tested(0, np.array([0.0, 0.1, 0.1, 0.1, 0.1]))
-    assert concluded(replace(state, tested=(best,)), 1.0).finished == ""
+    assert stop_if_decided(replace(state, tested=(best,)), 1.0).finished == ""
 
 
 def test_the_certified_one_goes_in_the_very_batch():
     step = shown_by(after(2), 0, [0.0, 0.1, 0.1, 0.1, 0.1])
-    step = replace(step, state=concluded(step.state, 1.0))
+    step = replace(step, state=stop_if_decided(step.state, 1.0))
     assert step.state.finished == "certified"
     state = POLICY.withdraw(step, WHO, YES).state
     assert (state.finished, state.leader == 0) == ("", False)
@@ -78,7 +78,7 @@ def test_nobody_left_is_refused():
 def test_a_bet_on_pulls_of_one_who_went_starts_anew():
     """Its flow on them can never be matched."""
     step = after(6)
-    means = replace(step.state.means, given=(Given(0, np.array([0.0, 0.3, 0.2, 0.1, 0.1])),))
+    means = replace(step.state.means, given=(Flow(0, np.array([0.0, 0.3, 0.2, 0.1, 0.1])),))
     state = POLICY.withdraw(replace(step, state=replace(step.state, means=means)), WHO, YES).state
     plan = replace(POLICY.ask(state), candidate=1)
     counts = np.array([0, 20, 20, 20, 20])

@@ -12,7 +12,7 @@ from surepick.core.plans import Embedding, IndependentArms
 from surepick.designs import design_value, independent_star_design, solve_star_design
 from surepick.policies.certified import elimination, sampling_rule
 from surepick.policies.certified import sampling_rule as dear_designs
-from surepick.policies.certified.conclusion import CandidateTest, advanced, find_test, next_weight, opened
+from surepick.policies.certified.conclusion import CandidateTest, advanced, find_test, next_weight, open_test
 
 THRESHOLD = math.log(20.0)
 
@@ -20,27 +20,27 @@ THRESHOLD = math.log(20.0)
 def test_weights_of_epochs_never_exceed_one():
     epochs: tuple[CandidateTest, ...] = ()
     for arm in range(60):
-        epochs = opened(epochs, arm, 60)
+        epochs = open_test(epochs, arm, 60)
     assert math.fsum(epoch.weight for epoch in epochs) <= 1.0
     assert [epoch.weight for epoch in epochs[:3]] == [0.5, 0.25, 0.125]
     assert epochs[1].evidence[0] == math.log(0.25)
 
 
 def test_an_epoch_is_opened_once():
-    epochs = opened((), 3, 5)
+    epochs = open_test((), 3, 5)
     with pytest.raises(sp.errors.ContractError, match="arm 3 has an epoch already"):
-        opened(epochs, 3, 5)
+        open_test(epochs, 3, 5)
 
 
 def test_weights_beyond_one_are_refused(monkeypatch):
-    epochs = opened((), 0, 5)
+    epochs = open_test((), 0, 5)
     monkeypatch.setattr("surepick.policies.certified.conclusion.next_weight", lambda _: 0.6)
     with pytest.raises(sp.errors.ContractError, match="exceed 1"):
-        opened(epochs, 1, 5)
+        open_test(epochs, 1, 5)
 
 
 def test_a_settled_rival_stays_settled_and_the_candidate_is_none():
-    epochs = opened((), 0, 3)
+    epochs = open_test((), 0, 3)
     up, down = np.array([9.0, 9.0, 1.0]), np.array([-9.0, -9.0, 0.0])
     epochs = advanced(epochs, {0: up}, THRESHOLD)
     assert epochs[0].settled.tolist() == [1]
@@ -51,8 +51,8 @@ def test_a_settled_rival_stays_settled_and_the_candidate_is_none():
 
 
 def test_a_new_epoch_starts_from_its_weight_whatever_came_before():
-    epochs = advanced(opened((), 0, 3), {0: np.full(3, 2.0)}, THRESHOLD)
-    epochs = opened(epochs, 2, 3)
+    epochs = advanced(open_test((), 0, 3), {0: np.full(3, 2.0)}, THRESHOLD)
+    epochs = open_test(epochs, 2, 3)
     assert np.array_equal(find_test(epochs, 2).evidence, np.full(3, math.log(0.25)))
     assert find_test(epochs, 1) is None
     assert next_weight(epochs) == 0.125
@@ -83,11 +83,11 @@ def test_an_arm_without_a_result_is_guessed_to_be_the_best():
 
 
 def remaining(embedded, **changes):
-    test = replace(open_test(0, np.array([1, 2, 3]), plug_in_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4)), **changes)
+    test = replace(test_of(0, np.array([1, 2, 3]), plug_in_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4)), **changes)
     return sampling_rule.next_batch(embedded, test, tolerance=0.01)
 
 
-def open_test(candidate, rivals, plug_in):
+def test_of(candidate, rivals, plug_in):
     evidence = np.full(4, math.log(0.5))
     return sampling_rule.OpenTest(candidate, rivals, evidence, THRESHOLD, plug_in, np.full(4, 2.0), 0.1)
 
@@ -116,7 +116,7 @@ def test_misspecification_costs_pulls_until_it_leaves_no_room():
 
 
 def pulls_by(embedded, candidate, weights, rivals, plug_in):
-    return sampling_rule.pulls_by(embedded, open_test(candidate, rivals, plug_in), weights)
+    return sampling_rule.pulls_by(embedded, test_of(candidate, rivals, plug_in), weights)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.01])

@@ -16,7 +16,7 @@ from surepick.policies.paper.arm_elimination import (
     ArmElimination,
     FixedDimension,
     RoundSettings,
-    initial_state,
+    initial_rounds,
     next_look,
     round_size,
     rounded,
@@ -300,10 +300,10 @@ def test_missing_results_widen_the_widths():
 
 
 def test_a_study_that_needs_no_pull():
-    assert initial_state(settings(num_arms=1)).finished == "single"
-    given = initial_state(settings(gap_bound=0.1))
+    assert initial_rounds(settings(num_arms=1)).finished == "single"
+    given = initial_rounds(settings(gap_bound=0.1))
     assert (given.finished, given.gap) == ("given", 0.1)
-    assert initial_state(settings(gap_bound=0.11)).finished == ""
+    assert initial_rounds(settings(gap_bound=0.11)).finished == ""
     bounded = elimination(sp.IndependentEmbedding(3), AdaptiveDimension(), epsilon=1.0, noise=sp.Bounded(2.0, 3.0))
     answer = certificate_of(bounded, bounded.init())
     assert (answer.verdict, answer.pulls, answer.certified_gap) == ("certified", 0, 1.0)

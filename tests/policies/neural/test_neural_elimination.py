@@ -14,7 +14,7 @@ from surepick.core.observations import Observations
 from surepick.embeddings.network import ArmNetwork
 from surepick.estimators.network_training import plausible_regularization, train
 from surepick.policies.base import stopped
-from surepick.policies.paper.neural_elimination import CONSTANTS, WHY_HEURISTIC, conclude, initial_state
+from surepick.policies.paper.neural_elimination import CONSTANTS, WHY_HEURISTIC, conclude_round, initial_neural_state
 from surepick.policies.verdict import certificate_of
 
 # --- elimination and the end
@@ -23,12 +23,12 @@ from surepick.policies.verdict import certificate_of
 def step(scores, *, active=None, round_number=1, counts=None, **changes):
     """`conclude` after a round in which the scores were reached, with 5 pulls of each arm unless told otherwise."""
     settings = rule(num_arms=len(scores), **changes)
-    state = initial_state(settings)
+    state = initial_neural_state(settings)
     before = np.arange(len(scores)) if active is None else np.array(active)
     state = type(state)(round_number, before, state.seen, 100, int(before[0]), "", state.alarms)
     pulled = np.full(len(scores), 5) if counts is None else np.array(counts)
     plan = sp.Plan(round=round_number, counts=np.full(len(scores), 5), dim=2, design_value=4.0, lower_bound=3.9)
-    return conclude(settings, state, plan, Observations(pulled, pulled * 1.0), np.array(scores, np.float64))
+    return conclude_round(settings, state, plan, Observations(pulled, pulled * 1.0), np.array(scores, np.float64))
 
 
 def test_what_trails_by_the_threshold_goes_all_at_once():
@@ -118,7 +118,7 @@ def test_the_published_floor_is_two_pulls_an_arm_over_the_slack():
     few = {"constants": "paper", "noise": sp.Bernoulli(), "epsilon": 0.9}
     for slack in (0.1, 0.5):
         plan = network(features, floor="published", slack=slack, error_tolerance=0.05, **few).ask(
-            initial_state(rule(num_arms=20))
+            initial_neural_state(rule(num_arms=20))
         )
         support = np.count_nonzero(plan.counts)
         assert plan.total >= 2 * support / slack

@@ -12,7 +12,7 @@ from surepick.core.observations import BlockTotals, Observations
 from surepick.errors import InvalidInput
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.policies.base import stopped
-from surepick.policies.carried.state import Goal
+from surepick.policies.carried.state import OpenComparisons
 from surepick.policies.paired import rule
 from surepick.policies.paired.rule import alone, pairs_with, spread_of_differences, spread_of_streams
 
@@ -131,11 +131,13 @@ def test_the_gain_is_that_of_the_weights_written_out(kind, seed, monkeypatch):
         spread_of_differences(before, 1e-3) if kind == "blocks" else spread_of_streams(before, seen_of(early), 1e-3)
     )
     margins = np.array([0.4, 0.9])
-    goal = Goal(0, np.array([1, 2]), margins, 0.3, 3.0, np.zeros(3), spread.noise_scales(np.array([0.3, 0.4, 0.9])))
+    goal = OpenComparisons(
+        0, np.array([1, 2]), margins, 0.3, 3.0, np.zeros(3), spread.noise_scales(np.array([0.3, 0.4, 0.9]))
+    )
     news, (number, total, squares) = pairs_with(seen_of(late).blocks, 0, 3), alone(seen_of(late).blocks, 0)
     centre = Observations(np.array([number]), np.array([total]), np.array([squares]))
     monkeypatch.setattr(rule, "_cost", lambda mgf, seen: np.zeros(len(seen.counts)))
-    processes = rule.told(MeanProcesses.started(3, 0.0), goal, margins, news, centre, spread)
+    processes = rule.update_pairs(MeanProcesses.started(3, 0.0), goal, margins, news, centre, spread)
     for arm in (1, 2):
         flow, both = processes.given_to(0)[arm], asked[:, arm]
         weights = np.zeros((15, 3))
@@ -162,13 +164,15 @@ def test_the_factor_of_a_batch_has_mean_at_most_one_if_the_bounds_hold(kind, cor
     covariance = root @ root.T
     assert spread.difference_bounds[1] >= covariance[0, 0] + covariance[1, 1] - 2.0 * covariance[0, 1]
     margins, both = np.array([1.5]), np.repeat([True, False], [6, 9 if kind == "streams" else 0])
-    goal = Goal(0, np.array([1]), margins, 0.3, 3.0, np.zeros(2), spread.noise_scales(np.array([1.5, 1.5])))
+    goal = OpenComparisons(0, np.array([1]), margins, 0.3, 3.0, np.zeros(2), spread.noise_scales(np.array([1.5, 1.5])))
     gains = []
     for _ in range(batches):
         late = drawn(rng, np.stack([np.ones_like(both), both], axis=1), np.zeros(2), root)
         news, (number, total, squares) = pairs_with(seen_of(late).blocks, 0, 2), alone(seen_of(late).blocks, 0)
         centre = Observations(np.array([number]), np.array([total]), np.array([squares]))
-        gains.append(rule.told(MeanProcesses.started(2, 0.0), goal, margins, news, centre, spread).log_values[1])
+        gains.append(
+            rule.update_pairs(MeanProcesses.started(2, 0.0), goal, margins, news, centre, spread).log_values[1]
+        )
     factors = np.exp(gains)
     assert np.std(gains) > 0.3
     assert factors.mean() <= 1.0 + 4.0 * factors.std() / math.sqrt(len(factors))

@@ -11,7 +11,7 @@ import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
 from surepick.policies.questions.outlook import Bet, gains_in_blocks, negated
-from surepick.studies.database import resume_study
+from surepick.studies.database import resume_stored_study
 
 ASKED = {"epsilon": 0.4, "delta": 0.1, "noise": sp.SubGaussian(0.5)}
 MEANS = np.array([0.0, 1.0, 0.4, 0.1, -0.8])
@@ -90,12 +90,12 @@ def test_a_study_in_blocks_from_its_first_plan_to_its_certificate(database_url):
     sp.create_study(database_url, "days", policy)
     assert sp.open_study(database_url, "days").policy == policy
     rng, effects = np.random.default_rng(0), {}
-    while (batch := resume_study(database_url, "days").ask()) is not None:
+    while (batch := resume_stored_study(database_url, "days").ask()) is not None:
         rewards = [
             MEANS["abcde".index(one)] + effects.setdefault(day, 20.0 * rng.normal()) + 0.5 * rng.normal()
             for one, day in zip(batch.pulls(), batch.blocks, strict=True)
         ]
-        resume_study(database_url, "days").tell(batch, rewards)
+        resume_stored_study(database_url, "days").tell(batch, rewards)
     study = sp.open_study(database_url, "days")
     answer = study.certificate()
     assert (answer.verdict, answer.lists.inside[0], "e" in answer.lists.outside) == ("certified", "b", True)

@@ -15,11 +15,11 @@ from surepick.policies.questions.inquiries import (
     GoodOnes,
     TopOf,
     View,
+    bet_threshold,
     classified,
     discoveries,
-    threshold_of,
 )
-from surepick.policies.questions.outlook import NUMBER, Bet, Lists, Outlook, Sheet, sheet_of, written
+from surepick.policies.questions.outlook import NUMBER, Bet, Lists, Outlook, Sheet, sheet_of, updated
 from surepick.policies.registry import make_policy
 
 EPSILON, DELTA = 0.5, 0.1
@@ -73,7 +73,7 @@ def test_an_arm_is_on_a_list_once_its_process_has_reached_k_over_delta(seed):
 
 def test_a_decision_lowers_no_threshold():
     """An arm that is rightly below may still have a true null, that of the list above: it has spent its share."""
-    asked, close = np.ones(4, bool), threshold_of(4, DELTA) - 0.01
+    asked, close = np.ones(4, bool), bet_threshold(4, DELTA) - 0.01
     lists = lists_of(4, outside=[0, 1, 2])
     found = classified(np.full(4, close), np.full(4, 99.0) * [1, 1, 1, 0], lists, asked, DELTA)
     assert not found.decided[3]
@@ -274,7 +274,7 @@ def test_while_anything_is_undecided_there_are_aims_and_all_of_them_are_bet_on(k
             assert bet.centre == NUMBER or not bet.arms[bet.centre]
             assert np.all(bet.needs[bet.arms] > 0.0)
             gains = np.where(bet.arms, rng.normal(1.0, 1.0, num_arms), 0.0)
-            sheets = written(sheets, sheet_of(sheets, bet.sheet, num_arms, bet.start).after(gains))
+            sheets = updated(sheets, sheet_of(sheets, bet.sheet, num_arms, bet.start).after(gains))
         guesses = outlook(rng.normal(0.0, 0.5, num_arms))
         after = asked.decided(View(sheets, lists, guesses))
         assert not np.any(after.inside & after.outside)
@@ -290,7 +290,7 @@ def test_sheets_keep_the_largest_value_and_are_written_once_each():
     up = first.after(np.array([2.0, -1.0]))
     down = up.after(np.array([-5.0, 0.0]))
     assert (down.values.tolist(), down.peaks.tolist()) == ([-4.0, -2.0], [1.0, -1.0])
-    both = written(written((first,), sheet("b", [0.0, 0.0])), down)
+    both = updated(updated((first,), sheet("b", [0.0, 0.0])), down)
     assert [one.name for one in both] == ["a", "b"]
     assert sheet_of(both, "a", 2) == down
 

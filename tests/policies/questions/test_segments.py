@@ -12,7 +12,7 @@ import surepick as sp
 from surepick.core.certificate import Listed
 from surepick.policies.questions.asked import inquiry_of, wrongly_listed
 from surepick.policies.questions.inquiries import View
-from surepick.policies.questions.outlook import Lists, Outlook, sheet_of, written
+from surepick.policies.questions.outlook import Lists, Outlook, sheet_of, updated
 from surepick.questions import TopM
 
 EPSILON, DELTA = 0.5, 0.1
@@ -76,7 +76,7 @@ def test_arms_are_compared_within_their_segment_and_a_decided_one_rests(question
             assert not pairs & seen  # no process bets twice in a batch
             seen |= pairs
             gains = np.where(bet.arms, rng.normal(1.0, 1.0, num_arms), 0.0)
-            sheets = written(sheets, sheet_of(sheets, bet.sheet, num_arms, bet.start).after(gains))
+            sheets = updated(sheets, sheet_of(sheets, bet.sheet, num_arms, bet.start).after(gains))
         guesses = outlook(rng.normal(0.0, 0.5, num_arms))
         after = asked.decided(View(sheets, lists, guesses))
         assert not np.any(after.inside & after.outside)
@@ -101,7 +101,7 @@ def test_a_process_is_of_one_pair_for_ever(seed):
             for arm in np.flatnonzero(bet.arms).tolist():
                 assert centres.setdefault((bet.sheet, arm), bet.centre) == bet.centre
             gains = np.where(bet.arms, rng.normal(0.5, 1.0, 10), 0.0)
-            sheets = written(sheets, sheet_of(sheets, bet.sheet, 10, bet.start).after(gains))
+            sheets = updated(sheets, sheet_of(sheets, bet.sheet, 10, bet.start).after(gains))
         lists = asked.decided(View(sheets, lists, outlook(rng.normal(0.0, 0.5, 10))))
 
 

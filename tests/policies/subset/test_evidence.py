@@ -9,7 +9,7 @@ from subset_studies import biased, circle, simplex
 
 from surepick.chunks.moments import directions, moments
 from surepick.chunks.passes import Passes
-from surepick.policies.subset.evidence import Bet, Rule, left, left_of
+from surepick.policies.subset.evidence import RowBet, Rule, left, left_of
 
 RNG = np.random.default_rng(11)
 ROWS = RNG.standard_normal((5, 2))
@@ -24,7 +24,7 @@ def outcomes(theta, counts, centre, guess, *, bias=None):
         rewards = np.array(signs)
         weight = np.prod(0.5 + 2.0 * rewards * means[pulls])
         sums = np.bincount(pulls, rewards, 5)
-        yield weight, Bet.of(centre, guess, ROWS, np.array(counts), sums, 0.5)
+        yield weight, RowBet.of(centre, guess, ROWS, np.array(counts), sums, 0.5)
 
 
 def expected(rule, theta, counts, centre, guess, row, **more):
@@ -76,14 +76,14 @@ def test_the_bound_would_notice_bets_that_look_at_the_batch():
     theta, centre, row = np.array([0.1, 0.0]), ROWS[0], ROWS[0] + np.array([0.0, 1.0])
     rule, total = Rule(3.0, 0.0, 1.0, 0.0, 10.0), 0.0
     for weight, bet in outcomes(theta, [2] * 5, centre, np.zeros(2)):
-        peeking = Bet(centre, 3.0 * bet.slope, bet.slope, bet.factor, bet.weight, bet.mismatch, bet.excess)
+        peeking = RowBet(centre, 3.0 * bet.slope, bet.slope, bet.factor, bet.weight, bet.mismatch, bet.excess)
         total += weight * np.exp(rule.gains(peeking, row[None])[0][0])
     assert total > 1.0 + ROUNDING
 
 
 def test_a_batch_that_misses_a_direction_says_nothing():
     line = np.outer(np.arange(1.0, 4.0), [1.0, 2.0])
-    assert Bet.of(line[0], np.zeros(2), line, np.ones(3, np.int64), np.zeros(3), 1.0) is None
+    assert RowBet.of(line[0], np.zeros(2), line, np.ones(3, np.int64), np.zeros(3), 1.0) is None
 
 
 def test_processes_are_what_the_formula_says():

@@ -3,7 +3,7 @@
 import pytest
 from report_pages import made_up, rendered
 
-from surepick.reports.study.facts import column, distinct, labels, number, plain, shortened, signed_column
+from surepick.reports.study.facts import column, distinct, labels, number_text, plain, shortened_id, signed_column
 from surepick.text import percent
 
 
@@ -26,8 +26,8 @@ def test_a_probability_in_words(delta, words):
 
 def test_numbers_as_people_write_them():
     given = [0.0, 1204.0, 0.15342, -2.5, 3.1e-7, 123456.7, None]
-    assert [number(one) for one in given] == ["0", "1,204", "0.1534", "−2.5", "3.100e-07", "123,457", "unknown"]
-    assert shortened("abcdefghij", 5) == "ab…ij"
+    assert [number_text(one) for one in given] == ["0", "1,204", "0.1534", "−2.5", "3.100e-07", "123,457", "unknown"]
+    assert shortened_id("abcdefghij", 5) == "ab…ij"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import re
 
 from report_pages import finished, made_up, page_of, rendered
 
-from surepick.reports.study.facts import History, Kept, history_of
+from surepick.reports.study.facts import History, KeptPulls, history_of
 
 
 def test_the_log_says_what_came_and_from_whom(tmp_path):
@@ -32,7 +32,9 @@ def test_the_log_says_what_came_and_from_whom(tmp_path):
 
 
 def test_results_without_a_name_are_a_dash():
-    log = History((Kept(1, 0.0, 0.0, 0, (), (("without a name", 8),)),), (("without a name", 1),), (), durable=True)
+    log = History(
+        (KeptPulls(1, 0.0, 0.0, 0, (), (("without a name", 8),)),), (("without a name", 1),), (), durable=True
+    )
     page = rendered(made_up(), history=log)
     assert "without a name" not in page.words
     assert "-" in page.texts["td"]

@@ -30,7 +30,7 @@ from surepick.noise import largest_scale
 from surepick.policies.base import Policy, Problem
 from surepick.policies.questions.asked import wrongly_listed
 from surepick.policies.registry import make_policy
-from surepick.policies.verdict import certificate
+from surepick.policies.verdict import claim_certificate
 from surepick.simulation import Run, simulate
 from surepick.tables import read_columns, write_table
 from surepick_bench.datasets.registry import make_environment
@@ -234,7 +234,7 @@ def _proved(policy: Policy[Any], run: Run) -> bool:
         return False
     replay = run.study.replay
     claim = replace(policy.claim(replay.state_of(replay.settle().decision)), finished="single")
-    return certificate(policy.problem, claim).verdict == "certified"
+    return claim_certificate(policy.problem, claim).verdict == "certified"
 
 
 def _reference(cell: Cell, environment: Environment, problem: Problem) -> float | None:

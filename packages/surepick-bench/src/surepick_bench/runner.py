@@ -37,7 +37,7 @@ class Task:
     key: str
 
 
-def tasks_of(experiments: Sequence[Experiment], *, runs: int, first_seed: int = 0) -> tuple[Task, ...]:
+def runner_tasks(experiments: Sequence[Experiment], *, runs: int, first_seed: int = 0) -> tuple[Task, ...]:
     """Every cell with every seed; seed by seed, so that the replicates left take about as long as those done."""
     whole_number("runs", runs, least=1, meaning="how many seeds every policy is run with.")
     whole_number("seed", first_seed, least=0, meaning="the first of the seeds.")
@@ -67,7 +67,7 @@ def run_experiments(
     on_result: OnResult | None = None,
 ) -> Results:
     """Run the replicates that are missing or failed before, and write the two tables."""
-    place, wanted = Place(Path(out)), tasks_of(experiments, runs=runs, first_seed=first_seed)
+    place, wanted = Place(Path(out)), runner_tasks(experiments, runs=runs, first_seed=first_seed)
     if jobs == 0:
         raise InvalidInput("jobs is 0; give the number of processes, or -1 for one per processor.")
     with _alone(place):

@@ -9,15 +9,15 @@ from fastapi import APIRouter, FastAPI, Response
 
 from surepick import __version__
 from surepick.studies.database import Database
-from surepick_server.access.schema import Trail, make_tables
+from surepick_server.access.schema import AuditLog, make_tables
 from surepick_server.access.tokens import Ended, Role, Tokens
 from surepick_server.access.webhooks import Webhooks
 from surepick_server.api import documents, results, studies
-from surepick_server.api.routing import API, Routes, Shows, Viewer, check_classified
+from surepick_server.api.routing import API, Routes, Viewer, Visibility, check_classified
 from surepick_server.pages import layout, login, new_study
 from surepick_server.pages import study as study_page
 from surepick_server.settings import Settings
-from surepick_server.web.auth import Guard, Server, signer
+from surepick_server.web.auth import Guard, ServerState, signer
 from surepick_server.web.connections import Proxies
 from surepick_server.web.open_studies import Studies, Watch, handle_errors
 
@@ -36,11 +36,11 @@ def make_app(settings: Settings) -> FastAPI:
     database = Database(settings.url, create=True)
     database.prepare()
     secret = make_tables(database.engine, secrets.token_urlsafe(32))
-    held = Server(
+    held = ServerState(
         settings,
         Studies(database),
         Tokens(database.engine),
-        Trail(database.engine),
+        AuditLog(database.engine),
         Webhooks(database.engine),
         signer(secret),
         Ended(database.engine, max(settings.session_seconds, 3600.0) + 60.0),
@@ -57,12 +57,12 @@ def make_app(settings: Settings) -> FastAPI:
     app.state.server = held
     health = APIRouter()
 
-    @Routes(health).add("GET", "/healthz", Shows.nothing, who=None)
+    @Routes(health).add("GET", "/healthz", Visibility.nothing, who=None)
     def healthz() -> dict[str, str]:
         """Whether the server answers."""
         return {"status": "ok"}
 
-    @Routes(health).add("GET", "/metrics", Shows.nothing, who=Role.viewer, response_class=Response)
+    @Routes(health).add("GET", "/metrics", Visibility.nothing, who=Role.viewer, response_class=Response)
     def metrics(caller: Viewer) -> Response:  # noqa: ARG001 (the role counts)
         """Counts for the operator, in Prometheus' text format."""
         return held.metrics.page()
@@ -71,8 +71,8 @@ def make_app(settings: Settings) -> FastAPI:
     for router in (*studies.ROUTERS, results.router, *documents.ROUTERS, *PAGES):
         app.include_router(router)
     check_classified(app)
-    handle_errors(app, layout.answer)
-    app.add_middleware(Guard, server=held, answer=layout.answer)
+    handle_errors(app, layout.error_page)
+    app.add_middleware(Guard, server=held, answer=layout.error_page)
     app.add_middleware(Watch, metrics=held.metrics)
     app.add_middleware(Proxies, settings=settings)
     return app

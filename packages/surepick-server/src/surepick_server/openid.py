@@ -46,7 +46,7 @@ class NotBelieved(Exception):
     """What came in place of a login is not believed. The message says why, in a word or two."""
 
 
-def said(error: object) -> str:
+def said_error(error: object) -> str:
     """The name of an error, as the standard has them; nothing else that somebody else wrote is shown."""
     return error if isinstance(error, str) and CODE.fullmatch(error) else "it does not say why"
 
@@ -74,18 +74,18 @@ class Flow:
     path: str
 
 
-def begun(path: str) -> Flow:
+def begun_login(path: str) -> Flow:
     """A new login."""
     return Flow(secrets.token_urlsafe(32), secrets.token_urlsafe(32), secrets.token_urlsafe(32), path)
 
 
-def sealed(flow: Flow, signer: URLSafeTimedSerializer) -> str:
+def sealed_login(flow: Flow, signer: URLSafeTimedSerializer) -> str:
     """A login as the cookie of its browser."""
     signed = signer.dumps([flow.state, flow.nonce, flow.verifier, flow.path], salt=SALT)
     return signed if isinstance(signed, str) else signed.decode()
 
 
-def opened(cookie: str, state: str, signer: URLSafeTimedSerializer) -> Flow:
+def opened_login(cookie: str, state: str, signer: URLSafeTimedSerializer) -> Flow:
     """The login that a browser has begun."""
     try:
         own, nonce, verifier, path = signer.loads(cookie, max_age=FLOW_SECONDS, salt=SALT)
@@ -104,7 +104,7 @@ LARGEST = 256 * 1024  # bytes of an answer
 
 
 @record
-class Answer:
+class Reply:
     """What came.
 
     Args:
@@ -128,9 +128,9 @@ class Fetching:
         self._workers = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="identity provider")
         self._certificates = ssl.create_default_context()  # those of this machine: providers of a house have their own
 
-    def ask(self, url: str, *, headers: Mapping[str, str] | None = None, body: str | None = None) -> Answer:
+    def ask(self, url: str, *, headers: Mapping[str, str] | None = None, body: str | None = None) -> Reply:
         """What is answered to GET, or to POST of a body."""
-        waiting: Future[Answer] = self._workers.submit(self._ask, url, dict(headers or {}), body)
+        waiting: Future[Reply] = self._workers.submit(self._ask, url, dict(headers or {}), body)
         try:
             return waiting.result(self._seconds)
         except NotInTime:
@@ -145,7 +145,7 @@ class Fetching:
         """Ask nothing any more."""
         self._workers.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, url: str, headers: dict[str, str], body: str | None) -> Answer:
+    def _ask(self, url: str, headers: dict[str, str], body: str | None) -> Reply:
         until = time.monotonic() + self._seconds
         headers |= {"accept": "application/json", "accept-encoding": "identity", "user-agent": "surepick"}
         seconds = self._seconds / 2.0
@@ -168,7 +168,7 @@ class Fetching:
             content = None
         if not isinstance(content, dict):
             raise ProviderWrong(f"it answers {answer.status_code}, and no JSON object")
-        return Answer(answer.status_code, content)
+        return Reply(answer.status_code, content)
 
 
 # --- What a provider says of a person: the ID token, once its signature and its claims are known to be right.
@@ -181,7 +181,7 @@ ADDRESS = re.compile(r"[!-?A-~]+@[!-?A-~]+")
 
 
 @record
-class Expected:
+class ExpectedToken:
     """What has to be in an ID token.
 
     Args:
@@ -197,7 +197,7 @@ class Expected:
     access_token: str | None
 
 
-def claims_of(id_token: object, keys: object, expected: Expected) -> dict[str, Any]:
+def claims_of(id_token: object, keys: object, expected: ExpectedToken) -> dict[str, Any]:
     """The claims of an ID token."""
     try:
         known = keys["keys"] if isinstance(keys, dict) else []
@@ -290,7 +290,7 @@ class Provider:
         came = self._redeemed(flow, code, back)
         access = came.get("access_token")
         keys = self._content(self.fetching.ask(self._place("jwks_uri")), "keys")
-        expected = Expected(
+        expected = ExpectedToken(
             self.about.issuer, self.about.client, flow.nonce, access if isinstance(access, str) else None
         )
         claims = claims_of(came.get("id_token"), keys, expected)
@@ -312,7 +312,7 @@ class Provider:
         if error == "invalid_grant":  # used before, begun by another, or made up
             raise NotBelieved("code")
         if error is not None or answer.status != 200:
-            raise ProviderWrong(f"it refuses this server ({said(error)})")
+            raise ProviderWrong(f"it refuses this server ({said_error(error)})")
         return self._content(answer, "id_token")
 
     def _more(self, access: str, subject: str) -> dict[str, Any]:
@@ -349,7 +349,7 @@ class Provider:
         return found
 
     @staticmethod
-    def _content(answer: Answer, needed: str) -> dict[str, Any]:
+    def _content(answer: Reply, needed: str) -> dict[str, Any]:
         if answer.status != 200 or needed not in answer.content:
             raise ProviderWrong(f"it answers {answer.status}, without {needed!r}")
         return answer.content

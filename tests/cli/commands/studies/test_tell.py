@@ -3,7 +3,7 @@
 import pytest
 from study_commands import FORMATS, IDS, by_hand, read_rows, write_rows
 
-from surepick.studies.database import resume_study
+from surepick.studies.database import resume_stored_study
 
 
 def test_rows_without_a_reward_and_failed_ones(paint):
@@ -140,7 +140,7 @@ def test_a_key_in_a_file_is_the_text_that_stands_there(paint, refused, form):
     rows = [{"id": name, "reward": 0.5, "key": key} for name, key in zip(IDS[:2], (first, second), strict=True)]
     assert paint.told(rows, name=f"big.{form}")["counted"] == 2
     assert paint.told(rows, name=f"again.{form}")["repeated"] == 2
-    log = resume_study(paint.url, "paint").log
+    log = resume_stored_study(paint.url, "paint").log
     assert set(log.recorded([str(first), str(second)])) == {str(first), str(second)}
     paint.told([{"id": IDS[2], "reward": 0.5, "key": "7"}], name="seven.csv")
     assert paint.told([{"id": IDS[2], "reward": 0.5, "key": "7.0"}], name=f"decimal.{form}")["repeated"] == 1

@@ -10,7 +10,7 @@ from alembic.migration import MigrationContext
 from study_commands import surepick
 
 import surepick as sp
-from surepick.studies.database import list_studies, migrate_studies
+from surepick.studies.database import list_stored_studies, migrate_studies
 from surepick.studies.logs.sql import engine as migrate
 from surepick.studies.logs.sql import engine as sql_engine
 from surepick.studies.logs.sql import schema as sql_schema
@@ -82,7 +82,7 @@ def described(connection, schema=None) -> dict:
 
 def new_database(url: str):
     engine = sql_engine.connect(url, create=True)
-    assert migrate.migrate(engine, url) == (None, SCHEMA)
+    assert migrate.migrate_database(engine, url) == (None, SCHEMA)
     return engine
 
 
@@ -121,7 +121,7 @@ def test_the_steps_make_the_constraints_too_on_a_server(postgres_url):
 def test_an_up_to_date_database_is_left_alone(database_url):
     engine = new_database(database_url)
     tell_plan(create(database_url, "x"))
-    assert migrate.migrate(engine, database_url) == (SCHEMA, SCHEMA)
+    assert migrate.migrate_database(engine, database_url) == (SCHEMA, SCHEMA)
     assert migrate_studies(database_url) == (SCHEMA, SCHEMA)
     assert len(sp.open_study(database_url, "x").trace) == 1
 
@@ -227,7 +227,7 @@ def test_an_older_database_is_refused_then_migrated_then_opened(database_url, ne
     newest = next_version(ADD_COLUMN, ALTER_A_COLUMN)
     for call in (
         lambda: sp.open_study(database_url, "unfinished"),
-        lambda: list_studies(database_url),
+        lambda: list_stored_studies(database_url),
         lambda: create(database_url, "y"),
     ):
         with pytest.raises(

@@ -4,14 +4,14 @@ import pytest
 import sqlalchemy as sa
 
 import surepick as sp
-from surepick.studies.database import create_study, resume_study
+from surepick.studies.database import create_stored_study, resume_stored_study
 from surepick.studies.logs.sql import log as sql_log
 from surepick.studies.logs.sql.chain import RECENT, RECENT_TIMES, STUDY
 
 
 def made(url, name):
     policy = sp.make_policy("certified-independent", sp.Arms(ids=[*"abcd"]), epsilon=0.1, delta=0.1, noise=sp.Normal())
-    return create_study(url, name, policy)
+    return create_stored_study(url, name, policy)
 
 
 @pytest.mark.parametrize("most", [1, 3, 1_000])
@@ -25,7 +25,7 @@ def test_it_is_that_of_the_newest_row_also_where_others_wrote_since(database_url
     assert told >= empty
     for number in range(5):
         busy.tell(["a"], [0.5], [f"k{number}"])
-    assert resume_study(database_url, "quiet").log.latest_time() == told
+    assert resume_stored_study(database_url, "quiet").log.latest_time() == told
     assert busy.log.latest_time() >= told
     quiet.lease(1, worker="ann")
     assert quiet.log.latest_time() > told

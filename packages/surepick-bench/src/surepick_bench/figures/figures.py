@@ -27,13 +27,13 @@ from surepick_bench.figures.panels import (
     Measure,
     Replicates,
     always_certified,
-    certified,
     draw_boxes,
     draw_error_rates,
     draw_lines,
     filled_looks,
     missing,
     numbers,
+    only_certified,
     own_stop_notes,
     read_replicates,
     texts,
@@ -51,7 +51,7 @@ COLUMNS = ("key", "total_pulls", "active")
 
 
 @record
-class Rounds:
+class RoundCurves:
     """Rounds of all replicates, sorted by key: pulls so far and arms left, and where each replicate's begin and end."""
 
     pulls: FloatArray
@@ -59,7 +59,7 @@ class Rounds:
     span: dict[str, tuple[int, int]]
 
 
-def read_rounds(table: Table) -> Rounds | None:
+def read_rounds(table: Table) -> RoundCurves | None:
     """The rounds of the table that `surepick bench run` wrote; None if it lacks a column that is drawn."""
     if any(name not in table.columns for name in COLUMNS):
         return None
@@ -68,10 +68,10 @@ def read_rounds(table: Table) -> Rounds | None:
     names, first = np.unique(keys[order], return_index=True)
     ends = [*first[1:].tolist(), len(order)]
     span = {name: (start, end) for name, start, end in zip(names.tolist(), first.tolist(), ends, strict=True)}
-    return Rounds(pulls[order], numbers(active)[order], span)
+    return RoundCurves(pulls[order], numbers(active)[order], span)
 
 
-def arms_left_figure(rows: Replicates, rounds: Rounds, styles: figure_page.Looks, *, title: str) -> Figure | None:
+def arms_left_figure(rows: Replicates, rounds: RoundCurves, styles: figure_page.Looks, *, title: str) -> Figure | None:
     """One panel an environment: the median number of arms left over the runs of each policy that eliminates."""
     here = rows.where((rows.eliminates == 1.0) & ~np.isnan(rows.num_arms) & np.isin(rows.key, list(rounds.span)))
     if not here.num_rows:
@@ -90,7 +90,7 @@ def arms_left_figure(rows: Replicates, rounds: Rounds, styles: figure_page.Looks
     return page.finish(f"{title}: arms left")
 
 
-def median_curve(rows: Replicates, rounds: Rounds) -> tuple[FloatArray, FloatArray]:
+def median_curve(rows: Replicates, rounds: RoundCurves) -> tuple[FloatArray, FloatArray]:
     """Pulls, increasing, and the median over the rows' runs of the arms left after so many.
 
     All arms are left until the first round of a run has ended.
@@ -135,17 +135,17 @@ def error_figure(rows: Replicates, styles: figure_page.Looks, *, title: str) -> 
     page = figure_page.open_page(
         len(places), columns=max(1, min(3, int(13.0 / width))), width=width, height=3.6, room=2.8
     )
-    page.name_series(drawn, certified(judged), line=False)
+    page.name_series(drawn, only_certified(judged), line=False)
     page.name_mark("error = delta", color="black", linestyle="--")
     exceeding = []
     for axes, place in zip(page.axes, places, strict=True):
-        answers = answers_of(judged.where(judged.environment == place))
+        answers = answers_by_cell(judged.where(judged.environment == place))
         exceeding += [f"{policy} ({place})" for policy in draw_error_rates(axes, answers, drawn, deltas=deltas)]
         axes.set_title(place, fontsize="medium")
         axes.set_xlabel("delta")
         axes.set_ylabel("wrong answers at the own stop")
         if not answers:
-            figure_page.say(axes, "no run ended at its own stop")
+            figure_page.write_note(axes, "no run ended at its own stop")
     page.notes.extend((INTERVAL, FILLED))
     if exceeding:
         page.notes.append(f"Wholly above delta (ringed): {', '.join(exceeding)}.")
@@ -153,7 +153,7 @@ def error_figure(rows: Replicates, styles: figure_page.Looks, *, title: str) -> 
     return page.finish(title)
 
 
-def answers_of(rows: Replicates) -> dict[tuple[str, float], tuple[int, int]]:
+def answers_by_cell(rows: Replicates) -> dict[tuple[str, float], tuple[int, int]]:
     """(policy, delta) -> (wrong answers, answers), of rows that are all answers."""
     found = {}
     for policy in rows.policies:
@@ -282,7 +282,7 @@ def _boxes(rows: Replicates, measure: Measure, styles: figure_page.Looks, publis
         told = {policy: number for (policy, where), number in marks.items() if where == place}
         draw_boxes(axes, measured, runs, drawn, told)
         if not known.any():
-            figure_page.say(axes, "no run gave a number")
+            figure_page.write_note(axes, "no run gave a number")
         axes.set_title(place, fontsize="medium")
         axes.set_xlabel(measure.label)
         first_in_row = axes.get_subplotspec().is_first_col()  # type: ignore[union-attr]
@@ -344,7 +344,7 @@ def experiment_figures(
 
 
 def _figures(
-    rows: Replicates, rounds: Rounds | None, experiment: str, styles: figure_page.Looks, published: Published
+    rows: Replicates, rounds: RoundCurves | None, experiment: str, styles: figure_page.Looks, published: Published
 ) -> Iterator[tuple[str, Figure]]:
     """Every figure of one experiment, with its name."""
     layout = LAYOUTS.get(experiment, Layout(experiment, measures=(OWN_STOP,)))

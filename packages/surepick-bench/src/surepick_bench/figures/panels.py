@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from surepick.core.records import BoolArray, FloatArray, record
 from surepick.reports.figure_page import Look, Looks, scale_pulls
 from surepick.tables import Table
-from surepick.tables.numbers import plain_number
+from surepick.tables.numbers import number_or_none
 from surepick.tables.table import Column
 from surepick_bench.results import ended_by_itself
 from surepick_bench.summary import share
@@ -279,9 +279,9 @@ def read_replicates(table: Table) -> Replicates:
     columns |= {name: read(name, texts) for name in ("key", "verdict", "stops", "failure")}
     columns |= {name: _of_environment(columns, read(name, numbers)) for name in ("num_arms", "dim")}
     columns |= {name: read(name, numbers) for name in ("epsilon", "delta", "pulls", "oracle_pulls")}
-    columns |= {name: read(name, truth) for name in ("success", "eliminates")}
+    columns |= {name: read(name, true_answers) for name in ("success", "eliminates")}
     if np.isnan(columns["eliminates"]).all():
-        columns["eliminates"] = _seen_to_eliminate(columns, read("best_eliminated", truth))
+        columns["eliminates"] = _seen_to_eliminate(columns, read("best_eliminated", true_answers))
     return Replicates(**columns)
 
 
@@ -310,11 +310,11 @@ def numbers(cells: Column) -> FloatArray:
     """Cells as numbers; NaN for what is not one."""
     if not isinstance(cells, tuple):
         return np.asarray(cells, dtype=np.float64)
-    found = [plain_number(cell) for cell in cells]
+    found = [number_or_none(cell) for cell in cells]
     return np.array([np.nan if number is None else number for number in found], dtype=np.float64)
 
 
-def truth(cells: Column) -> FloatArray:
+def true_answers(cells: Column) -> FloatArray:
     """Cells as 1 (true) and 0 (false), NaN where missing; they may be text ("True", "false", "1") or numbers."""
     if not isinstance(cells, tuple):
         return np.where(np.isnan(cells), np.nan, (np.nan_to_num(cells) != 0.0).astype(np.float64))
@@ -339,7 +339,7 @@ FILLED = "Filled: every own stop certified; hollow: heuristic, or not certified 
 OWN_STOP = Measure("own-stop", "pulls until the policy stops by itself\n(own stop)")
 
 
-def certified(rows: Replicates) -> dict[str, str]:
+def only_certified(rows: Replicates) -> dict[str, str]:
     """Policies with runs that a theorem covers -> "certified", or in how many of their own stops if not in all."""
     found = {}
     for policy in rows.policies:
@@ -352,7 +352,7 @@ def certified(rows: Replicates) -> dict[str, str]:
 
 def always_certified(rows: Replicates) -> list[str]:
     """Policies all of whose own stops are certified: the filled ones."""
-    return [policy for policy, words in certified(rows).items() if words == "certified"]
+    return [policy for policy, words in only_certified(rows).items() if words == "certified"]
 
 
 def own_stop_notes(rows: Replicates) -> dict[str, str]:
@@ -360,7 +360,7 @@ def own_stop_notes(rows: Replicates) -> dict[str, str]:
 
     Wrong answers are named where their rate is above delta beyond chance, so that a short bar is not taken for a merit.
     """
-    found = certified(rows)
+    found = only_certified(rows)
     for policy in rows.policies:
         mine = (rows.policy == policy) & rows.own_stop
         runs, wrong = int(mine.sum()), int((rows.success[mine] == 0.0).sum())

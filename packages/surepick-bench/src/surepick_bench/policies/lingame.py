@@ -88,7 +88,7 @@ class LinGapE:
         pooled = state.seen.plus(seen)
         span = xy.in_span(self.features)
         estimate = regularised_least_squares(span.rows, pooled, regularization=self.regularization)
-        found = xy.judge(
+        found = xy.judge_pairs(
             estimate.fitted,
             multiplier=self._multiplier(span.rows, pooled.total, estimate.log_growth),
             epsilon=self.problem.epsilon,
@@ -117,7 +117,7 @@ class LinGapE:
         coordinates, scores, log_growth = estimate.fitted.coordinates, estimate.fitted.scores, estimate.log_growth
         leader, counts = int(np.argmax(scores)), np.zeros(self.problem.num_arms, np.int64)
         shares: dict[int, FloatArray] = {}
-        for pulls in xy.pieces(xy.next_batch(seen.total, self.growth), MOST_PIECES).tolist():
+        for pulls in xy.pieces(xy.next_xy_batch(seen.total, self.growth), MOST_PIECES).tolist():
             away = coordinates - coordinates[leader]
             multiplier = self._multiplier(rows, seen.total + int(counts.sum()), log_growth)
             upper = scores - scores[leader] + multiplier * np.sqrt(np.einsum("ij,ij->i", away, away))
@@ -350,7 +350,7 @@ class LinGame:
 
     def ask(self, state: GameState) -> Plan:
         rows = xy.in_span(self.features).rows
-        total = xy.next_batch(state.seen.total, self.growth)
+        total = xy.next_xy_batch(state.seen.total, self.growth)
         if self.play == "solved":
             target = (state.seen.total + total) * self._saddle_point(rows, state)
         else:
@@ -362,7 +362,7 @@ class LinGame:
         span = xy.in_span(self.features)
         pooled = state.seen.plus(seen)
         estimate = regularised_least_squares(span.rows, pooled, regularization=self.regularization)
-        found = xy.judge(
+        found = xy.judge_pairs(
             estimate.fitted,
             multiplier=self._multiplier(pooled.total, estimate),
             epsilon=self.problem.epsilon,

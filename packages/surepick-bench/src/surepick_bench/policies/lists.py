@@ -113,7 +113,7 @@ def bounds_of(problem: Problem, seen: Observations, boundary: str, accuracy: flo
     return Bounds(seen.means, mixture_radius(counts, sigma, delta=delta, num_arms=num_arms, accuracy=tightest))
 
 
-def listed(problem: Problem, bounds: Bounds) -> tuple[BoolArray, BoolArray]:
+def listed_arms(problem: Problem, bounds: Bounds) -> tuple[BoolArray, BoolArray]:
     """(arms that the bounds put on the first list, on the second), each of shape (K,).
 
         above      inside where lower >= upper(tau) - epsilon        outside where upper <= lower(tau) + epsilon
@@ -170,7 +170,7 @@ def listed_after(
 ) -> Step[ListingState]:
     """The step to the lists that the bounds add; who is on a list stays there."""
     pooled = state.seen.plus(seen)
-    up, down = listed(problem, bounds)
+    up, down = listed_arms(problem, bounds)
     inside = state.inside | (up & ~state.outside)
     outside = state.outside | (down & ~inside)
     left = np.flatnonzero(inquiry_of(problem).asked & ~inside & ~outside)
@@ -192,7 +192,7 @@ def spent_by(problem: Problem, boundary: str) -> float:
     return problem.delta * (math.pi**2 / 12.0 if boundary == "union" else 1.0)
 
 
-def first_pulls(state: ListingState) -> Plan | None:
+def opening_pulls(state: ListingState) -> Plan | None:
     """One pull of each arm that has none; None where all have some."""
     never = state.seen.counts == 0
     return Plan(round=state.round, counts=never.astype(np.int64)) if never.any() else None
@@ -251,7 +251,7 @@ class UniformLists:
         return initial_lists(self.problem)
 
     def ask(self, state: ListingState) -> Plan:
-        if (first := first_pulls(state)) is not None:
+        if (first := opening_pulls(state)) is not None:
             return first
         more = np.maximum(1, np.ceil(self.growth * state.seen.counts)).astype(np.int64)
         counts = more if self.pulled == "all" else np.where(self._open(state), more, 0)
@@ -326,7 +326,7 @@ class ST2:
         return initial_lists(self.problem)
 
     def ask(self, state: ListingState) -> Plan:
-        if (first := first_pulls(state)) is not None:
+        if (first := opening_pulls(state)) is not None:
             return first
         bounds = self._bounds(state.seen)
         doubtful = ~state.inside & ~state.outside

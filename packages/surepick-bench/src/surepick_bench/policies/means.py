@@ -310,7 +310,7 @@ class LUCBTop:
         return lists.initial_lists(self.problem)
 
     def ask(self, state: lists.ListingState) -> Plan:
-        if (first := lists.first_pulls(state)) is not None:
+        if (first := lists.opening_pulls(state)) is not None:
             return first
         bounds = self._bounds(state.seen)
         top = lists.top_of(bounds.means, cast(TopM, self.problem.question).m)
@@ -382,7 +382,7 @@ class APT:
         return lists.initial_lists(self.problem)
 
     def ask(self, state: lists.ListingState) -> Plan:
-        if (first := lists.first_pulls(state)) is not None:
+        if (first := lists.opening_pulls(state)) is not None:
             return first
         tau = float(self._asked.threshold or 0.0) + self._asked.by
         gaps = (np.abs(state.seen.means - tau) + self.problem.epsilon) / self.problem.scales

@@ -59,7 +59,7 @@ class MeansNeuralRule:
         )
 
     def init(self) -> neural_elimination.NeuralState:
-        return neural_elimination.initial_state(self.rule)
+        return neural_elimination.initial_neural_state(self.rule)
 
     def ask(self, state: neural_elimination.NeuralState) -> Plan:
         num_arms, dim = self.problem.num_arms, len(state.active)
@@ -77,7 +77,7 @@ class MeansNeuralRule:
         means, measured = seen.means, seen.counts > 0
         if not measured.all() and measured.any():  # an arm without a mean is neither dropped nor chosen
             means = np.where(measured, means, means[measured].max() - self.rule.threshold(plan.round) / 2.0)
-        return neural_elimination.conclude(self.rule, state, plan, seen, means)
+        return neural_elimination.conclude_round(self.rule, state, plan, seen, means)
 
     def claim(self, state: neural_elimination.NeuralState) -> Claim:
         scores = "here the scores are plain means, and the policy is a control that certifies nothing"

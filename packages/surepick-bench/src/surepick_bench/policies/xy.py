@@ -129,7 +129,7 @@ def check_span(features: FloatArray, *, norm_bound: float, epsilon: float) -> No
         )
 
 
-def next_batch(pulls: int, growth: float) -> int:
+def next_xy_batch(pulls: int, growth: float) -> int:
     """The pulls of the next batch: a share of those so far, at least 1. Cost of a run: log(pulls) / growth looks."""
     return max(1, math.ceil(growth * pulls))
 
@@ -156,7 +156,7 @@ def pulled_more(coordinates: FloatArray, arm: int, pulls: int) -> FloatArray:
     return moved
 
 
-def judge(
+def judge_pairs(
     fitted: LeastSquaresEstimate, *, multiplier: float, epsilon: float, misspecification: float = 0.0
 ) -> Judgement:
     """Who leads, and by how much it can fall short of the best.
@@ -265,7 +265,7 @@ class XYStatic:
         check_linear(self, checks=(LINEAR,))
 
     def init(self) -> PhaseState:
-        return initial_state(self.problem)
+        return initial_xy_state(self.problem)
 
     def ask(self, state: PhaseState) -> Plan:
         if state.opened is not None:
@@ -279,7 +279,7 @@ class XYStatic:
         fitted = least_squares(Embedding(self.features, 0.0), pooled)
         asked, pulls = self.problem, pooled.total
         multiplier = fixed_design_multiplier(self.constants, asked, pulls=pulls, look=state.looks + 1)
-        found = judge(fitted, multiplier=multiplier, epsilon=asked.epsilon)
+        found = judge_pairs(fitted, multiplier=multiplier, epsilon=asked.epsilon)
         alarms = misfit(plan, pooled, fitted, asked)
         after = PhaseState(
             round=state.round + 1,
@@ -300,7 +300,7 @@ class XYStatic:
         return linear_claim(self, state)
 
 
-def initial_state(problem: Problem, reached: float = 1.0) -> PhaseState:
+def initial_xy_state(problem: Problem, reached: float = 1.0) -> PhaseState:
     """All arms in question; finished at once where the answer needs no pull."""
     finished, gap = problem.answer_without_pulls()
     nothing = Observations.nothing(problem.num_arms)
@@ -321,7 +321,7 @@ def next_part(whole: Plan, state: PhaseState, growth: float, *, most: int | None
     Source: ours; the counts are functions of m alone and never fall.
     """
     allocation = whole.counts if whole.allocation is None else whole.allocation
-    wanted = state.seen.total + next_batch(state.pulls, growth)
+    wanted = state.seen.total + next_xy_batch(state.pulls, growth)
     wanted = wanted if most is None else min(wanted, most)
     target = np.ceil(wanted * (allocation / allocation.sum()) - ROUNDING).astype(np.int64)
     if most is not None:
@@ -408,7 +408,7 @@ class XYAdaptive:
 
     def init(self) -> PhaseState:
         dim = self.features.shape[1]
-        return initial_state(self.problem, reached=1.0 / (dim * (dim + 1) + 1))  # Alg. 2: rho^0, n_0
+        return initial_xy_state(self.problem, reached=1.0 / (dim * (dim + 1) + 1))  # Alg. 2: rho^0, n_0
 
     def ask(self, state: PhaseState) -> Plan:
         whole = self._phase(state) if state.opened is None else state.opened

@@ -166,7 +166,7 @@ class Entry:
     words: str = ""
 
 
-class Trail:
+class AuditLog:
     """The trail of a database.
 
     Args:

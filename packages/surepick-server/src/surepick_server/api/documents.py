@@ -27,10 +27,10 @@ from surepick.studies.audit import audit, export_results
 from surepick.studies.study import Study
 from surepick_server.access.tokens import Principal, Role
 from surepick_server.api.models import Document, Keys, PlanOf
-from surepick_server.api.routing import API, Measurer, Routes, Shared, Shows, Viewer
+from surepick_server.api.routing import API, Measurer, Routes, Shared, Viewer, Visibility
 from surepick_server.api.studies import study_status
-from surepick_server.web.auth import Server
-from surepick_server.web.open_studies import Refused
+from surepick_server.web.auth import ServerState
+from surepick_server.web.open_studies import HTTPError
 
 Key = tuple[Hashable, ...]
 router = APIRouter(prefix=API, tags=["documents"])
@@ -52,7 +52,7 @@ def state_of(study: Study, name: str) -> Key:
     return name, study.registration, progress.judged, last, over, progress.withdrawn, study.log.set_aside()
 
 
-def of_its_state(server: Server, name: str, kind: Key, make: Callable[[Study], bytes]) -> bytes:
+def of_its_state(server: ServerState, name: str, kind: Key, make: Callable[[Study], bytes]) -> bytes:
     """A document of the closed rounds, made once of each state of a study."""
     with server.studies.open(name) as study:
         state = state_of(study, name)
@@ -64,8 +64,8 @@ def of_its_state(server: Server, name: str, kind: Key, make: Callable[[Study], b
     return server.kept.get((*kind, *state), made)
 
 
-@routes.add("GET", "/studies/{name}/certificate", Shows.closed, who=Role.viewer)
-def certificate(name: str, server: Shared, caller: Viewer, called: Called = None) -> dict[str, Any]:  # noqa: ARG001
+@routes.add("GET", "/studies/{name}/certificate", Visibility.closed, who=Role.viewer)
+def show_certificate(name: str, server: Shared, caller: Viewer, called: Called = None) -> dict[str, Any]:  # noqa: ARG001
     """The answer and all that it rests on; all decisions are computed again first."""
     title = name if called is None else called or None
 
@@ -76,8 +76,8 @@ def certificate(name: str, server: Shared, caller: Viewer, called: Called = None
     return found
 
 
-@routes.add("GET", "/studies/{name}/report", Shows.closed, who=Role.viewer, response_class=HTMLResponse)
-def report(
+@routes.add("GET", "/studies/{name}/report", Visibility.closed, who=Role.viewer, response_class=HTMLResponse)
+def read_report(
     name: str,
     server: Shared,
     caller: Viewer,  # noqa: ARG001 (the role counts)
@@ -98,11 +98,11 @@ def report(
     return HTMLResponse(content, headers={"content-security-policy": policy.replace("&#39;", "'")})
 
 
-@routes.add("GET", "/studies/{name}/export.{kind}", Shows.closed, who=Role.viewer, response_class=Response)
-def export(name: str, kind: str, server: Shared, caller: Viewer) -> Response:  # noqa: ARG001
+@routes.add("GET", "/studies/{name}/export.{kind}", Visibility.closed, who=Role.viewer, response_class=Response)
+def read_export(name: str, kind: str, server: Shared, caller: Viewer) -> Response:  # noqa: ARG001
     """The results of the closed rounds, as a table: csv, jsonl or parquet."""
     if kind not in KINDS:
-        raise Refused(HTTPStatus.NOT_FOUND, f"Results are exported as {' or '.join(KINDS)}, not as {kind[:20]!r}.")
+        raise HTTPError(HTTPStatus.NOT_FOUND, f"Results are exported as {' or '.join(KINDS)}, not as {kind[:20]!r}.")
 
     def make(study: Study) -> bytes:
         """The number of its rows, in a line, and the table."""
@@ -115,8 +115,8 @@ def export(name: str, kind: str, server: Shared, caller: Viewer) -> Response:  #
     return Response(table, media_type=KINDS[kind], headers={"x-surepick-rows": rows.decode()})
 
 
-@routes.add("GET", "/studies/{name}/history", Shows.closed, who=Role.viewer)
-def history(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noqa: ARG001
+@routes.add("GET", "/studies/{name}/history", Visibility.closed, who=Role.viewer)
+def read_history(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noqa: ARG001
     """Who told how much of each closed round, and when it was open; and the latest of what was done over HTTP."""
 
     def make(study: Study) -> bytes:
@@ -126,8 +126,8 @@ def history(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noq
     return {"history": found, "trail": [encode(one) for one in server.trail.latest(name)]}
 
 
-@routes.add("POST", "/verify", Shows.nothing, who=Role.viewer)
-def verify(document: Document, caller: Viewer, registered: str | None = None) -> dict[str, Any]:  # noqa: ARG001
+@routes.add("POST", "/verify", Visibility.nothing, who=Role.viewer)
+def verify_document(document: Document, caller: Viewer, registered: str | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Compute every number of a certificate again, from its measurements."""
     result = verify_certificate(read_certificate(document), registered=registered)
     return {
@@ -147,7 +147,12 @@ EVENTS = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}
 
 
 @event_routes.add(
-    "GET", "/studies/{name}/events", Shows.closed, who=Role.viewer, response_class=StreamingResponse, responses=EVENTS
+    "GET",
+    "/studies/{name}/events",
+    Visibility.closed,
+    who=Role.viewer,
+    response_class=StreamingResponse,
+    responses=EVENTS,
 )
 def events(name: str, request: Request, server: Shared, caller: Viewer) -> StreamingResponse:
     """An event `status` at once, and whenever where the study stands has changed; its data is that of the status.
@@ -157,7 +162,7 @@ def events(name: str, request: Request, server: Shared, caller: Viewer) -> Strea
     with server.studies.open(name):
         pass
     if server.streams >= server.settings.most_streams:
-        raise Refused(
+        raise HTTPError(
             HTTPStatus.SERVICE_UNAVAILABLE,
             f"{server.settings.most_streams} listen already; ask for the status from time to time.",
             {"retry-after": "60"},
@@ -165,7 +170,7 @@ def events(name: str, request: Request, server: Shared, caller: Viewer) -> Strea
     return StreamingResponse(_stream(name, request, server, caller), media_type="text/event-stream")
 
 
-async def _stream(name: str, request: Request, server: Server, caller: Principal) -> AsyncIterator[str]:
+async def _stream(name: str, request: Request, server: ServerState, caller: Principal) -> AsyncIterator[str]:
     if server.streams >= server.settings.most_streams:  # others came meanwhile
         return
     server.streams += 1
@@ -187,7 +192,7 @@ async def _stream(name: str, request: Request, server: Server, caller: Principal
         server.streams -= 1
 
 
-def _look(name: str, request: Request, server: Server, caller: Principal) -> dict[str, Any] | None:
+def _look(name: str, request: Request, server: ServerState, caller: Principal) -> dict[str, Any] | None:
     """Where the study stands; None: the caller may not know any more."""
     if server.known(request) != caller:
         return None
@@ -205,14 +210,14 @@ library_router = APIRouter(prefix=API, tags=["library"])
 library_routes = Routes(library_router)
 
 
-@library_routes.add("GET", "/me", Shows.nothing, who=Role.viewer)
+@library_routes.add("GET", "/me", Visibility.nothing, who=Role.viewer)
 def me(caller: Viewer) -> dict[str, Any]:
     """Whose token this is, and what it is for."""
     return {"name": caller.name, "role": caller.role.name, "study": caller.study, "local": caller.token == 0}
 
 
-@library_routes.add("GET", "/studies/{name}/terms", Shows.terms, who=Role.viewer)
-def terms(name: str, server: Shared, caller: Viewer, check: bool = False) -> dict[str, Any]:  # noqa: ARG001 (the role counts)
+@library_routes.add("GET", "/studies/{name}/terms", Visibility.terms, who=Role.viewer)
+def read_terms(name: str, server: Shared, caller: Viewer, check: bool = False) -> dict[str, Any]:  # noqa: ARG001 (the role counts)
     """What a study asks and by which policy, but for the features; with `check` all decisions are computed again."""
     with server.studies.open(name) as study:
         if check:
@@ -221,15 +226,15 @@ def terms(name: str, server: Shared, caller: Viewer, check: bool = False) -> dic
         return {"study": name.strip(), "ids": study.ids, "registration": study.registration, "configuration": stated}
 
 
-@library_routes.add("GET", "/studies/{name}/features", Shows.terms, who=Role.viewer)
-def features(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noqa: ARG001
+@library_routes.add("GET", "/studies/{name}/features", Visibility.terms, who=Role.viewer)
+def read_features(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noqa: ARG001
     """The features of the candidates, by the bytes of their numbers."""
     with server.studies.open(name):
         matrix = np.asarray(server.studies.database.arms(name).features, dtype="<f8")
     return {"packed": base64.b64encode(matrix.tobytes()).decode(), "shape": list(matrix.shape)}
 
 
-@library_routes.add("POST", "/studies/{name}/plan", Shows.closed, who=Role.measurer)
+@library_routes.add("POST", "/studies/{name}/plan", Visibility.closed, who=Role.measurer)
 def plan(name: str, which: PlanOf, server: Shared, caller: Measurer) -> dict[str, Any]:  # noqa: ARG001
     """The open plan, or a new one; with `free` what of it is neither in nor leased. Nothing is leased."""
     with server.studies.open(name) as study:
@@ -237,22 +242,22 @@ def plan(name: str, which: PlanOf, server: Shared, caller: Measurer) -> dict[str
         return {"batch": None if batch is None else batch.sent()}
 
 
-@library_routes.add("GET", "/studies/{name}/open", Shows.closed, who=Role.viewer)
+@library_routes.add("GET", "/studies/{name}/open", Visibility.closed, who=Role.viewer)
 def open_plan(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noqa: ARG001
     """How many measurements of each candidate the open plan lacks, and whether the study has stopped."""
     with server.studies.open(name) as study:
         return {"stopped": study.stopped, "missing": study.missing.tolist()}
 
 
-@library_routes.add("POST", "/studies/{name}/recorded", Shows.closed, who=Role.measurer)
-def recorded(name: str, which: Keys, server: Shared, caller: Measurer) -> dict[str, Any]:  # noqa: ARG001
+@library_routes.add("POST", "/studies/{name}/recorded", Visibility.closed, who=Role.measurer)
+def recorded_keys(name: str, which: Keys, server: Shared, caller: Measurer) -> dict[str, Any]:  # noqa: ARG001
     """Whether each of these keys was reported; nothing is said of rewards."""
     with server.studies.open(name) as study:
         return {"recorded": study.recorded(which.ids, which.keys)}
 
 
-@library_routes.add("GET", "/studies/{name}/answer", Shows.closed, who=Role.viewer)
-def answer(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noqa: ARG001
+@library_routes.add("GET", "/studies/{name}/answer", Visibility.closed, who=Role.viewer)
+def read_answer(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noqa: ARG001
     """The answer of the closed rounds, what it rests on, and how the study was closed early, if it was."""
     with server.studies.open(name) as study:
         return {

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from surepick.core.arms import Arms
 from surepick.core.records import FloatArray, encode, read_json
 from surepick.errors import InvalidInput
-from surepick.forecasts import advice, compare
+from surepick.forecasts import advice, compare_settings
 from surepick.linalg.rows import one_thread
 from surepick.policies.base import Policy, doubts_of_delta, name_of
 from surepick.policies.options import fitting_policy
@@ -90,7 +90,7 @@ class Candidates(Strict):
     intercept: Yes = False
 
 
-class Goal(Strict):
+class StudyGoal(Strict):
     """What is asked of which candidates, and how it is found out.
 
     Either epsilon, delta, noise, policy and options, of which epsilon and noise are needed; or `spec`, all that is
@@ -116,7 +116,7 @@ class Goal(Strict):
         return self
 
 
-class NewStudy(Goal):
+class NewStudy(StudyGoal):
     """A study to be made."""
 
     name: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^/\x00-\x1f]+$")]
@@ -136,7 +136,7 @@ class NewStudy(Goal):
         return self.surplus or ("refuse" if self.judge == "closed rounds" else "count")
 
 
-class ForecastOf(Goal):
+class ForecastOf(StudyGoal):
     """What a study would cost."""
 
     means: list[Finite] | None = None
@@ -155,7 +155,7 @@ class LeaseOf(Strict):
     whole: Yes = Field(default=False, description="Also the batch as the library has it, for its clients.")
 
 
-class Result(Strict):
+class ResultBody(Strict):
     """One measurement: its reward, or that it failed; with constraints what else was measured."""
 
     id: Text
@@ -167,10 +167,10 @@ class Result(Strict):
     quantities: dict[Text, Finite | None] = Field(default_factory=dict)
 
 
-class Results(Strict):
+class ResultsBody(Strict):
     """Results of one caller; all are stored, or none."""
 
-    results: Annotated[list[Result], Field(max_length=MOST_ROWS)]
+    results: Annotated[list[ResultBody], Field(max_length=MOST_ROWS)]
     worker: Whose = None
     plan: Plan | None = None
     accept_unusual: Accepted = False
@@ -291,7 +291,7 @@ PLAIN = "Write numbers with a decimal point, and nothing between thousands."
 FEW = 1_000  # candidates for which a second option is forecast beside the one that was asked about
 
 
-def arms_of(goal: Goal) -> tuple[Arms, list[str]]:
+def candidates_of(goal: StudyGoal) -> tuple[Arms, list[str]]:
     """(the candidates, notes on their table). Of a table, features are read where its policy uses any."""
     given, doubts = goal.candidates, list(doubts_of_delta(goal.delta))
     if (given.ids is None) == (given.table is None):
@@ -326,7 +326,7 @@ def arms_of(goal: Goal) -> tuple[Arms, list[str]]:
         ]
 
 
-def _name_of(goal: Goal) -> str:
+def _name_of(goal: StudyGoal) -> str:
     """The name of the policy that is asked for, which nobody has checked."""
     if goal.spec is not None:
         return str(goal.spec.get("name"))
@@ -344,7 +344,7 @@ def _features(given: Candidates) -> FloatArray | None:
         raise InvalidInput(f"the bytes of the features are not those of their shape: {error}.") from None
 
 
-def policy_of(goal: Goal, arms: Arms) -> Policy[Any]:
+def policy_of(goal: StudyGoal, arms: Arms) -> Policy[Any]:
     """The policy that is asked for."""
     if goal.spec is not None:
         try:
@@ -363,11 +363,11 @@ def policy_of(goal: Goal, arms: Arms) -> Policy[Any]:
 
 def forecast_of(asked: ForecastOf) -> dict[str, Any]:
     """What the study would cost, beside measuring all candidates equally often."""
-    arms, notes = arms_of(asked)
+    arms, notes = candidates_of(asked)
     policy = policy_of(asked, arms)
     policies = {name_of(policy): policy}
     with one_thread():
-        rows = compare(
+        rows = compare_settings(
             policies,
             asked.means,
             minimize=asked.minimize,

@@ -27,11 +27,11 @@ from surepick.studies.recording import Receipt
 from surepick.studies.study import Study
 from surepick.text import quoted
 from surepick_server.access.tokens import Principal, Role
-from surepick_server.api.models import Failures, LeaseOf, Result, Results, Totals, Undone, Worker
-from surepick_server.api.routing import API, Measurer, Routes, Shared, Shows
+from surepick_server.api.models import Failures, LeaseOf, ResultBody, ResultsBody, Totals, Undone, Worker
+from surepick_server.api.routing import API, Measurer, Routes, Shared, Visibility
 from surepick_server.api.studies import results_in
-from surepick_server.web.auth import Server, address_of
-from surepick_server.web.open_studies import Refused
+from surepick_server.web.auth import ServerState, address_of
+from surepick_server.web.open_studies import HTTPError
 
 # --- What callers may report: their own measurements, so that nobody learns of another's by trying values.
 
@@ -42,14 +42,16 @@ def worker_of(caller: Principal, given: str | None) -> str:
     """Under which name a caller works: their own, or one of their parts."""
     worker = caller.name if given is None else given
     if not caller.is_worker(worker):
-        raise Refused(
+        raise HTTPError(
             HTTPStatus.FORBIDDEN,
             f"You are {caller.name!r}: leave worker out, or name a part of you, '{caller.name}/1'.",
         )
     return worker
 
 
-def told(study: Study, caller: Principal, came: Results, salt: str | None = None) -> tuple[dict[str, Any], Receipt]:
+def receipt_told(
+    study: Study, caller: Principal, came: ResultsBody, salt: str | None = None
+) -> tuple[dict[str, Any], Receipt]:
     """Store results; the answer depends on what is stored, so that the same results again have the same answer.
 
     The receipt says what became of them this time.
@@ -117,7 +119,7 @@ def totals_told(study: Study, caller: Principal, came: Totals, salt: str | None)
     return receipt
 
 
-def prior_told(study: Study, caller: Principal, came: Results, salt: str | None) -> Receipt:
+def prior_told(study: Study, caller: Principal, came: ResultsBody, salt: str | None) -> Receipt:
     """Keep results that were not asked for; as `told`."""
     worker, ids, keys = (
         worker_of(caller, came.worker),
@@ -153,7 +155,7 @@ def check_own(study: Study, caller: Principal, ids: Sequence[str], keys: Sequenc
     stored = study.log.recorded(list(keys))
     others = [key for key, one in stored.items() if not caller.is_worker(one.source)]
     if others:
-        raise Refused(HTTPStatus.CONFLICT, f"Key {others[0]!r} was reported by somebody else. Nothing was stored.")
+        raise HTTPError(HTTPStatus.CONFLICT, f"Key {others[0]!r} was reported by somebody else. Nothing was stored.")
     if caller.role >= Role.owner:
         return
     planned = study.log.last_plan()
@@ -162,7 +164,7 @@ def check_own(study: Study, caller: Principal, ids: Sequence[str], keys: Sequenc
     look, index = study.replay.look(planned), {name: place for place, name in enumerate(study.ids)}
     for name, key in zip(ids, keys, strict=True):
         if name in index and not caller.is_worker(_holder(study, look, index[name], key, caller)):
-            raise Refused(
+            raise HTTPError(
                 HTTPStatus.FORBIDDEN, f"The measurement {key!r} is leased to somebody else. Nothing was stored."
             )
 
@@ -183,7 +185,7 @@ def _holder(study: Study, look: OpenPlan, arm: int, key: str, caller: Principal)
     return caller.name if not holds or any(map(caller.is_worker, had)) else holds[0]
 
 
-def _keys(study: Study, rows: Sequence[Result], salt: str | None) -> list[str]:
+def _keys(study: Study, rows: Sequence[ResultBody], salt: str | None) -> list[str]:
     """The key of each result, in its one form."""
     given: list[str | None] = [row.key for row in rows]
     of_items = [row for row in rows if row.item is not None]
@@ -211,7 +213,7 @@ def keyed(ids: Sequence[str], keys: Sequence[str | None] | None, salt: str | Non
     return [f"{OF_REQUEST}{salt}.{place}" if key is None else key for place, key in enumerate(given)]
 
 
-def _values(study: Study, rows: Sequence[Result]) -> Any:
+def _values(study: Study, rows: Sequence[ResultBody]) -> Any:
     """The rewards; with constraints a row for each, with what else was measured."""
     names = [one.name for one in study.constraints]
     unknown = sorted({name for row in rows for name in row.quantities} - set(names))
@@ -253,7 +255,7 @@ def part_of(study: Study, part: Batch | None) -> dict[str, Any]:
     }
 
 
-@routes.add("POST", "/studies/{name}/leases", Shows.own, who=Role.measurer)
+@routes.add("POST", "/studies/{name}/leases", Visibility.own, who=Role.measurer)
 def lease(name: str, wanted: LeaseOf, request: Request, server: Shared, caller: Measurer) -> dict[str, Any]:
     """Take measurements: nobody else is given them before the lease has run out. Asking again gives what is left."""
     worker = worker_of(caller, wanted.worker)
@@ -265,7 +267,7 @@ def lease(name: str, wanted: LeaseOf, request: Request, server: Shared, caller: 
     return answer
 
 
-@routes.add("GET", "/studies/{name}/leases", Shows.own, who=Role.measurer)
+@routes.add("GET", "/studies/{name}/leases", Visibility.own, who=Role.measurer)
 def leases(name: str, server: Shared, caller: Measurer) -> dict[str, Any]:
     """What the caller holds."""
     with server.studies.open(name) as study:
@@ -276,19 +278,21 @@ def leases(name: str, server: Shared, caller: Measurer) -> dict[str, Any]:
 @routes.add(
     "POST",
     "/studies/{name}/results",
-    Shows.own,
+    Visibility.own,
     who=Role.measurer,
     openapi_extra={
         "requestBody": {
             "required": True,
             "content": {
-                "application/json": {"schema": Results.model_json_schema(ref_template="#/components/schemas/{model}")},
+                "application/json": {
+                    "schema": ResultsBody.model_json_schema(ref_template="#/components/schemas/{model}")
+                },
                 "text/csv": {"schema": {"type": "string"}},
             },
         }
     },
 )
-async def tell(
+async def tell_results(
     name: str, request: Request, response: Response, server: Shared, caller: Measurer, once: Once = None
 ) -> dict[str, Any]:
     """Report results, in JSON or as a table (text/csv; columns id, reward, key, and those of quantities and blocks).
@@ -302,7 +306,7 @@ async def tell(
 
     notes: list[str] = []
 
-    def read(study: Study) -> Results:
+    def read(study: Study) -> ResultsBody:
         found, notes[:] = results_in(body, kind, study)
         return found
 
@@ -314,22 +318,22 @@ async def tell(
 
 
 def store_results(
-    server: Server,
+    server: ServerState,
     name: str,
     caller: Principal,
     address: str,
-    read: Callable[[Study], Results],
+    read: Callable[[Study], ResultsBody],
     once: str | None = None,
 ) -> tuple[dict[str, Any], Receipt]:
     """Store results, count them, and put that on the trail."""
     salt = salt_of(caller, once)
     return _stored(
-        server, name, caller, address, "tell", "results", lambda study: told(study, caller, read(study), salt)
+        server, name, caller, address, "tell", "results", lambda study: receipt_told(study, caller, read(study), salt)
     )
 
 
 def _stored(
-    server: Server,
+    server: ServerState,
     name: str,
     caller: Principal,
     address: str,
@@ -357,7 +361,7 @@ def salt_of(caller: Principal, once: str | None) -> str | None:
     return None if once is None else hashlib.sha256(json.dumps([caller.name, once]).encode()).hexdigest()[:32]
 
 
-@routes.add("POST", "/studies/{name}/totals", Shows.own, who=Role.measurer)
+@routes.add("POST", "/studies/{name}/totals", Visibility.own, who=Role.measurer)
 def tell_totals(
     name: str,
     came: Totals,
@@ -375,10 +379,10 @@ def tell_totals(
     return _answered(response, *_stored(server, name, caller, address_of(request), "tell totals", "rows", store))
 
 
-@routes.add("POST", "/studies/{name}/prior", Shows.own, who=Role.measurer)
+@routes.add("POST", "/studies/{name}/prior", Visibility.own, who=Role.measurer)
 def tell_prior(
     name: str,
-    came: Results,
+    came: ResultsBody,
     request: Request,
     response: Response,
     server: Shared,
@@ -393,8 +397,8 @@ def tell_prior(
     return _answered(response, *_stored(server, name, caller, address_of(request), "tell prior", "results", store))
 
 
-@routes.add("POST", "/studies/{name}/failures", Shows.own, who=Role.measurer)
-def fail(
+@routes.add("POST", "/studies/{name}/failures", Visibility.own, who=Role.measurer)
+def report_failures(
     name: str,
     came: Failures,
     request: Request,
@@ -411,8 +415,8 @@ def fail(
     return _answered(response, *_stored(server, name, caller, address_of(request), "fail", "measurements", store))
 
 
-@routes.add("POST", "/studies/{name}/release", Shows.own, who=Role.measurer)
-def release(name: str, whose: Worker, request: Request, server: Shared, caller: Measurer) -> dict[str, Any]:
+@routes.add("POST", "/studies/{name}/release", Visibility.own, who=Role.measurer)
+def release_worker(name: str, whose: Worker, request: Request, server: Shared, caller: Measurer) -> dict[str, Any]:
     """End the caller's leases, so that others can measure; an owner may end those of another worker."""
     anybody = caller.role >= Role.owner and whose.worker is not None
     worker = str(whose.worker) if anybody else worker_of(caller, whose.worker)
@@ -424,8 +428,8 @@ def release(name: str, whose: Worker, request: Request, server: Shared, caller: 
     return {"worker": worker, "released": released}
 
 
-@routes.add("POST", "/studies/{name}/undo", Shows.own, who=Role.measurer)
-def undo(name: str, which: Undone, request: Request, server: Shared, caller: Measurer) -> dict[str, Any]:
+@routes.add("POST", "/studies/{name}/undo", Visibility.own, who=Role.measurer)
+def undo_results(name: str, which: Undone, request: Request, server: Shared, caller: Measurer) -> dict[str, Any]:
     """Take back results of the open round that the caller reported and that were typed wrongly.
 
     Their measurements are wanted again, under the same keys. Nobody takes back the results of others.

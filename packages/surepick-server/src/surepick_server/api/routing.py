@@ -12,18 +12,18 @@ from fastapi.routing import APIRoute
 
 from surepick.core.records import read_json
 from surepick_server.access.tokens import Principal, Role
-from surepick_server.web.auth import Server, needs, server_of
+from surepick_server.web.auth import ServerState, needs, server_of
 
 API, STATIC = "/api/v1", "/static"
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
-async def shared(request: Request) -> Server:
+async def shared(request: Request) -> ServerState:
     """What the routes share; awaited, because one that is not waits for a thread at every request."""
     return server_of(request)
 
 
-Shared = Annotated[Server, Depends(shared)]
+Shared = Annotated[ServerState, Depends(shared)]
 Viewer = Annotated[Principal, Depends(needs(Role.viewer))]
 Measurer = Annotated[Principal, Depends(needs(Role.measurer))]
 Owner = Annotated[Principal, Depends(needs(Role.owner))]
@@ -47,7 +47,7 @@ REFUSED = {
 PROBLEMS: dict[int | str, dict[str, Any]] = {422: REFUSED, "4XX": REFUSED, "5XX": REFUSED}
 
 
-class Shows(StrEnum):
+class Visibility(StrEnum):
     """What an answer rests on. None of these is a reward of an open round, unless the caller told it."""
 
     nothing = "nothing of a study"
@@ -94,7 +94,7 @@ class Routes:
         router.route_class = OnceEachRoute
 
     def add(
-        self, method: str, path: str, shows: Shows, *, who: Role | None, **more: Any
+        self, method: str, path: str, shows: Visibility, *, who: Role | None, **more: Any
     ) -> Callable[[Endpoint], Endpoint]:
         """A decorator of an endpoint."""
         said = {"x-shows": shows.value, "x-role": "anybody" if who is None else who.name}

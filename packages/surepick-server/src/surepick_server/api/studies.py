@@ -16,7 +16,7 @@ from surepick.studies.study import Study
 from surepick.tables import keeping_notes
 from surepick.tables.content import refuse_foreign
 from surepick.tables.delimited import Delimited, read_delimited
-from surepick.tables.numbers import Notation, Written, as_number, is_missing, notation, truth
+from surepick.tables.numbers import Notation, Written, cell_number, is_missing, notation, truth
 from surepick.tables.rows import FAILED, key_column
 from surepick.tables.table import Understood, check_distinct
 from surepick.text import did_you_mean
@@ -34,13 +34,13 @@ from surepick_server.api.models import (
     NewWebhook,
     Reason,
     ReasonFor,
-    Result,
-    Results,
+    ResultBody,
+    ResultsBody,
     brought,
 )
-from surepick_server.api.routing import API, Admin, Owner, Routes, Shared, Shows, Viewer
+from surepick_server.api.routing import API, Admin, Owner, Routes, Shared, Viewer, Visibility
 from surepick_server.web.auth import address_of
-from surepick_server.web.open_studies import Refused
+from surepick_server.web.open_studies import HTTPError
 
 router = APIRouter(prefix=API, tags=["studies"])
 routes = Routes(router)
@@ -62,21 +62,23 @@ def study_status(study: Study, name: str) -> dict[str, Any]:
     }
 
 
-@routes.add("GET", "/studies", Shows.closed, who=Role.viewer)
-def list_studies(server: Shared, caller: Viewer) -> dict[str, Any]:
+@routes.add("GET", "/studies", Visibility.closed, who=Role.viewer)
+def read_studies(server: Shared, caller: Viewer) -> dict[str, Any]:
     """All studies that the caller may see, with what their closed rounds say."""
     found = server.studies.database.list()
     return {"studies": [encode(one) for one in found if caller.study in (None, one.name)]}
 
 
-@routes.add("POST", "/studies", Shows.terms, who=Role.owner, status_code=HTTPStatus.CREATED)
-def create_study(new: NewStudy, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
+@routes.add("POST", "/studies", Visibility.terms, who=Role.owner, status_code=HTTPStatus.CREATED)
+def start_study(new: NewStudy, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """A new study. A name is used once: a second study of that name is refused."""
-    arms, notes = models.arms_of(new)
+    arms, notes = models.candidates_of(new)
     policy = models.policy_of(new, arms)
     name = new.name.strip()
     if server.studies.has(name):
-        raise Refused(HTTPStatus.CONFLICT, f"There is a study {name!r} already. Open that one, or choose another name.")
+        raise HTTPError(
+            HTTPStatus.CONFLICT, f"There is a study {name!r} already. Open that one, or choose another name."
+        )
     more: dict[str, Any] = {"id_column": new.candidates.id_column, "reward_column": new.reward_column}
     more |= {"judge": new.judge, "study_id": new.study_id, "surplus": new.own_surplus}
     study = server.studies.database.create(name, arms, policy, minimize=new.minimize, **more)
@@ -84,28 +86,28 @@ def create_study(new: NewStudy, request: Request, server: Shared, caller: Owner)
     return {**study_status(study, name), "policy": spec_of(policy), "notes": notes}
 
 
-@routes.add("POST", "/forecasts", Shows.nothing, who=Role.owner)
-def forecast(asked: ForecastOf, server: Shared, caller: Owner) -> dict[str, Any]:  # noqa: ARG001 (the role counts)
+@routes.add("POST", "/forecasts", Visibility.nothing, who=Role.owner)
+def forecast_study(asked: ForecastOf, server: Shared, caller: Owner) -> dict[str, Any]:  # noqa: ARG001 (the role counts)
     """What a study would cost, before it is made."""
     return models.forecast_of(asked)
 
 
-@routes.add("GET", "/studies/{name}", Shows.closed, who=Role.viewer)
+@routes.add("GET", "/studies/{name}", Visibility.closed, who=Role.viewer)
 def show_study(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noqa: ARG001
     """Where a study stands."""
     with server.studies.open(name) as study:
         return study_status(study, name)
 
 
-@routes.add("GET", "/studies/{name}/candidates", Shows.terms, who=Role.viewer)
+@routes.add("GET", "/studies/{name}/candidates", Visibility.terms, who=Role.viewer)
 def candidates(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noqa: ARG001
     """The ids of the candidates."""
     with server.studies.open(name) as study:
         return {"study": name, "ids": study.ids}
 
 
-@routes.add("POST", "/studies/{name}/abandon", Shows.closed, who=Role.owner)
-def abandon(name: str, why: ReasonFor, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
+@routes.add("POST", "/studies/{name}/abandon", Visibility.closed, who=Role.owner)
+def abandon_round(name: str, why: ReasonFor, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """Give up the missing measurements of the open round, or those of some candidates."""
     with server.studies.open(name) as study:
         study.abandon(why.reason, why.ids)
@@ -114,8 +116,8 @@ def abandon(name: str, why: ReasonFor, request: Request, server: Shared, caller:
         return study_status(study, name)
 
 
-@routes.add("POST", "/studies/{name}/withdraw", Shows.closed, who=Role.owner)
-def withdraw(name: str, why: ReasonFor, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
+@routes.add("POST", "/studies/{name}/withdraw", Visibility.closed, who=Role.owner)
+def withdraw_candidates(name: str, why: ReasonFor, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """Go on without some candidates."""
     with server.studies.open(name) as study:
         study.withdraw(why.ids or [], why.reason)
@@ -124,8 +126,8 @@ def withdraw(name: str, why: ReasonFor, request: Request, server: Shared, caller
         return study_status(study, name)
 
 
-@routes.add("POST", "/studies/{name}/add", Shows.closed, who=Role.owner)
-def add(name: str, which: Ids, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
+@routes.add("POST", "/studies/{name}/add", Visibility.closed, who=Role.owner)
+def add_candidates(name: str, which: Ids, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """From the next round on, some candidates that were declared to come later."""
     with server.studies.open(name) as study:
         study.add(which.ids)
@@ -133,8 +135,8 @@ def add(name: str, which: Ids, request: Request, server: Shared, caller: Owner) 
         return study_status(study, name)
 
 
-@routes.add("POST", "/studies/{name}/judge", Shows.closed, who=Role.owner)
-def judge(name: str, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
+@routes.add("POST", "/studies/{name}/judge", Visibility.closed, who=Role.owner)
+def judge_round(name: str, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """Judge what is in of the open round, in a study that judges results as they come."""
     with server.studies.open(name) as study:
         judged = study.judge()
@@ -143,8 +145,8 @@ def judge(name: str, request: Request, server: Shared, caller: Owner) -> dict[st
         return {**study_status(study, name), "judged": judged}
 
 
-@routes.add("POST", "/studies/{name}/close", Shows.closed, who=Role.owner)
-def close(name: str, why: Reason, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
+@routes.add("POST", "/studies/{name}/close", Visibility.closed, who=Role.owner)
+def close_study(name: str, why: Reason, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """End a study early."""
     with server.studies.open(name) as study:
         study.close(why.reason)
@@ -157,17 +159,17 @@ def close(name: str, why: Reason, request: Request, server: Shared, caller: Owne
 THE_TABLE = Path("the table")
 
 
-def results_in(body: bytes, kind: str, study: Study) -> tuple[Results, list[str]]:
+def results_in(body: bytes, kind: str, study: Study) -> tuple[ResultsBody, list[str]]:
     """The results of a body, and what is to be known of how its numbers were read."""
     if kind == "application/json":
-        return brought(Results, body, "The results are"), []
+        return brought(ResultsBody, body, "The results are"), []
     if kind == "text/csv":
-        rows, notes = rows_of(body, study)
-        return Results(results=rows), notes
-    raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Results come as application/json or text/csv.")
+        rows, notes = uploaded_rows(body, study)
+        return ResultsBody(results=rows), notes
+    raise HTTPError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Results come as application/json or text/csv.")
 
 
-def rows_of(body: bytes, study: Study) -> tuple[list[Result], list[str]]:
+def uploaded_rows(body: bytes, study: Study) -> tuple[list[ResultBody], list[str]]:
     """The rows of a table, and notes; a row without a reward is left out (it is still to be measured).
 
     Notes show cells. They are no warnings, which another thread of the process could catch.
@@ -210,7 +212,7 @@ def rows_of(body: bytes, study: Study) -> tuple[list[Result], list[str]]:
             continue
         failed = cell.lower() == FAILED
         found.append(
-            Result(
+            ResultBody(
                 id=_text("/".join(row[one].strip() for one in id_columns), line),
                 reward=None if failed else _number(cell, reward, line, how),
                 failed=failed,
@@ -248,7 +250,7 @@ def _notation(cells: list[str], name: str, table: Delimited) -> Notation:
 
 
 def _number(cell: str, column: str, line: int, how: dict[str, Notation]) -> float:
-    value = as_number(cell, decimal=how[column].decimal)
+    value = cell_number(cell, decimal=how[column].decimal)
     value = truth(cell) if value is None and how[column].truths else value
     if value is None and cell.rstrip().endswith("%"):
         raise InvalidInput(
@@ -278,14 +280,14 @@ def _said_of_token(token: Token) -> dict[str, Any]:
     }
 
 
-@token_routes.add("GET", "/tokens", Shows.nothing, who=Role.admin)
+@token_routes.add("GET", "/tokens", Visibility.nothing, who=Role.admin)
 def tokens(server: Shared, caller: Admin) -> dict[str, Any]:  # noqa: ARG001 (the role counts)
     """All tokens that were ever made, without what they are."""
     return {"tokens": [_said_of_token(one) for one in server.tokens.list()]}
 
 
-@token_routes.add("POST", "/tokens", Shows.nothing, who=Role.admin, status_code=HTTPStatus.CREATED)
-def make(new: NewToken, request: Request, server: Shared, caller: Admin) -> dict[str, Any]:
+@token_routes.add("POST", "/tokens", Visibility.nothing, who=Role.admin, status_code=HTTPStatus.CREATED)
+def issue_token(new: NewToken, request: Request, server: Shared, caller: Admin) -> dict[str, Any]:
     """A new token; it is shown this once."""
     role = Role[new.role]
     text, token = server.tokens.make(
@@ -296,8 +298,8 @@ def make(new: NewToken, request: Request, server: Shared, caller: Admin) -> dict
     return {**_said_of_token(token), "token": text}
 
 
-@token_routes.add("DELETE", "/tokens/{token_name}", Shows.nothing, who=Role.admin)
-def revoke(token_name: str, request: Request, server: Shared, caller: Admin) -> dict[str, Any]:
+@token_routes.add("DELETE", "/tokens/{token_name}", Visibility.nothing, who=Role.admin)
+def revoke_token(token_name: str, request: Request, server: Shared, caller: Admin) -> dict[str, Any]:
     """From now on it is worth nothing."""
     token = server.tokens.revoke(token_name)
     server.trail.add(caller.name, address_of(request), "revoke token", token.study, token.name)
@@ -322,14 +324,16 @@ def _said_of_webhook(webhook: Webhook) -> dict[str, Any]:
     }
 
 
-@webhook_routes.add("GET", "/studies/{name}/webhooks", Shows.terms, who=Role.owner)
+@webhook_routes.add("GET", "/studies/{name}/webhooks", Visibility.terms, who=Role.owner)
 def webhooks(name: str, server: Shared, caller: Owner) -> dict[str, Any]:  # noqa: ARG001 (the role counts)
     """The webhooks of a study, without their secrets."""
     with server.studies.open(name):
         return {"webhooks": [_said_of_webhook(one) for one in server.webhooks.list(name)]}
 
 
-@webhook_routes.add("POST", "/studies/{name}/webhooks", Shows.terms, who=Role.owner, status_code=HTTPStatus.CREATED)
+@webhook_routes.add(
+    "POST", "/studies/{name}/webhooks", Visibility.terms, who=Role.owner, status_code=HTTPStatus.CREATED
+)
 def add_webhook(name: str, new: NewWebhook, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """A new webhook, with the secret that its messages are signed with, shown this once.
 
@@ -349,7 +353,7 @@ def add_webhook(name: str, new: NewWebhook, request: Request, server: Shared, ca
     return {**_said_of_webhook(made), "secret": made.secret}
 
 
-@webhook_routes.add("POST", "/studies/{name}/webhooks/{number}/allow", Shows.terms, who=Role.admin)
+@webhook_routes.add("POST", "/studies/{name}/webhooks/{number}/allow", Visibility.terms, who=Role.admin)
 def allow(
     name: str, number: Number, how: AllowWebhook, request: Request, server: Shared, caller: Admin
 ) -> dict[str, Any]:
@@ -359,7 +363,7 @@ def allow(
     return _said_of_webhook(allowed)
 
 
-@webhook_routes.add("DELETE", "/studies/{name}/webhooks/{number}", Shows.terms, who=Role.owner)
+@webhook_routes.add("DELETE", "/studies/{name}/webhooks/{number}", Visibility.terms, who=Role.owner)
 def remove(name: str, number: Number, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """Send nothing more to it."""
     gone = server.webhooks.remove(name, number)

@@ -12,7 +12,7 @@ from surepick.core.arms import Arms
 from surepick.core.records import encode, from_json
 from surepick.policies.base import Policy, spec_of
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Surplus
-from surepick.studies.progress import Listed
+from surepick.studies.progress import ListedSoFar
 from surepick.studies.registration import check_promise, checked_subject, subject_of
 from surepick.studies.validation import checked_surplus
 from surepick_server.client.study import RemoteStudy
@@ -46,9 +46,9 @@ class Server:
         """Close the connections."""
         self._transport.close()
 
-    def studies(self) -> list[Listed]:
+    def studies(self) -> list[ListedSoFar]:
         """The studies that this token may see, by name."""
-        return [from_json(Listed, json.dumps(one)) for one in self._transport.get("studies")["studies"]]
+        return [from_json(ListedSoFar, json.dumps(one)) for one in self._transport.get("studies")["studies"]]
 
     def study(self, name: str, policy: Policy[Any] | None = None, *, check: bool = False) -> RemoteStudy:
         """One of its studies.

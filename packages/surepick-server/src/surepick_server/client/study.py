@@ -20,7 +20,7 @@ from surepick.core.records import IntArray, encode, from_json
 from surepick.errors import StorageError
 from surepick.noise import parse_noise
 from surepick.policies.base import Policy
-from surepick.policies.verdict import Terms
+from surepick.policies.verdict import PolicySummary
 from surepick.studies import ledger
 from surepick.studies.batch import Batch
 from surepick.studies.deviations import EarlyEnd
@@ -29,8 +29,8 @@ from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.progress import Progress
 from surepick.studies.recording import Accept, Receipt, pairs
 from surepick.studies.study import Study
-from surepick.studies.validation import Entries, source, stated
-from surepick_server.client.transport import MOST_ROWS, Transport, in_parts, together
+from surepick.studies.validation import ResultParser, source, stated
+from surepick_server.client.transport import MOST_ROWS, Transport, in_parts, joined_receipts
 
 RECEIPT = "X-Surepick-Receipt"
 LEFT_BEHIND = ("log", "replay", "_ledger")  # what only the process that has the database has
@@ -60,7 +60,7 @@ class RemoteStudy(Study):
     def __init__(self, transport: Transport, name: str, *, check: bool = False) -> None:
         found = transport.get("studies", name, "terms", **({"check": True} if check else {}))
         configuration = found["configuration"]
-        terms = Terms.stored_in(configuration)
+        terms = PolicySummary.stored_in(configuration)
         self.name = str(found["study"])
         self.configuration: Mapping[str, Any] = configuration
         self.ids = tuple(found["ids"])
@@ -73,7 +73,7 @@ class RemoteStudy(Study):
         self._terms = lambda: terms
         self.study_id = str(configuration["study_id"])
         self._code = lambda: found["registration"]
-        self._entries = Entries(
+        self._entries = ResultParser(
             self.ids, self.noise, lambda: self.blocking, lambda: self.constraints, lambda: self.policy.traits.items
         )
 
@@ -130,7 +130,7 @@ class RemoteStudy(Study):
         trust_clock: bool = False,
     ) -> Batch | None:
         """As `Study.lease`; worker None is the name of the token."""
-        _, seconds = ledger.terms(max_pulls, worker, duration)
+        _, seconds = ledger.lease_terms(max_pulls, worker, duration)
         most = None if max_pulls is None else int(max_pulls)
         asked = {"max_pulls": most, "worker": worker, "duration": seconds, "trust_clock": trust_clock, "whole": True}
         return self._batch(self._post("leases", asked, again=True))
@@ -304,7 +304,7 @@ class RemoteStudy(Study):
             if complete and not says_plan and part.get("plan", 0) is None:
                 part["plan"] = complete  # the rest is of that plan too, and not of the next one
             found.append(self._sent(what, part, f"{once}-{number}"))
-        return together(found)
+        return joined_receipts(found)
 
     def _sent(self, what: str, body: Mapping[str, Any], once: str) -> Receipt:
         """Send results; rows without a key have one of this request, so that sending it again counts none twice."""

@@ -200,7 +200,7 @@ def in_parts(body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
             yield _rows(body, places[first : first + MOST_ROWS]), named
 
 
-def together(receipts: Sequence[Receipt]) -> Receipt:
+def joined_receipts(receipts: Sequence[Receipt]) -> Receipt:
     """What became of all parts, as of one request."""
     counts = {
         name: sum(getattr(one, name) for one in receipts) for name in ("counted", "repeated", "late", "prior", "failed")

@@ -50,7 +50,7 @@ def serve(
     makes tokens. Encryption is a proxy's work: see docs/serve.md. Those whom an identity provider or a proxy knows get
     in if an admin has entered them (surepick token create --identity).
     """
-    check_extra()
+    check_server_extra()
     import uvicorn  # noqa: PLC0415 (an extra)
 
     from surepick_server.app import make_app  # noqa: PLC0415
@@ -102,7 +102,7 @@ def serve(
         app.state.server.close()
 
 
-def check_extra() -> None:
+def check_server_extra() -> None:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise InvalidInput(f'a server needs {missing[0]}, which is absent: pip install "surepick[serve]".')

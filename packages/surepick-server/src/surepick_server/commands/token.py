@@ -14,7 +14,7 @@ from surepick.cli.app import Suggesting
 from surepick.cli.options import given_database
 from surepick.cli.output import picked, print_json, print_table, say
 from surepick.studies.logs.base import format_time, parse_duration
-from surepick_server.commands.serve import check_extra
+from surepick_server.commands.serve import check_server_extra
 
 if TYPE_CHECKING:
     from surepick_server.access.tokens import Tokens
@@ -48,7 +48,7 @@ def create_token(
     output: Annotated[options.Format, Option("--format", help="text or json.")] = options.Format.text,
 ) -> None:
     """Make a token. It is shown this once: the database keeps its hash."""
-    check_extra()
+    check_server_extra()
     from surepick_server.access.tokens import read_role  # noqa: PLC0415 (an extra)
 
     text, made = _tokens(url).make(name, read_role(role), study=study, seconds=parse_duration(lasts), identity=identity)
@@ -74,7 +74,7 @@ def bind_token(
     ],
 ) -> None:
     """Let somebody who has a token log in by an identity provider, or through a proxy, too."""
-    check_extra()
+    check_server_extra()
     bound = _tokens(url).bind(name, identity)
     say(f"{bound.name} logs in as {bound.identities[0]} until {format_time(bound.expires_at)}.")
 
@@ -85,7 +85,7 @@ def list_tokens(
     output: Annotated[options.Format, Option("--format", help="text or json.")] = options.Format.text,
 ) -> None:
     """List the tokens, without what they are."""
-    check_extra()
+    check_server_extra()
     found = _tokens(url).list()
     now = datetime.now(UTC).timestamp()
     if output is options.Format.json:
@@ -111,7 +111,7 @@ def revoke_token(
     name: Annotated[str, Argument(metavar="NAME", help="Whose.", show_default=False)],
 ) -> None:
     """Make a token worthless from now on, with all sessions that it opened."""
-    check_extra()
+    check_server_extra()
     revoked = _tokens(url).revoke(name)
     say(f"The token of {revoked.name} is worth nothing any more.")
 

@@ -25,9 +25,9 @@ from surepick.studies.logs.base import BEYOND, NO_TIME, to_the_minute
 from surepick.studies.progress import rounded_up
 from surepick.tables.numbers import lone_number
 from surepick_server.access.tokens import Principal, Role
-from surepick_server.web.auth import COOKIE, Server, server_of
+from surepick_server.web.auth import COOKIE, ServerState, server_of
 from surepick_server.web.connections import identity_of
-from surepick_server.web.open_studies import Refused, as_document
+from surepick_server.web.open_studies import HTTPError, as_document
 
 VISITOR = "surepick-visitor"  # a random text of each browser, to which the tokens of its forms belong
 SAID_SECONDS = 120  # for which a sentence is shown after a form
@@ -50,7 +50,7 @@ def study_path(name: str, part: str = "") -> str:
     return f"/studies/{quote(name, safe='')}" + (f"/{part}" if part else "")
 
 
-def form_token(server: Server, visitor: str, session: str) -> str:
+def form_token(server: ServerState, visitor: str, session: str) -> str:
     """What each form of a browser carries. Other sites cannot know it, and it ends with the session."""
     signed = server.sessions.make_signer("form").get_signature(f"{visitor} {session}".encode())
     return signed.decode()
@@ -114,7 +114,7 @@ def to(request: Request, path: str, said: str = "") -> RedirectResponse:
     return RedirectResponse(root_of(request) + path, HTTPStatus.SEE_OTHER)
 
 
-def _said(server: Server, signed: str) -> str:
+def _said(server: ServerState, signed: str) -> str:
     try:
         return str(server.sessions.loads(signed, max_age=SAID_SECONDS, salt="said")) if signed else ""
     except BadSignature:
@@ -174,7 +174,7 @@ TITLES = {
 }
 
 
-def answer(
+def error_page(
     request: Request, status: int, sentence: str, headers: dict[str, str] | None = None, kind: str | None = None
 ) -> Response:
     """The answer to a request that is refused."""
@@ -247,10 +247,10 @@ class Form:
 
     def number(self, name: str, what: str) -> float | None:
         """A number; None if it was left empty."""
-        return number_in(self.text(name), what)
+        return typed_number(self.text(name), what)
 
 
-def number_in(cell: str, what: str) -> float | None:
+def typed_number(cell: str, what: str) -> float | None:
     """A number that somebody typed; None of nothing."""
     if not cell.strip():
         return None
@@ -272,7 +272,7 @@ async def posted(request: Request) -> Form:
             elif value.filename:
                 files[name] = (value.filename, await value.read())
     if not is_form_token(request, fields.pop("form_token", [""])[0]):
-        raise Refused(
+        raise HTTPError(
             HTTPStatus.FORBIDDEN,
             "This form was not made for this browser, or it is from before the last login; nothing was done. Open the "
             "page again, and repeat it there.",

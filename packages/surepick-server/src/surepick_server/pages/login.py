@@ -17,12 +17,21 @@ from surepick.studies.logs.base import system_clock
 from surepick_server.access.tokens import Principal, Role
 from surepick_server.api import studies
 from surepick_server.api.models import NewToken, brought
-from surepick_server.api.routing import Admin, Routes, Shared, Shows, Viewer
-from surepick_server.openid import FLOW_SECONDS, NotBelieved, ProviderAway, ProviderWrong, begun, opened, said, sealed
+from surepick_server.api.routing import Admin, Routes, Shared, Viewer, Visibility
+from surepick_server.openid import (
+    FLOW_SECONDS,
+    NotBelieved,
+    ProviderAway,
+    ProviderWrong,
+    begun_login,
+    opened_login,
+    said_error,
+    sealed_login,
+)
 from surepick_server.pages.layout import FOLDER, Posted, page, root_of, set_cookie, to
-from surepick_server.web.auth import COOKIE, Server, address_of, server_of
+from surepick_server.web.auth import COOKIE, ServerState, address_of, server_of
 from surepick_server.web.connections import identity_of, peer_of
-from surepick_server.web.open_studies import Refused, status_of
+from surepick_server.web.open_studies import HTTPError, status_of
 
 if TYPE_CHECKING:
     from surepick_server.openid import Provider
@@ -41,16 +50,16 @@ STATIC = {
 }
 
 
-@routes.add("GET", "/static/{file}", Shows.nothing, who=None)
+@routes.add("GET", "/static/{file}", Visibility.nothing, who=None)
 def static(file: str) -> Response:
     """A style, or a script."""
     if file not in STATIC:
-        raise Refused(HTTPStatus.NOT_FOUND, "There is no such file.")
+        raise HTTPError(HTTPStatus.NOT_FOUND, "There is no such file.")
     path, kind = STATIC[file]
     return Response(path.read_bytes(), media_type=kind, headers={"cache-control": "public, max-age=86400"})
 
 
-@routes.add("GET", "/login", Shows.nothing, who=None)
+@routes.add("GET", "/login", Visibility.nothing, who=None)
 def login_page(request: Request, server: Shared, next: str = "/") -> Response:  # noqa: A002 (of the address)
     """Where one logs in."""
     if server.is_local():
@@ -60,7 +69,7 @@ def login_page(request: Request, server: Shared, next: str = "/") -> Response:  
     return _ask(request, server, own_path(next))
 
 
-@routes.add("POST", "/login", Shows.nothing, who=None)
+@routes.add("POST", "/login", Visibility.nothing, who=None)
 def login(request: Request, server: Shared, form: Posted) -> Response:
     """Open a session by a token."""
     server.slowed(server.logins, peer_of(address_of(request)))
@@ -71,7 +80,7 @@ def login(request: Request, server: Shared, form: Posted) -> Response:
     return open_session(request, to(request, path), found, "by token")
 
 
-@routes.add("POST", "/logout", Shows.nothing, who=Role.viewer)
+@routes.add("POST", "/logout", Visibility.nothing, who=Role.viewer)
 def logout(request: Request, server: Shared, caller: Viewer, form: Posted) -> Response:  # noqa: ARG001
     """End the session of this browser, also for whoever has a copy of its cookie."""
     server.end_session(request)
@@ -95,7 +104,7 @@ def own_path(path: str) -> str:
 
 
 def _ask(
-    request: Request, server: Server, path: str, *, status: HTTPStatus = HTTPStatus.OK, error: str = ""
+    request: Request, server: ServerState, path: str, *, status: HTTPStatus = HTTPStatus.OK, error: str = ""
 ) -> Response:
     provider = "" if server.settings.openid is None else server.settings.openid.name
     return page(request, "login.html", None, status=status, next=path, error=error, provider=provider)
@@ -113,21 +122,21 @@ log = logging.getLogger("surepick_server")
 OURS = (None, "none", "same-origin")  # from where a login may be begun
 
 
-@routes.add("GET", START, Shows.nothing, who=None)
+@routes.add("GET", START, Visibility.nothing, who=None)
 def start(request: Request, server: Shared, next: str = "/") -> Response:  # noqa: A002 (of the address)
     """To the provider. Nothing but a cookie is made."""
     provider, path = _provider(server), own_path(next)
     if request.headers.get("sec-fetch-site") not in OURS:  # another site's page does not begin it: people do
         return to(request, f"/login?next={quote(path, safe='')}")
     server.slowed(server.logins, f"to the provider, {peer_of(address_of(request))}")
-    flow = begun(path)
+    flow = begun_login(path)
     try:
         answer = RedirectResponse(provider.address(flow, _back(request)), HTTPStatus.SEE_OTHER)
     except (ProviderAway, ProviderWrong) as error:
         raise _unanswered(provider, error) from error
     answer.set_cookie(
         FLOW_COOKIE,
-        sealed(flow, server.sessions),
+        sealed_login(flow, server.sessions),
         max_age=FLOW_SECONDS,
         path=root_of(request) + START,
         secure=request.url.scheme == "https",
@@ -137,18 +146,18 @@ def start(request: Request, server: Shared, next: str = "/") -> Response:  # noq
     return answer
 
 
-@routes.add("GET", BACK, Shows.nothing, who=None)
+@routes.add("GET", BACK, Visibility.nothing, who=None)
 def back(request: Request, server: Shared, code: str = "", state: str = "", error: str = "", iss: str = "") -> Response:
     """From the provider: a session, if an admin has entered who comes."""
     provider, address = _provider(server), address_of(request)
     server.slowed(server.logins, peer_of(address))
     name, issuer = provider.about.name, provider.about.issuer
     try:
-        flow = opened(request.cookies.get(FLOW_COOKIE, ""), state, server.sessions)
+        flow = opened_login(request.cookies.get(FLOW_COOKIE, ""), state, server.sessions)
     except NotBelieved as why:
-        raise Refused(HTTPStatus.FORBIDDEN, NOT_BEGUN) from why
+        raise HTTPError(HTTPStatus.FORBIDDEN, NOT_BEGUN) from why
     if error:
-        raise Refused(HTTPStatus.FORBIDDEN, f"{name} did not log you in ({said(error)}).")
+        raise HTTPError(HTTPStatus.FORBIDDEN, f"{name} did not log you in ({said_error(error)}).")
     try:
         if iss not in ("", issuer):
             raise NotBelieved("iss")
@@ -156,22 +165,22 @@ def back(request: Request, server: Shared, code: str = "", state: str = "", erro
     except NotBelieved as why:
         server.trail.add("", address, "log in refused", None, f"by {issuer}: {why}")
         sentence = f"What came from {name} does not hold ({why}), so nobody was logged in. Begin the login again."
-        raise Refused(HTTPStatus.FORBIDDEN, sentence) from why
+        raise HTTPError(HTTPStatus.FORBIDDEN, sentence) from why
     except (ProviderAway, ProviderWrong) as why:
         raise _unanswered(provider, why) from why
     found = server.tokens.known_as(person.identities)
     if found is None:
         raise server.unknown(request, person.identities, issuer, name)
     if not server.ended.add(f"login {flow.state}"):
-        raise Refused(HTTPStatus.FORBIDDEN, NOT_BEGUN)
+        raise HTTPError(HTTPStatus.FORBIDDEN, NOT_BEGUN)
     answer = page(request, "logged_in.html", None, next=own_path(flow.path), name=found.name)
     answer.delete_cookie(FLOW_COOKIE, path=root_of(request) + START, httponly=True, samesite="lax")
     return open_session(request, answer, found, f"by {issuer}: {' or '.join(person.identities)}")
 
 
-def _provider(server: Server) -> Provider:
+def _provider(server: ServerState) -> Provider:
     if server.provider is None:
-        raise Refused(HTTPStatus.NOT_FOUND, "This server has no identity provider; log in with a token.")
+        raise HTTPError(HTTPStatus.NOT_FOUND, "This server has no identity provider; log in with a token.")
     return server.provider
 
 
@@ -180,25 +189,25 @@ def _back(request: Request) -> str:
     return f"{request.url.scheme}://{request.headers.get('host', '')}{root_of(request)}{BACK}"
 
 
-def _unanswered(provider: Provider, why: Exception) -> Refused:
+def _unanswered(provider: Provider, why: Exception) -> HTTPError:
     """The refusal if the provider does not do its part; the log says it to the operator."""
     status = HTTPStatus.SERVICE_UNAVAILABLE if isinstance(why, ProviderAway) else HTTPStatus.BAD_GATEWAY
     log.warning("the identity provider failed", extra={"said": {"kind": type(why).__name__, "why": str(why)}})
     sentence = f"{provider.about.name} cannot be asked who you are: {why}. Try again later, or log in with a token."
-    return Refused(status, sentence)
+    return HTTPError(status, sentence)
 
 
 # --- The page of admins: who may do what.
 
 
-@routes.add("GET", "/tokens", Shows.nothing, who=Role.admin)
+@routes.add("GET", "/tokens", Visibility.nothing, who=Role.admin)
 def tokens_page(request: Request, server: Shared, caller: Admin) -> Response:
     """All tokens, without what they are."""
     return _show(request, server, caller)
 
 
-@routes.add("POST", "/tokens", Shows.nothing, who=Role.admin)
-def make(request: Request, server: Shared, caller: Admin, form: Posted) -> Response:
+@routes.add("POST", "/tokens", Visibility.nothing, who=Role.admin)
+def token_form(request: Request, server: Shared, caller: Admin, form: Posted) -> Response:
     """A new token, which is shown this once."""
     typed = {name: form.text(name) for name in ("name", "role", "study", "days", "identity")}
     try:
@@ -207,17 +216,17 @@ def make(request: Request, server: Shared, caller: Admin, form: Posted) -> Respo
         days = form.number("days", "how many days")
         fields: dict[str, Any] = {**typed, "days": 90.0 if days is None else days}
         fields |= {name: typed[name] or None for name in ("study", "identity")}
-        made = studies.make(brought(NewToken, fields, "The token is"), request, server, caller)
+        made = studies.issue_token(brought(NewToken, fields, "The token is"), request, server, caller)
     except SurepickError as error:
         return _show(request, server, caller, status=status_of(error), error=str(error), typed=typed)
     return _show(request, server, caller, made=made)
 
 
-@routes.add("POST", "/tokens/revoke", Shows.nothing, who=Role.admin)
-def revoke(request: Request, server: Shared, caller: Admin, form: Posted) -> Response:
+@routes.add("POST", "/tokens/revoke", Visibility.nothing, who=Role.admin)
+def revoke_form(request: Request, server: Shared, caller: Admin, form: Posted) -> Response:
     """Make a token worthless."""
     try:
-        gone = studies.revoke(form.raw("name"), request, server, caller)
+        gone = studies.revoke_token(form.raw("name"), request, server, caller)
     except SurepickError as error:
         return _show(request, server, caller, status=status_of(error), error=str(error))
     return to(request, "/tokens", f"The token of {gone['name']} is not valid any more.")
@@ -225,7 +234,7 @@ def revoke(request: Request, server: Shared, caller: Admin, form: Posted) -> Res
 
 def _show(
     request: Request,
-    server: Server,
+    server: ServerState,
     caller: Principal,
     *,
     status: int = HTTPStatus.OK,

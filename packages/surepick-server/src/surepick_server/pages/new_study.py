@@ -27,9 +27,9 @@ from surepick.tables.selection import looks_numeric
 from surepick_server.access.tokens import Role
 from surepick_server.api import models, studies
 from surepick_server.api.models import ForecastOf, NewStudy, brought
-from surepick_server.api.routing import Owner, Routes, Shared, Shows
+from surepick_server.api.routing import Owner, Routes, Shared, Visibility
 from surepick_server.pages.layout import Form, Posted, page, study_path, to
-from surepick_server.web.open_studies import Refused
+from surepick_server.web.open_studies import HTTPError
 
 # --- Spreadsheets and Parquet files that somebody uploaded, as CSV: read in a process of its own, with little memory.
 #
@@ -53,7 +53,7 @@ def as_csv(content: bytes, suffix: str, shown: str) -> tuple[str, tuple[str, ...
         command = [sys.executable, "-c", READER, str(path), str(written)]
         alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         if not TURN.acquire(timeout=MOST_WAITING):
-            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, BUSY, {"retry-after": str(MOST_SECONDS)})
+            raise HTTPError(HTTPStatus.SERVICE_UNAVAILABLE, BUSY, {"retry-after": str(MOST_SECONDS)})
         try:
             done = subprocess.run(command, capture_output=True, timeout=MOST_SECONDS, env=alone, check=False)
             said = json.loads(done.stdout)
@@ -67,7 +67,7 @@ def as_csv(content: bytes, suffix: str, shown: str) -> tuple[str, tuple[str, ...
         return written.read_text(encoding="utf-8"), tuple(notes)
 
 
-def main() -> None:
+def read_in_child() -> None:
     """Read the file that is named first, write the second, and say in JSON what there is to say."""
     path, written = sys.argv[1:]
     _limit()
@@ -127,7 +127,7 @@ class Column:
 
 
 @record
-class Given:
+class GivenTable:
     """A table.
 
     Args:
@@ -152,7 +152,7 @@ class Given:
         return (alone or self.columns)[0].name
 
 
-def table_in(form: Form, *, largest: int) -> Given:
+def table_in(form: Form, *, largest: int) -> GivenTable:
     """The table of a form."""
     text, kind = form.raw("table"), form.text("kind", "csv")
     notes: tuple[str, ...] = ()
@@ -190,7 +190,7 @@ def _in_file(name: str, content: bytes) -> tuple[str, str, tuple[str, ...]]:
     return text, KINDS[suffix], tuple(said)
 
 
-def read(text: str, kind: str) -> Given:
+def read(text: str, kind: str) -> GivenTable:
     """What a table says."""
     if kind not in KINDS.values():
         raise InvalidInput("This kind of table is not known.")
@@ -209,7 +209,7 @@ def read(text: str, kind: str) -> Given:
         cells = [str(cell) for cell in table.column(name)]
         distinct = tuple(dict.fromkeys(cells))
         columns.append(Column(name, numeric[name], len(distinct), distinct[:EXAMPLES]))
-    return Given(text, kind, table.num_rows, tuple(columns), tuple(notes))
+    return GivenTable(text, kind, table.num_rows, tuple(columns), tuple(notes))
 
 
 router = APIRouter(include_in_schema=False)
@@ -260,13 +260,13 @@ class Option:
     notes: tuple[str, ...]
 
 
-@routes.add("GET", "/new", Shows.nothing, who=Role.owner)
+@routes.add("GET", "/new", Visibility.nothing, who=Role.owner)
 def new_page(request: Request, server: Shared, caller: Owner) -> Response:  # noqa: ARG001
     """Where a table is uploaded, pasted or typed."""
     return page(request, "new.html", caller, error="", pasted="", names="")
 
 
-@routes.add("POST", "/new", Shows.terms, who=Role.owner)
+@routes.add("POST", "/new", Visibility.terms, who=Role.owner)
 def new_step(request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
     """The next step: the columns, the forecast, or the study itself."""
     try:
@@ -280,15 +280,15 @@ def new_step(request: Request, server: Shared, caller: Owner, form: Posted) -> R
     try:
         if step == "create":
             goal = brought(NewStudy, _named(form) | goal_of(form, given), "The study is")
-            made = studies.create_study(goal, request, server, caller)
+            made = studies.start_study(goal, request, server, caller)
             name = goal.name.strip()
             said = f"The study {name} is made. Write down its registration code before the first result."
             return to(request, study_path(name), " ".join([said, *made["notes"]]))
         if step == "forecast":
             options, uniform = forecast_beside(form, given)
-    except (SurepickError, Refused) as error:
-        error_said = error.sentence if isinstance(error, Refused) else str(error)
-        status = error.status if isinstance(error, Refused) else HTTPStatus.UNPROCESSABLE_ENTITY
+    except (SurepickError, HTTPError) as error:
+        error_said = error.sentence if isinstance(error, HTTPError) else str(error)
+        status = error.status if isinstance(error, HTTPError) else HTTPStatus.UNPROCESSABLE_ENTITY
     chosen = {name: form.text(name, first) for name, first in CHOICE.items()}
     chosen["id_column"] = chosen["id_column"] or given.likely_id
     shown: dict[str, Any] = {"chosen": chosen, "features": form.many("features"), "error": error_said}
@@ -301,7 +301,7 @@ def _named(form: Form) -> dict[str, Any]:
     return {"name": form.text("name"), "reward_column": form.text("reward_column") or None}
 
 
-def goal_of(form: Form, given: Given) -> dict[str, Any]:
+def goal_of(form: Form, given: GivenTable) -> dict[str, Any]:
     """What a form asks, as the API takes it."""
     epsilon = form.number("epsilon", "how much worse the answer may be")
     if epsilon is None:
@@ -325,7 +325,7 @@ def goal_of(form: Form, given: Given) -> dict[str, Any]:
         "delta": 0.05 if delta is None else delta,
         "noise": noise_of(form),
         "minimize": form.text("good") == "small",
-        "options": question_of(form) | ({} if bound is None else {"norm_bound": bound}),
+        "options": question_in(form) | ({} if bound is None else {"norm_bound": bound}),
     }
 
 
@@ -347,7 +347,7 @@ def noise_of(form: Form) -> str:
     return kind
 
 
-def question_of(form: Form) -> dict[str, Any]:
+def question_in(form: Form) -> dict[str, Any]:
     """What is asked, as options of a policy."""
     kind = form.text("question", "best")
     if kind == "above":
@@ -365,7 +365,7 @@ def question_of(form: Form) -> dict[str, Any]:
     return {"question": "all-good"} if kind == "all-good" else {}
 
 
-def forecast_beside(form: Form, given: Given) -> tuple[list[Option], int | None]:
+def forecast_beside(form: Form, given: GivenTable) -> tuple[list[Option], int | None]:
     """(what the study takes, with two alternatives; measurements of all candidates equally often)."""
     goal = goal_of(form, given)
     guess = form.number("guess", "the guess of the scatter")

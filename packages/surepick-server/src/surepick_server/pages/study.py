@@ -20,17 +20,17 @@ from surepick.policies.questions.asked import guarantee_of, said
 from surepick.questions import TopM, list_names
 from surepick.reports.study.page import report_drawings
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
-from surepick.studies.progress import Listed, Progress, times
+from surepick.studies.progress import ListedSoFar, Progress, times
 from surepick.studies.study import Study
 from surepick_server.access.tokens import Principal, Role
 from surepick_server.api import documents, results, studies
-from surepick_server.api.models import Ids, LeaseOf, Reason, ReasonFor, Result, Results, Undone, Worker, brought
+from surepick_server.api.models import Ids, LeaseOf, Reason, ReasonFor, ResultBody, ResultsBody, Undone, Worker, brought
 from surepick_server.api.results import part_of
-from surepick_server.api.routing import Measurer, Owner, Routes, Shared, Shows, Viewer
+from surepick_server.api.routing import Measurer, Owner, Routes, Shared, Viewer, Visibility
 from surepick_server.api.studies import results_in, study_status
-from surepick_server.pages.layout import Form, Posted, number_in, page, sentence, study_path, to
-from surepick_server.web.auth import Server, address_of
-from surepick_server.web.open_studies import Refused, status_of
+from surepick_server.pages.layout import Form, Posted, page, sentence, study_path, to, typed_number
+from surepick_server.web.auth import ServerState, address_of
+from surepick_server.web.open_studies import HTTPError, status_of
 
 router = APIRouter(include_in_schema=False)
 routes = Routes(router)
@@ -41,7 +41,7 @@ A_PAGE = 50  # studies
 
 
 @record
-class Line:
+class StudyLine:
     """A study of the list.
 
     Args:
@@ -52,14 +52,14 @@ class Line:
         best: what the closed rounds say.
     """
 
-    study: Listed
+    study: ListedSoFar
     waits: str
     mine: bool
     running: bool
     best: str
 
 
-@routes.add("GET", "/", Shows.closed, who=Role.viewer)
+@routes.add("GET", "/", Visibility.closed, who=Role.viewer)
 def overview(request: Request, server: Shared, caller: Viewer, part: int = 1) -> Response:
     """The studies that the caller may see, the newest first."""
     found = [one for one in server.studies.database.list() if caller.study in (None, one.name)]
@@ -70,15 +70,15 @@ def overview(request: Request, server: Shared, caller: Viewer, part: int = 1) ->
     return page(request, "list.html", caller, lines=shown, total=len(found), part=part, parts=parts)
 
 
-def _line(server: Server, one: Listed, caller: Principal) -> Line:
+def _line(server: ServerState, one: ListedSoFar, caller: Principal) -> StudyLine:
     try:
         with server.studies.open(one.name) as study:
             progress = study.progress()
     except StorageError as error:
-        return Line(one, str(error), False, False, "")
+        return StudyLine(one, str(error), False, False, "")
     waits, mine = waits_for(progress, caller)
     running = not progress.stopped and progress.ended is None
-    return Line(one, waits, mine, running, sentence(progress.best, progress.leader))
+    return StudyLine(one, waits, mine, running, sentence(progress.best, progress.leader))
 
 
 def waits_for(progress: Progress, caller: Principal) -> tuple[str, bool]:
@@ -103,7 +103,7 @@ MOST_ROWS = 40  # measurements with a field of their own; others go by a table
 MOST_NAMED = 500  # candidates that are offered for choice
 
 
-@routes.add("GET", "/studies/{name}", Shows.own, who=Role.viewer)
+@routes.add("GET", "/studies/{name}", Visibility.own, who=Role.viewer)
 def study_page(name: str, request: Request, server: Shared, caller: Viewer) -> Response:
     """A study."""
     return show(request, server, caller, name)
@@ -111,7 +111,7 @@ def study_page(name: str, request: Request, server: Shared, caller: Viewer) -> R
 
 def show(
     request: Request,
-    server: Server,
+    server: ServerState,
     caller: Principal,
     name: str,
     *,
@@ -123,7 +123,7 @@ def show(
     """The page of a study, e.g. after a form that was refused."""
     with server.studies.open(name) as study:
         shown = standing_of(study, name, caller)
-        tasks = tasks_of(study, caller) if caller.role >= Role.measurer else []
+        tasks = tasks_shown(study, caller) if caller.role >= Role.measurer else []
         mine = own_results(study, caller) if caller.role >= Role.measurer else []
         ids = study.ids if len(study.ids) <= MOST_NAMED else ()
         constraints = [one.name for one in study.constraints]
@@ -136,7 +136,7 @@ def show(
     return page(request, "study.html", caller, status=status, **shown)
 
 
-@routes.add("GET", "/studies/{name}/standing", Shows.closed, who=Role.viewer)
+@routes.add("GET", "/studies/{name}/standing", Visibility.closed, who=Role.viewer)
 def standing(name: str, request: Request, server: Shared, caller: Viewer) -> Response:
     """The part of the page that changes while others measure."""
     with server.studies.open(name) as study:
@@ -144,11 +144,11 @@ def standing(name: str, request: Request, server: Shared, caller: Viewer) -> Res
     return page(request, "standing.html", caller, **shown)
 
 
-@routes.add("GET", "/studies/{name}/tasks.csv", Shows.own, who=Role.measurer)
+@routes.add("GET", "/studies/{name}/tasks.csv", Visibility.own, who=Role.measurer)
 def tasks_table(name: str, server: Shared, caller: Measurer) -> Response:
     """What the caller holds, as a table whose rewards are to be filled in."""
     with server.studies.open(name) as study:
-        text = table_of(tasks_of(study, caller))
+        text = shown_table(tasks_shown(study, caller))
     return Response(
         text, media_type="text/csv; charset=utf-8", headers={"content-disposition": 'attachment; filename="tasks.csv"'}
     )
@@ -168,7 +168,7 @@ def standing_of(study: Study, name: str, caller: Principal) -> dict[str, Any]:
     }
 
 
-def tasks_of(study: Study, caller: Principal) -> list[dict[str, Any]]:
+def tasks_shown(study: Study, caller: Principal) -> list[dict[str, Any]]:
     """What the caller holds, a lease at a time."""
     out = list(dict.fromkeys(one.worker for one in study.progress().out if caller.is_worker(one.worker)))
     held = [part_of(study, part) for worker in out if (part := study.held(worker)) is not None]
@@ -215,7 +215,7 @@ def noise_words(spec: str) -> str:
     return ""
 
 
-def table_of(tasks: list[dict[str, Any]]) -> str:
+def shown_table(tasks: list[dict[str, Any]]) -> str:
     """Tasks as a table, with an empty column for each number that is measured."""
     rows = [row for task in tasks for row in task["measurements"]]
     beside = list(tasks[0]["quantities"]) if tasks else []
@@ -240,7 +240,7 @@ QUESTION = (
 )
 
 
-@routes.add("POST", "/studies/{name}/take", Shows.own, who=Role.measurer)
+@routes.add("POST", "/studies/{name}/take", Visibility.own, who=Role.measurer)
 def take(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
     """Take measurements, as the API's lease."""
     try:
@@ -260,31 +260,31 @@ def take(name: str, request: Request, server: Shared, caller: Measurer, form: Po
     return to(request, study_path(name), said)
 
 
-@routes.add("POST", "/studies/{name}/results", Shows.own, who=Role.measurer)
-def tell(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
+@routes.add("POST", "/studies/{name}/results", Visibility.own, who=Role.measurer)
+def tell_form(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
     """Store results: of the fields, of a pasted table, or of a file.
 
     A result that stands out is asked about: the page comes back with what was typed, and a button that stores it as it
     is. Pressing it holds for the results that were asked about, with their values.
     """
-    came: list[Result] = []
+    came: list[ResultBody] = []
     notes: list[str] = []
 
-    def read(study: Study) -> Results:
+    def read(study: Study) -> ResultsBody:
         found = rows_given(study)
         came[:] = found.results
         return found
 
-    def rows_given(study: Study) -> Results:
+    def rows_given(study: Study) -> ResultsBody:
         if form.text("way") == "rows":
-            return Results(results=rows_in(form, study))
+            return ResultsBody(results=rows_in(form, study))
         content = form.files["file"][1] if "file" in form.files else form.raw("pasted").strip().encode()
         if not content.strip():
             raise InvalidInput("There is no table: choose a file, or paste its rows with their header.")
         table, notes[:] = results_in(content, "text/csv", study)
-        return table.model_copy(update={"results": with_keys(table.results, study, tasks_of(study, caller))})
+        return table.model_copy(update={"results": with_keys(table.results, study, tasks_shown(study, caller))})
 
-    def accepted(study: Study) -> Results:
+    def accepted(study: Study) -> ResultsBody:
         return read(study).model_copy(update={"accept_unusual": True})
 
     where = (server, name, caller, address_of(request))
@@ -302,11 +302,11 @@ def tell(name: str, request: Request, server: Shared, caller: Measurer, form: Po
             typed["pasted"] = form.files["file"][1].decode(errors="replace")
         said = f"{str(question).partition(' Is it a typing error?')[0]} {QUESTION}"
         return show(request, server, caller, name, status=status_of(question), error=said, typed=typed, asked=asked)
-    except (SurepickError, Refused) as error:
-        refused = isinstance(error, Refused)
-        status = error.status if isinstance(error, Refused) else status_of(error)
+    except (SurepickError, HTTPError) as error:
+        refused = isinstance(error, HTTPError)
+        status = error.status if isinstance(error, HTTPError) else status_of(error)
         typed = {field: texts[0] for field, texts in form.fields.items()}
-        said = error.sentence if isinstance(error, Refused) else str(error)
+        said = error.sentence if isinstance(error, HTTPError) else str(error)
         if isinstance(error, InvalidInput) and NOTHING not in said:
             said = f"{said} {NOTHING} Look at what you typed, and store it again."
         if refused and status == HTTPStatus.NOT_FOUND:
@@ -315,12 +315,12 @@ def tell(name: str, request: Request, server: Shared, caller: Measurer, form: Po
     return to(request, study_path(name), " ".join([said_of(answer), *map(spoken_note, notes)]))
 
 
-@routes.add("POST", "/studies/{name}/undo", Shows.own, who=Role.measurer)
-def undo(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
+@routes.add("POST", "/studies/{name}/undo", Visibility.own, who=Role.measurer)
+def undo_form(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
     """Take back a result of the open round, as the API's undo."""
     try:
         fields = {"keys": [form.raw("key")], "worker": form.text("worker") or None}
-        answer = results.undo(name, brought(Undone, fields, "The result is"), request, server, caller)
+        answer = results.undo_results(name, brought(Undone, fields, "The result is"), request, server, caller)
     except SurepickError as error:
         return show(request, server, caller, name, status=status_of(error), error=str(error))
     said = (
@@ -329,19 +329,19 @@ def undo(name: str, request: Request, server: Shared, caller: Measurer, form: Po
     return to(request, study_path(name), said)
 
 
-@routes.add("POST", "/studies/{name}/release", Shows.own, who=Role.measurer)
-def release(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
+@routes.add("POST", "/studies/{name}/release", Visibility.own, who=Role.measurer)
+def release_form(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
     """Give measurements back; an owner may do it for others."""
     try:
         whose = brought(Worker, {"worker": form.text("worker") or None}, "The name is")
-        answer = results.release(name, whose, request, server, caller)
+        answer = results.release_worker(name, whose, request, server, caller)
     except SurepickError as error:
         return show(request, server, caller, name, status=status_of(error), error=str(error))
     said = f"{times(answer['released'], 'measurement')} of {answer['worker']} can be taken by others now."
     return to(request, study_path(name), said)
 
 
-def said_of_unusual(came: list[Result], question: UnusualResult) -> list[str]:
+def said_of_unusual(came: list[ResultBody], question: UnusualResult) -> list[str]:
     """The results that are asked about, each with its value; what was reported before has no place among them."""
     rows = [came[row] for row in question.rows if row < len(came)]
     return [f"{one.key} {one.reward!r}" for one in rows] or [str(question)]
@@ -364,7 +364,7 @@ def said_of(answer: dict[str, Any]) -> str:
     return "; ".join(parts) + "."
 
 
-def with_keys(rows: list[Result], study: Study, tasks: list[dict[str, Any]]) -> list[Result]:
+def with_keys(rows: list[ResultBody], study: Study, tasks: list[dict[str, Any]]) -> list[ResultBody]:
     """The rows of a table, where one without a key gets that of the measurement that its caller holds.
 
     Rows without keys are matched by candidate (and block), if there are as many of them as measurements that the caller
@@ -394,89 +394,91 @@ def with_keys(rows: list[Result], study: Study, tasks: list[dict[str, Any]]) -> 
     return found
 
 
-def rows_in(form: Form, study: Study) -> list[Result]:
+def rows_in(form: Form, study: Study) -> list[ResultBody]:
     """The rows of the fields that were filled in, or marked as failed."""
     found = []
     for place in range(len([field for field in form.fields if field.startswith("key.")])):
         name, key = form.raw(f"id.{place}"), form.raw(f"key.{place}")
-        reward, failed = number_in(form.text(f"reward.{place}"), name), bool(form.text(f"failed.{place}"))
+        reward, failed = typed_number(form.text(f"reward.{place}"), name), bool(form.text(f"failed.{place}"))
         if reward is not None and failed:
             raise InvalidInput(f"{name!r} has a result and is marked as failed; choose one. {NOTHING}")
         if reward is None and not failed:
             continue
         beside = {
-            one.name: number_in(form.text(f"quantity.{place}.{number}"), f"{name}, {one.name}")
+            one.name: typed_number(form.text(f"quantity.{place}.{number}"), f"{name}, {one.name}")
             for number, one in enumerate(study.constraints)
         }
         fields = {"id": name, "key": key, "reward": reward, "failed": failed, "quantities": {} if failed else beside}
         fields |= {field: form.text(f"{field}.{place}") or None for field in ("block", "item")}
-        found.append(brought(Result, fields, f"The result of {name!r} is"))
+        found.append(brought(ResultBody, fields, f"The result of {name!r} is"))
     return found
 
 
 # --- Forms of owners: candidates that go or come, measurements that will not come, an early end.
 
 
-@routes.add("POST", "/studies/{name}/abandon", Shows.closed, who=Role.owner)
-def abandon(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+@routes.add("POST", "/studies/{name}/abandon", Visibility.closed, who=Role.owner)
+def abandon_form(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
     """Give missing measurements up."""
 
     def act() -> str:
         fields = {"reason": _reason(form), "ids": _ids(form) or None}
-        studies.abandon(name, brought(ReasonFor, fields, "The reason is"), request, server, caller)
+        studies.abandon_round(name, brought(ReasonFor, fields, "The reason is"), request, server, caller)
         return "The measurements were given up."
 
     return _done(act, request, server, caller, name)
 
 
-@routes.add("POST", "/studies/{name}/withdraw", Shows.closed, who=Role.owner)
-def withdraw(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+@routes.add("POST", "/studies/{name}/withdraw", Visibility.closed, who=Role.owner)
+def withdraw_form(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
     """Go on without some candidates."""
 
     def act() -> str:
         ids = _named(form, "go")
         why = brought(ReasonFor, {"reason": _reason(form), "ids": ids}, "The reason is")
-        studies.withdraw(name, why, request, server, caller)
+        studies.withdraw_candidates(name, why, request, server, caller)
         return f"Withdrawn: {_listed(ids)}."
 
     return _done(act, request, server, caller, name)
 
 
-@routes.add("POST", "/studies/{name}/add", Shows.closed, who=Role.owner)
-def add(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+@routes.add("POST", "/studies/{name}/add", Visibility.closed, who=Role.owner)
+def add_form(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
     """Candidates that were declared to come later are there."""
 
     def act() -> str:
         ids = _named(form, "come")
-        studies.add(name, brought(Ids, {"ids": ids}, "The candidates are"), request, server, caller)
+        studies.add_candidates(name, brought(Ids, {"ids": ids}, "The candidates are"), request, server, caller)
         return f"From the next round on: {_listed(ids)}."
 
     return _done(act, request, server, caller, name)
 
 
-@routes.add("POST", "/studies/{name}/judge", Shows.closed, who=Role.owner)
-def judge(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:  # noqa: ARG001
+@routes.add("POST", "/studies/{name}/judge", Visibility.closed, who=Role.owner)
+def judge_form(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:  # noqa: ARG001
     """Judge what is in."""
 
     def act() -> str:
-        judged = studies.judge(name, request, server, caller)["judged"]
+        judged = studies.judge_round(name, request, server, caller)["judged"]
         return "What was in is judged." if judged else "Nothing was in, so nothing was judged."
 
     return _done(act, request, server, caller, name)
 
 
-@routes.add("POST", "/studies/{name}/close", Shows.closed, who=Role.owner)
-def close(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+@routes.add("POST", "/studies/{name}/close", Visibility.closed, who=Role.owner)
+def close_form(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
     """End the study early."""
 
     def act() -> str:
-        studies.close(name, brought(Reason, {"reason": form.text("reason")}, "The reason is"), request, server, caller)
+        studies.close_study(
+            name, brought(Reason, {"reason": form.text("reason")}, "The reason is"), request, server, caller
+        )
         return "The study is closed. Its answer says what the closed rounds prove."
 
     return _done(act, request, server, caller, name)
 
 
-def _done(act: Callable[[], str], request: Request, server: Server, caller: Principal, name: str) -> Response:
+def _done(act: Callable[[], str], request: Request, server: ServerState, caller: Principal, name: str) -> Response:
     """Do it, and show the study again with what was done, or why it was not."""
     try:
         said = act()
@@ -514,8 +516,8 @@ Drawings = list[tuple[str, str, Markup]]
 MOST_DRAWN = 5_000  # candidates of a study whose pictures are drawn here; the report has those of larger ones
 
 
-@routes.add("GET", "/studies/{name}/answer", Shows.closed, who=Role.viewer)
-def answer(name: str, request: Request, server: Shared, caller: Viewer) -> Response:
+@routes.add("GET", "/studies/{name}/answer", Visibility.closed, who=Role.viewer)
+def answer_page(name: str, request: Request, server: Shared, caller: Viewer) -> Response:
     """What the closed rounds say."""
     with server.studies.open(name) as study:
         shown = standing_of(study, name, caller)
@@ -528,50 +530,50 @@ def answer(name: str, request: Request, server: Shared, caller: Viewer) -> Respo
     return page(request, "answer.html", caller, answer=found, drawings=drawings, names=names, **shown)
 
 
-@routes.add("GET", "/studies/{name}/history", Shows.closed, who=Role.viewer)
-def history(name: str, request: Request, server: Shared, caller: Viewer) -> Response:
+@routes.add("GET", "/studies/{name}/history", Visibility.closed, who=Role.viewer)
+def history_page(name: str, request: Request, server: Shared, caller: Viewer) -> Response:
     """Who told how much of each closed round, and what was done over HTTP."""
-    found = documents.history(name, server, caller)
+    found = documents.read_history(name, server, caller)
     with server.studies.open(name) as study:
         shown = standing_of(study, name, caller)
     return page(request, "history.html", caller, history=found["history"], trail=found["trail"], **shown)
 
 
-@routes.add("GET", "/studies/{name}/report", Shows.closed, who=Role.viewer)
-def report(name: str, server: Shared, caller: Viewer) -> Response:
+@routes.add("GET", "/studies/{name}/report", Visibility.closed, who=Role.viewer)
+def report_page(name: str, server: Shared, caller: Viewer) -> Response:
     """The report, with a policy of its own."""
-    return documents.report(name, server, caller)
+    return documents.read_report(name, server, caller)
 
 
-@routes.add("GET", "/studies/{name}/certificate.json", Shows.closed, who=Role.viewer)
-def certificate(name: str, server: Shared, caller: Viewer) -> Response:
+@routes.add("GET", "/studies/{name}/certificate.json", Visibility.closed, who=Role.viewer)
+def certificate_page(name: str, server: Shared, caller: Viewer) -> Response:
     """The certificate, as a file."""
-    text = json.dumps(documents.certificate(name, server, caller), indent=1, ensure_ascii=False)
+    text = json.dumps(documents.show_certificate(name, server, caller), indent=1, ensure_ascii=False)
     named = {"content-disposition": 'attachment; filename="certificate.json"'}
     return Response(text, media_type="application/json", headers=named)
 
 
-@routes.add("GET", "/studies/{name}/results.csv", Shows.closed, who=Role.viewer)
+@routes.add("GET", "/studies/{name}/results.csv", Visibility.closed, who=Role.viewer)
 def results_table(name: str, server: Shared, caller: Viewer) -> Response:
     """The results of the closed rounds, as a file."""
-    found = documents.export(name, "csv", server, caller)
+    found = documents.read_export(name, "csv", server, caller)
     found.headers["content-disposition"] = 'attachment; filename="results.csv"'
     return found
 
 
-@routes.add("GET", "/verify", Shows.nothing, who=Role.viewer)
+@routes.add("GET", "/verify", Visibility.nothing, who=Role.viewer)
 def verify_page(request: Request, server: Shared, caller: Viewer) -> Response:  # noqa: ARG001
     """Where a certificate is dropped."""
     return page(request, "verify.html", caller, result=None, error="", code="", pasted="")
 
 
-@routes.add("POST", "/verify", Shows.nothing, who=Role.viewer)
+@routes.add("POST", "/verify", Visibility.nothing, who=Role.viewer)
 def verify(request: Request, server: Shared, caller: Viewer, form: Posted) -> Response:  # noqa: ARG001
     """Compute the certificate's numbers again."""
     content = form.files["file"][1] if "file" in form.files else form.raw("pasted").encode()
     code, error, result, status = form.text("code"), "", None, HTTPStatus.OK
     try:
-        result = documents.verify(_document(content), caller, code or None)
+        result = documents.verify_document(_document(content), caller, code or None)
     except SurepickError as problem:
         error, status = str(problem), status_of(problem)
     pasted = "" if "file" in form.files else form.raw("pasted")
@@ -590,7 +592,7 @@ def _document(content: bytes) -> dict[str, Any]:
     return found
 
 
-def drawings_of(server: Server, name: str) -> Drawings:
+def drawings_of(server: ServerState, name: str) -> Drawings:
     """The report's pictures of the closed rounds of a study that is not too large."""
 
     def make(study: Study) -> bytes:

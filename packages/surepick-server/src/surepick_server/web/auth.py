@@ -21,12 +21,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from surepick.errors import SurepickError
 from surepick.studies.logs.base import system_clock
-from surepick_server.access.schema import Trail, make_tables
+from surepick_server.access.schema import AuditLog, make_tables
 from surepick_server.access.tokens import LOCAL, PREFIX, Ended, Principal, Role, Tokens
 from surepick_server.access.webhooks import Webhooks
 from surepick_server.settings import Settings
 from surepick_server.web.connections import identity_of, named_in, peer_of
-from surepick_server.web.open_studies import Answer, Kept, Metrics, Refused, Studies, as_document, kind_of, status_of
+from surepick_server.web.open_studies import (
+    Answer,
+    HTTPError,
+    Kept,
+    Metrics,
+    Studies,
+    as_document,
+    problem_kind,
+    status_of,
+)
 
 if TYPE_CHECKING:
     from surepick_server.openid import Provider
@@ -117,7 +126,7 @@ class Guard:
         except SurepickError as error:
             if scope["path"].endswith(HEALTH):  # whether the server answers: it does
                 return None
-            return self.answer(Request(scope), status_of(error), str(error), None, kind_of(error))
+            return self.answer(Request(scope), status_of(error), str(error), None, problem_kind(error))
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         request, headers = Request(scope), dict(scope["headers"])
@@ -208,7 +217,7 @@ SAFE = ("GET", "HEAD", "OPTIONS")
 MOST_SEEN = 10_000  # people of whom it is remembered that the trail has their login
 
 
-class Way(StrEnum):
+class AuthMethod(StrEnum):
     """By what somebody is known."""
 
     token = "token"
@@ -218,7 +227,7 @@ class Way(StrEnum):
 
 
 @dataclass
-class Server:
+class ServerState:
     """What all routes share.
 
     Args:
@@ -236,7 +245,7 @@ class Server:
     settings: Settings
     studies: Studies
     tokens: Tokens
-    trail: Trail
+    trail: AuditLog
     webhooks: Webhooks
     sessions: URLSafeTimedSerializer
     ended: Ended
@@ -313,23 +322,23 @@ class Server:
             Refused: nobody that is known, or too often.
         """
         key, (way, found) = peer_of(address_of(request)), self.asker(request)
-        if found is None and way is Way.token:
+        if found is None and way is AuthMethod.token:
             self.slowed(self.logins, key)
-        if found is None and way is Way.proxy:
+        if found is None and way is AuthMethod.proxy:
             self.slowed(self.logins, key)
             raise self.unknown(
                 request, (identity_of(request) or "",), f"header {self.settings.trusted_header}", "The proxy"
             )
-        if found is not None and way is not Way.token and request.method not in SAFE:
+        if found is not None and way is not AuthMethod.token and request.method not in SAFE:
             _check_origin(request)
         if found is None:
-            raise Refused(
+            raise HTTPError(
                 HTTPStatus.UNAUTHORIZED,
                 "Say who you are: Authorization: Bearer TOKEN, with a token that is neither revoked nor expired.",
                 {"www-authenticate": "Bearer"},
             )
         self.slowed(self.pace, f"{found.token}" if found.token else key)
-        if way is Way.proxy:
+        if way is AuthMethod.proxy:
             self._note_login(request, found)
         request.scope.setdefault("state", {})["token"] = found.token
         return found
@@ -338,7 +347,7 @@ class Server:
         """Who is asking, now; None: nobody that is known."""
         return self.asker(request)[1]
 
-    def asker(self, request: Request) -> tuple[Way, Principal | None]:
+    def asker(self, request: Request) -> tuple[AuthMethod, Principal | None]:
         """By what somebody says who they are, and who they are, now; None: nobody that is known.
 
         One of our tokens goes before all else. What a proxy says goes before a session, so that who logs out there and
@@ -348,15 +357,15 @@ class Server:
         ours = given.lower().startswith(BEARER)
         token = given[len(BEARER) :].strip() if ours else ""
         if given and (identity is None or token.startswith(PREFIX)):
-            return Way.token, self.tokens.principal(token) if ours else None
+            return AuthMethod.token, self.tokens.principal(token) if ours else None
         if identity is not None:
-            return Way.proxy, self.tokens.known_as((identity,))
+            return AuthMethod.proxy, self.tokens.known_as((identity,))
         if self.is_local():  # a cookie that another server of this machine has left stands for nobody here
-            return Way.machine, LOCAL
+            return AuthMethod.machine, LOCAL
         opened = self._opened(request)
-        return Way.session, None if opened is None else self.tokens.holder(*opened)
+        return AuthMethod.session, None if opened is None else self.tokens.holder(*opened)
 
-    def unknown(self, request: Request, identities: tuple[str, ...], way: str, whom: str) -> Refused:
+    def unknown(self, request: Request, identities: tuple[str, ...], way: str, whom: str) -> HTTPError:
         """The refusal of somebody whom no admin has entered. Nothing is stored of them but an entry of the trail.
 
         Args:
@@ -367,7 +376,7 @@ class Server:
         """
         called = " or ".join(reversed(identities))
         self.trail.add("", address_of(request), "log in refused", None, f"by {way}: {called}")
-        return Refused(
+        return HTTPError(
             HTTPStatus.FORBIDDEN,
             f"{whom} knows you as {called}, and nobody of that name may use this server; ask one of its admins to "
             "enter you.",
@@ -392,7 +401,7 @@ class Server:
         """
         wait = pace.wait(key)
         if wait > 0.0:
-            raise Refused(
+            raise HTTPError(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 f"Too many requests; ask again in {math.ceil(wait)} s.",
                 {"retry-after": str(math.ceil(wait))},
@@ -426,12 +435,12 @@ def _check_origin(request: Request) -> None:
     if site not in (None, "same-origin", "none") or (origin is not None and origin != ours):
         encrypted = origin == f"https://{request.headers.get('host', '')}"
         more = " Behind a proxy that encrypts, name it: surepick serve --trusted-proxy ADDRESS." if encrypted else ""
-        raise Refused(HTTPStatus.FORBIDDEN, f"This request comes from another site; nothing was done.{more}")
+        raise HTTPError(HTTPStatus.FORBIDDEN, f"This request comes from another site; nothing was done.{more}")
 
 
-def server_of(request: Request) -> Server:
+def server_of(request: Request) -> ServerState:
     """What the routes of this request's application share."""
-    found: Server = request.app.state.server
+    found: ServerState = request.app.state.server
     return found
 
 
@@ -444,9 +453,9 @@ def needs(role: Role) -> Callable[[Request], Principal]:
         if found.study is not None and study != found.study:
             if study is None and role is Role.viewer:
                 return found
-            raise Refused(HTTPStatus.NOT_FOUND if study else HTTPStatus.FORBIDDEN, _unseen(study))
+            raise HTTPError(HTTPStatus.NOT_FOUND if study else HTTPStatus.FORBIDDEN, _unseen(study))
         if found.role < role:
-            raise Refused(HTTPStatus.FORBIDDEN, f"That takes the role {role.name}, and yours is {found.role.name}.")
+            raise HTTPError(HTTPStatus.FORBIDDEN, f"That takes the role {role.name}, and yours is {found.role.name}.")
         return found
 
     return caller

@@ -70,7 +70,7 @@ class Proxies:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        peer = number_of(scope)
+        peer = number_of_connection(scope)
         if peer is not None:
             scope["client"] = (str(peer), scope["client"][1])
         scope[PLACE] = self._named(scope, peer)
@@ -112,7 +112,7 @@ def peer_of(address: str) -> str:
     return str(number.ipv4_mapped or ipaddress.ip_network((int(number) >> 64 << 64, 64)))
 
 
-def number_of(scope: Mapping[str, Any]) -> Number | None:
+def number_of_connection(scope: Mapping[str, Any]) -> Number | None:
     """From where a connection comes, an IPv4 address also where it is written as one of IPv6."""
     client = scope.get("client")
     try:
@@ -286,7 +286,7 @@ class Connection(asyncio.Protocol):
 
     def passes_on(self, trusted: tuple[Network, ...]) -> bool:
         """Whether it is one of a named proxy, behind which there are many."""
-        number = number_of({"client": self._inner.client})
+        number = number_of_connection({"client": self._inner.client})
         return number is not None and any(number in network for network in trusted)
 
     def overdue(self, now: float, settings: Settings) -> bool:

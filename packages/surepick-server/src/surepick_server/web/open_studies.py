@@ -105,7 +105,7 @@ Answer = Callable[[Request, int, str, dict[str, str] | None, str | None], Respon
 log = logging.getLogger("surepick_server")
 
 
-class Refused(Exception):
+class HTTPError(Exception):
     """A request is refused.
 
     Args:
@@ -166,7 +166,7 @@ def where(error: BaseException) -> str:
     return "" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
 
 
-def kind_of(error: SurepickError) -> str | None:
+def problem_kind(error: SurepickError) -> str | None:
     """The name of an error of the library, as clients know it."""
     return next((kind.__name__ for kind, _ in KINDS if isinstance(error, kind)), None)
 
@@ -188,13 +188,13 @@ def not_understood(errors: Sequence[Mapping[str, Any]]) -> str:
 def handle_errors(app: FastAPI, answer: Answer = as_document) -> None:
     """Answer every error by its sentence."""
 
-    @app.exception_handler(Refused)
-    def refused(request: Request, error: Refused) -> Response:
+    @app.exception_handler(HTTPError)
+    def refused(request: Request, error: HTTPError) -> Response:
         return answer(request, error.status, error.sentence, error.headers, None)
 
     @app.exception_handler(SurepickError)
     def ours(request: Request, error: SurepickError) -> Response:
-        found = answer(request, status_of(error), str(error), None, kind_of(error))
+        found = answer(request, status_of(error), str(error), None, problem_kind(error))
         if isinstance(error, UnusualResult):
             return with_rows(found, error)
         return with_design(found, error) if isinstance(error, NotConverged) else found
@@ -246,7 +246,7 @@ class Studies:
                 try:
                     study = self.database.resume(name)
                 except InvalidInput as error:
-                    raise Refused(HTTPStatus.NOT_FOUND, f"There is no study {name!r}.") from error
+                    raise HTTPError(HTTPStatus.NOT_FOUND, f"There is no study {name!r}.") from error
             yield study
             whole = True
         finally:
@@ -257,7 +257,7 @@ class Studies:
         try:
             with self.open(name):
                 return True
-        except Refused:
+        except HTTPError:
             return False
 
     def forget(self) -> None:
@@ -272,7 +272,7 @@ class Studies:
             if not self._lock.wait_for(lambda: self._used[name] < MOST_AT_ONCE, PATIENCE) and not self._lock.wait_for(
                 lambda: self._used[name] < MOST_OBJECTS, LONGEST
             ):
-                raise Refused(
+                raise HTTPError(
                     HTTPStatus.SERVICE_UNAVAILABLE,
                     f"{MOST_OBJECTS} requests work on study {name!r} and take long; nothing was done. Ask again.",
                     {"retry-after": "10"},

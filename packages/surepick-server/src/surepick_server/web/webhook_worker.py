@@ -23,8 +23,8 @@ from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.study import Study
 from surepick_server.access.tokens import Target, target_of
 from surepick_server.access.webhooks import Delivery, Message, Webhook, signature
-from surepick_server.web.auth import Server
-from surepick_server.web.open_studies import Refused
+from surepick_server.web.auth import ServerState
+from surepick_server.web.open_studies import HTTPError
 
 SECONDS = 2.0  # between two looks
 WAITS = 10.0  # seconds for a whole answer, from the name of the host to the last byte that is read
@@ -42,7 +42,7 @@ class Deliverer:
         server: whose studies and webhooks.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerState) -> None:
         self._server = server
         self._noted: set[tuple[int, str]] = set()  # what the database has beside rounds
         self._database = server.reopened
@@ -69,7 +69,7 @@ class Deliverer:
                 with self._server.studies.open(name) as study:
                     for hook in own:
                         self._note(name, study, hook)
-            except (Refused, SurepickError) as error:
+            except (HTTPError, SurepickError) as error:
                 log.warning("a study with webhooks waits", extra={"said": {"kind": type(error).__name__}})
 
     def deliver(self) -> None:
@@ -228,7 +228,7 @@ def _wanted(hook: Webhook, found: Sequence[tuple[float, Message]]) -> list[Messa
 
 
 @contextmanager
-def delivering(server: Server, seconds: float = SECONDS) -> Iterator[None]:
+def delivering(server: ServerState, seconds: float = SECONDS) -> Iterator[None]:
     """While this lasts two threads note and deliver."""
     over, deliverer = threading.Event(), Deliverer(server)
 

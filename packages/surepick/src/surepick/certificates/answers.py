@@ -154,7 +154,7 @@ PARTS = ("leads", "widths", "margins")  # of an interval
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class DocumentComparison:
     """How stored and computed values are compared.
 
     Args:
@@ -242,7 +242,7 @@ def plain_numbers(values: FloatArray) -> list[float | None]:
     return [value if known else None for value, known in zip(values.tolist(), np.isfinite(values), strict=True)]
 
 
-def plain_number(value: float | None) -> float | None:
+def plain_cell(value: float | None) -> float | None:
     """The number as a plain one."""
     return None if value is None else float(value)
 
@@ -271,7 +271,7 @@ def measured_in(looks: Iterable[Observations]) -> dict[int, int]:
     return dict(pulls)
 
 
-def sparse(counts: IntArray) -> dict[str, Any]:
+def sparse_column(counts: IntArray) -> dict[str, Any]:
     """Counts as {"arms": ..., "pulls": ...}: those that are not 0; `dense` reads them."""
     arms = np.flatnonzero(counts)
     return {"arms": arms.tolist(), "pulls": counts[arms].tolist()}

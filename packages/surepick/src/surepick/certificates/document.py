@@ -19,10 +19,10 @@ from surepick.certificates import answers
 from surepick.certificates.answers import (
     LastIntervals,
     measured_in,
-    plain_number,
+    plain_cell,
     plain_numbers,
     quantities_entry,
-    sparse,
+    sparse_column,
     totals_of,
     widths_of,
 )
@@ -33,7 +33,7 @@ from surepick.certificates.signature import (
     quick_plans,
     sealed,
     sign_certificate,
-    without,
+    without_fields,
 )
 from surepick.core.arms import Arms
 from surepick.core.files import as_path, write_whole
@@ -259,7 +259,7 @@ def document_of(
         "signature": None,
     }
     absent = [name for name in ("cost", "items", "lists") if document[name] is None]
-    return sealed(without(document, *absent))
+    return sealed(without_fields(document, *absent))
 
 
 def _arms_entry(arms: Arms) -> dict[str, Any]:
@@ -288,12 +288,12 @@ def _look_entry(
         "looks": plan.looks,
         "candidate": None if plan.candidate is None else ids[plan.candidate],
         "dim": plan.dim,
-        "value": plain_number(plan.value),
+        "value": plain_cell(plan.value),
         **({} if plan.predicted_cost is None else {"predicted_cost": float(plan.predicted_cost)}),
-        "lower_bound": plain_number(plan.lower_bound),
+        "lower_bound": plain_cell(plan.lower_bound),
         "misspecification": float(plan.misspecification),
-        "asked": sparse(plan.counts),
-        "allocation": None if plan.allocation is None else sparse(plan.allocation),
+        "asked": sparse_column(plan.counts),
+        "allocation": None if plan.allocation is None else sparse_column(plan.allocation),
         "told": totals_of(look.seen, minimize=facts.minimize),
         **answers.answers_entry(plan, look.seen),
         **answers.blocks_entry(look.seen, minimize=facts.minimize),
@@ -313,8 +313,8 @@ def _row_entry(row: RoundRecord, arms: Arms) -> dict[str, Any]:
     return {
         "round": row.round,
         "dim": row.dim,
-        "value": plain_number(row.value),
-        "lower_bound": plain_number(row.lower_bound),
+        "value": plain_cell(row.value),
+        "lower_bound": plain_cell(row.lower_bound),
         "misspecification": float(row.misspecification),
         **_outcome(row, arms),
     }
@@ -327,7 +327,7 @@ def _outcome(row: RoundRecord, arms: Arms) -> dict[str, Any]:
         "total_pulls": row.total_pulls,
         "active": len(row.active),
         "leader": arms.ids[row.leader],
-        "certified_gap": plain_number(row.certified_gap),
+        "certified_gap": plain_cell(row.certified_gap),
         "alarms": list(row.alarms),
     }
 

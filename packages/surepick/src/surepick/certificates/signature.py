@@ -73,21 +73,21 @@ def arithmetic() -> str:
 
 def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with the digest of all the rest, at the end."""
-    rest = without(document, "sha256")
+    rest = without_fields(document, "sha256")
     return {**rest, "sha256": digest(rest)}
 
 
 def digest(document: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical form of a certificate without `sha256`; the signature is part of it."""
-    return hashlib.sha256(canonical(without(document, "sha256"))).hexdigest()
+    return hashlib.sha256(canonical(without_fields(document, "sha256"))).hexdigest()
 
 
 def signed_bytes(document: Mapping[str, Any]) -> bytes:
     """What a signature is of: the canonical form of a certificate without `sha256` and `signature`."""
-    return canonical(without(document, "sha256", "signature"))
+    return canonical(without_fields(document, "sha256", "signature"))
 
 
-def without(document: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def without_fields(document: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """The other fields."""
     return {name: value for name, value in document.items() if name not in names}
 
@@ -200,7 +200,7 @@ def check_signature(document: Mapping[str, Any], trusted: bytes | None) -> str:
             f"by the key {shown}, says the file; not checked, because cryptography is absent: "
             'pip install "surepick[sign]"'
         )
-    if not _is_valid(key, value, signed_bytes(without(document))):
+    if not _is_valid(key, value, signed_bytes(without_fields(document))):
         raise ValueError(f"the signature by the key {shown} is not of what stands in this file")
     if trusted is not None:
         return f"by the key that you gave, {shown}"

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from surepick.certificates.answers import Comparison, Line
+from surepick.certificates.answers import DocumentComparison, Line
 from surepick.certificates.document import FORMAT, VERSION, document_of
 from surepick.certificates.signature import check_signature, digest, quick_plans, trusted_key
-from surepick.certificates.verify_facts import ELSEWHERE, Plans, arms_of, facts_of, policy_of
+from surepick.certificates.verify_facts import ELSEWHERE, Plans, stated_arms, stated_facts, stated_policy
 from surepick.chunks.sources import LongListed, RowBlocks
 from surepick.core.arms import Arms
 from surepick.core.files import as_path, read_regular
@@ -247,17 +247,17 @@ def _recompute(
     box: dict[str, Any] = {}
 
     def choose_arms() -> str:
-        box["arms"] = arms_of(document["arms"], arms)
+        box["arms"] = stated_arms(document["arms"], arms)
         return f"{box['arms'].num_arms:,} candidates"
 
     def choose_policy() -> str:
-        box["policy"] = policy_of(document["policy"], box["arms"], policy)
+        box["policy"] = stated_policy(document["policy"], box["arms"], policy)
         built = box["policy"]
         asked = built.problem
         return f"built again: {name_of(built)}, epsilon {asked.epsilon:g}, delta {asked.delta:g}"
 
     def read_results() -> str:
-        box["facts"] = facts_of(document, box["arms"], box["policy"])
+        box["facts"] = stated_facts(document, box["arms"], box["policy"])
         pulls = sum(look.seen.total for look in box["facts"].looks)
         plans = times(len(box["facts"].looks), "plan")
         missing = sum(int(np.maximum(look.plan.counts - look.seen.counts, 0).sum()) for look in box["facts"].looks)
@@ -300,7 +300,7 @@ def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings, 
     surplus, missing = sorted(set(document) - listed), sorted(listed - set(document))
     odd = [*(f"unknown field {name!r}" for name in surplus), *(f"field {name!r} is missing" for name in missing)]
     found.add("the fields", "; ".join(odd), "all that a certificate has, and no other")
-    same = Comparison(tolerance, again["epsilon"])
+    same = DocumentComparison(tolerance, again["epsilon"])
     for what, names in compared.items():
         wrong = next(filter(None, (same.difference(document.get(name), again[name], name) for name in names)), "")
         found.add(what, wrong, "as computed")

@@ -34,7 +34,7 @@ LARGEST = 2**63 - 1  # what a database can hold
 ARITHMETIC = re.compile("[0-9a-f]{16}")
 
 
-def arms_of(entry: Mapping[str, Any], given: Arms | None) -> Arms:
+def stated_arms(entry: Mapping[str, Any], given: Arms | None) -> Arms:
     """The candidates."""
     for name in ("columns", "preparation"):
         if entry[name] is not None and not (
@@ -66,7 +66,7 @@ def arms_of(entry: Mapping[str, Any], given: Arms | None) -> Arms:
     return Arms(features, ids, **described, costs=costs, segments=segments)
 
 
-def policy_of(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:
+def stated_policy(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:
     """The policy, built from its name and options."""
     from surepick.policies.registry import built_policy  # noqa: PLC0415 (loads what the algorithm needs)
 
@@ -79,7 +79,7 @@ def policy_of(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:
     return built_policy(arms=arms, **spec)
 
 
-def facts_of(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Facts:
+def stated_facts(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Facts:
     """All that a certificate rests on."""
     _check_texts(document)
     minimize = document["minimize"]

@@ -222,7 +222,7 @@ def _largest_of_both(left: tuple[Largest, ...], right: tuple[Largest, ...]) -> t
     return tuple(one.plus(other) for one, other in zip(left, right, strict=True))
 
 
-def largest(
+def largest_rows(
     passes: Passes,
     where: Coordinates,
     *,

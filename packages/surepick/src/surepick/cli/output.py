@@ -20,7 +20,7 @@ from surepick.core.certificate import MOST_NAMED, Certificate, Listed, named
 from surepick.core.plans import RoundRecord
 from surepick.core.records import FloatArray, encode
 from surepick.environments import Environment
-from surepick.forecasts.warnings import rough_pulls, spread_of, tolerances_near
+from surepick.forecasts.warnings import mean_spread, rough_pulls, tolerances_near
 from surepick.noise import Noise, informative, known_scale, largest_scale
 from surepick.policies.base import Policy, Problem
 from surepick.questions import list_names
@@ -344,7 +344,7 @@ ASK = (
 
 def advice_from(environment: Environment, *, declared: bool = True) -> Callable[[float], str]:
     """What to say where measurements are there."""
-    spread = spread_of(environment)
+    spread = mean_spread(environment)
     known = declared and known_scale(environment.noise)
     sigma = largest_scale(environment.noise) if known else spread.repeats or 0.0
     means = -environment.means if environment.minimize else environment.means

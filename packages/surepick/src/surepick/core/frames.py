@@ -11,7 +11,7 @@ SOURCE = "the data frame"
 
 
 @record
-class Frame:
+class ForeignFrame:
     """The columns of a data frame.
 
     Args:
@@ -43,7 +43,7 @@ def _lazy(value: object) -> bool:
     return _has(value, "collect", "columns") and not _has(value, "iloc")
 
 
-def frame_of(value: Any) -> Frame:
+def frame_of(value: Any) -> ForeignFrame:
     """The columns of a data frame, its index among them."""
     try:
         names, cells, index, labels = _read(value)
@@ -56,7 +56,7 @@ def frame_of(value: Any) -> Frame:
         raise InvalidInput(f"{SOURCE} has more than one column named {repeated!r}; give each its own name.")
     if not labels or len(names) == len(index) == 0:
         raise InvalidInput(f"{SOURCE} has no rows or no columns; there is nothing to choose among.")
-    return Frame(dict(zip(names, cells, strict=True)), index, labels)
+    return ForeignFrame(dict(zip(names, cells, strict=True)), index, labels)
 
 
 def _read(value: Any) -> tuple[list[str], list[list[Any]], tuple[str, ...], list[Any]]:

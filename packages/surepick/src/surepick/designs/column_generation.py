@@ -12,7 +12,7 @@ from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import working_set
 from surepick.designs.objective import Objective, ends_of, information
 from surepick.designs.pricing import Priced
-from surepick.designs.problem import Problem, normalised
+from surepick.designs.problem import DesignProblem, normalised
 from surepick.errors import InvalidInput
 from surepick.linalg import factorisations
 from surepick.linalg.rows import Single, each_row_block
@@ -119,7 +119,7 @@ def pooled_working_set(
     )
 
 
-def _started(problem: Problem) -> _Pools:
+def _started(problem: DesignProblem) -> _Pools:
     """The longest rows and some of all lengths, with equal weights."""
     arms, vectors = (_some(len(rows)) for rows in (problem.basis, problem.points))
     return _Pools(arms, np.full(len(arms), 1.0 / len(arms)), vectors, np.full(len(vectors), 1.0 / len(vectors)))
@@ -257,7 +257,7 @@ def sweep(
     return working_set.Sweep(working, upper, certain, lower, priced.own, priced.gains, ends_of(found))
 
 
-def factor_of(problem: Problem, working: working_set.Working) -> FloatArray:
+def factor_of(problem: DesignProblem, working: working_set.Working) -> FloatArray:
     """L with L L' = A of the weights, shape (r, r)."""
     factor = factorisations.cholesky(information(problem.basis[working.arms], working.weights))
     if factor is None:
@@ -273,14 +273,14 @@ def bounded(objective: Objective, working: working_set.Working, factor: FloatArr
     return objective.prices.priced(factor, own, ends.T @ ends)
 
 
-def _all_pairs(problem: Problem) -> IntArray:
+def _all_pairs(problem: DesignProblem) -> IntArray:
     """All pairs of active points, as rows; none if they are too many to be listed."""
     active = problem.active if len(problem.active) <= HEURISTIC_LISTED else problem.active[:0]
     first, second = np.triu_indices(len(active), 1)
     return np.stack([active[first], active[second]], axis=1)
 
 
-def _spread_of_all(problem: Problem, factor: FloatArray) -> FloatArray:
+def _spread_of_all(problem: DesignProblem, factor: FloatArray) -> FloatArray:
     """W for equal multipliers of all pairs of compared points: twice their covariance."""
     count = len(problem.active)
     total, first = np.zeros((problem.rank, problem.rank)), np.zeros(problem.rank)
@@ -293,7 +293,7 @@ def _spread_of_all(problem: Problem, factor: FloatArray) -> FloatArray:
     return factorisations.solve_lower(factor, half.T)
 
 
-def optimised(problem: Problem, working: working_set.Working) -> working_set.Working:
+def optimised(problem: DesignProblem, working: working_set.Working) -> working_set.Working:
     """The working set after the restricted problem has been solved as closely as the outer gap deserves."""
     master = working_set.solve_master(
         problem.basis[working.arms],
@@ -331,7 +331,7 @@ class Iterated:
         return weights
 
 
-def _announce(problem: Problem, first: float) -> None:
+def _announce(problem: DesignProblem, first: float) -> None:
     """Say that a design will take long, from the seconds that its first step took."""
     steps = HEURISTIC_FIRST_STEPS_OF_POOLS if working_set.many_directions(problem) else HEURISTIC_FIRST_STEPS
     announce(

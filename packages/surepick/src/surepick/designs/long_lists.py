@@ -7,7 +7,7 @@ from functools import partial, reduce
 
 import numpy as np
 
-from surepick.chunks.moments import EPS, PIECE, Coordinates, Largest, directions, largest, moments
+from surepick.chunks.moments import EPS, PIECE, Coordinates, Largest, directions, largest_rows, moments
 from surepick.chunks.passes import Passes
 from surepick.core.plans import DesignOfRows
 from surepick.core.records import FloatArray, IntArray, record
@@ -74,7 +74,7 @@ def d_optimal(passes: Passes, where: Coordinates, *, tolerance: float = 0.05) ->
     unit, pool, features = unit_factor(where.information), np.empty(0, np.int64), np.empty((0, where.rank))
     design, value = None, np.inf
     for _ in range(MOST_PASSES):
-        (found,) = largest(passes, where, factors=(unit,), most=HEURISTIC_POOL, name="design")
+        (found,) = largest_rows(passes, where, factors=(unit,), most=HEURISTIC_POOL, name="design")
         if design is not None:
             value = float(found.values[0])
             if value <= (1.0 + tolerance) * where.rank:
@@ -242,7 +242,7 @@ def design_of_rows(passes: Passes, *, tolerance: float, max_steps: int) -> Desig
             return DesignOfRows(row, passes.rows.take(row), np.ones(1), 0.0, 0.0, len(centre), exact=True, passes=made)
         inner = _of_pool(points, centre, tolerance, max_steps)
         forms = (inner.prices, inner.radii)
-        priced, front = largest(passes, white, factors=forms, floors=inner.least, most=FRONT, name="design")
+        priced, front = largest_rows(passes, white, factors=forms, floors=inner.least, most=FRONT, name="design")
         lower = max(lower, _bound(inner, priced, _rounding(white, points)))
         value, reached, ends = _farthest(passes, white, inner, front, enough=(1.0 + tolerance) * lower)
         if best is None or value < best.value:
@@ -268,7 +268,7 @@ def _first_pool(passes: Passes, white: _White, centre: FloatArray) -> IntArray:
     """The rows that are longest, those that are farthest from the centre, and some of all, evenly."""
     same = np.eye(len(centre))
     forms = tuple(np.vstack([same, -point]) for point in (np.zeros(len(centre)), centre))
-    found = largest(passes, white, factors=forms, most=HEURISTIC_PAIR_POOL, name="design")
+    found = largest_rows(passes, white, factors=forms, most=HEURISTIC_PAIR_POOL, name="design")
     some = np.linspace(0, passes.rows.num_rows - 1, HEURISTIC_PAIR_POOL).astype(np.int64)
     return np.unique(np.concatenate([some, *(one.rows for one in found)]))
 

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from surepick.core.plans import Design
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.designs.pricing import Longest, Prices
-from surepick.designs.problem import Problem, checked_weights, pose
+from surepick.designs.pricing import Longest, ReducedCosts
+from surepick.designs.problem import DesignProblem, checked_weights, pose
 from surepick.linalg import factorisations
 from surepick.linalg.convex_hull_2d import FEW as PLANE_FEW
 from surepick.linalg.convex_hull_2d import farthest_in_the_plane, farthest_of_few
@@ -87,9 +87,9 @@ class Objective:
     y'A^-1 y <= f ||L^-1 L_0||^2: where a remembered pair reaches that, it is the farthest under A too.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: DesignProblem) -> None:
         self.problem = problem
-        self.prices = Prices(problem)
+        self.prices = ReducedCosts(problem)
         self.longest = Longest(problem.points, problem.point_lengths)  # where vectors count, not differences
         self._noted: _Noted | None = None
         self._dense = False
@@ -281,7 +281,7 @@ def information(basis: FloatArray, weights: FloatArray) -> FloatArray:
     return matrix
 
 
-def _in_range(problem: Problem, weights: FloatArray, *, range_cut: float) -> FloatArray | None:
+def _in_range(problem: DesignProblem, weights: FloatArray, *, range_cut: float) -> FloatArray | None:
     """Points u_a, a active, with ||u_a - u_b||^2 = ||z_a - z_b||^2 in A(weights)^-1; None when one is infinite.
 
     The singular vectors of sqrt(lambda) Z decide what lies in the range: a difference that leaves it by more than

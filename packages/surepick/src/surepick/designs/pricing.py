@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.designs.problem import Problem
+from surepick.designs.problem import DesignProblem
 from surepick.linalg import factorisations
 from surepick.linalg.farthest_pairs import Pairs, largest
 from surepick.linalg.rows import LEAST_DIRECTIONS, SingleRows, each_row_block, row_blocks
@@ -58,13 +58,13 @@ class _Reference:
     rounding: float
 
 
-class Prices:
+class ReducedCosts:
     """The gains u_i'W u_i = z_i'M z_i of the arms of one problem under one M after the other, M = L'^-1 W L^-1.
 
     It remembers the gains of the last M under which many arms were looked at (docs/design-solver.md, lines 3 and 11).
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: DesignProblem) -> None:
         self._problem = problem
         self._squares: FloatArray | None = None
         self._reference: _Reference | None = None

@@ -24,7 +24,7 @@ SAME_LENGTH = 1e-12  # relative; far above what rounding makes of the length of 
 
 
 @record
-class Problem:
+class DesignProblem:
     """Distinct arms in whitened coordinates, longest first, and the points that are compared.
 
     Args:
@@ -92,7 +92,7 @@ class Problem:
         return merged
 
 
-def restricted(problem: Problem, rows: IntArray) -> Problem:
+def restricted_to(problem: DesignProblem, rows: IntArray) -> DesignProblem:
     """The problem of differences with some of its arms only: both to be measured and, if active, to be compared.
 
     Args:
@@ -181,7 +181,7 @@ def checked_weights(weights: ArrayLike, num_arms: int) -> FloatArray:
     return lam
 
 
-def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float | None) -> Problem:
+def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float | None) -> DesignProblem:
     """The problem of measuring the differences of the active arms by pulls of any arm; features of shape (K, d)."""
     matrix = checked_features(features)
     chosen = checked_active(active, matrix.shape[0])
@@ -201,7 +201,7 @@ def check_rank_tolerance(rank_tolerance: float | None) -> None:
 
 
 @record
-class PosedArms:
+class DesignInput:
     """What designs for the same arms have in common: formed once, and used for each.
 
     Args:
@@ -210,7 +210,7 @@ class PosedArms:
         form: gives what takes other vectors there, formed once and only if it is asked for.
     """
 
-    problem: Problem
+    problem: DesignProblem
     dim: int
     form: Callable[[], ImageMap]
 
@@ -220,14 +220,14 @@ class PosedArms:
         *,
         rank_tolerance: float | None = None,
         white: Callable[[], Whitened | None] | None = None,
-    ) -> PosedArms:
+    ) -> DesignInput:
         """Those of checked features, shape (K, d). Cost: O(K d^2) time; keeps two arrays like the features."""
         check_rank_tolerance(rank_tolerance)
         classes = equal_rows(features)
         arms = _distinct(features, classes)
         known = white() if white is not None and classes.none else None
         found = whitened(arms, rank_tolerance=rank_tolerance) if known is None else known
-        return PosedArms(
+        return DesignInput(
             _longest_first(found, classes), arms.shape[1], functools.cache(lambda: ImageMap.of(arms, found))
         )
 
@@ -236,10 +236,10 @@ class PosedArms:
         """Whether no two arms are equal."""
         return len(self.problem.first) == self.num_arms
 
-    def whitened_at(self, noise_scale: float) -> PosedArms:
+    def whitened_at(self, noise_scale: float) -> DesignInput:
         """The same distinct arms, whose features are their whitened coordinates divided by a noise scale."""
         rank = self.problem.rank
-        return PosedArms(self.problem, rank, lambda: ImageMap.of_multiples(rank, noise_scale))
+        return DesignInput(self.problem, rank, lambda: ImageMap.of_multiples(rank, noise_scale))
 
     @property
     def image(self) -> ImageMap:
@@ -252,7 +252,7 @@ class PosedArms:
         return len(self.problem.group)
 
 
-def _posed(matrix: FloatArray, rank_tolerance: float | None) -> Problem:
+def _posed(matrix: FloatArray, rank_tolerance: float | None) -> DesignProblem:
     """The problem of all differences of the distinct rows; the centre is not set."""
     check_rank_tolerance(rank_tolerance)
     classes = equal_rows(matrix)
@@ -273,16 +273,16 @@ def longest_first(lengths: FloatArray) -> IntArray:
     return order
 
 
-def _longest_first(white: Whitened, classes: EqualRows) -> Problem:
+def _longest_first(white: Whitened, classes: EqualRows) -> DesignProblem:
     lengths = row_norms(white.basis)
     order = longest_first(lengths)
     basis, lengths, place = some_rows(white.basis, order), lengths[order], places(order)
     group, first = (place, order) if classes.none else (place[classes.group], classes.first[order])
     everybody, nowhere = np.arange(len(basis)), np.zeros(basis.shape[1])
-    return Problem(basis, lengths, basis, lengths, everybody, group, first, white.rounding, nowhere)
+    return DesignProblem(basis, lengths, basis, lengths, everybody, group, first, white.rounding, nowhere)
 
 
-def pose_targets(arms: PosedArms, targets: FloatArray, *, span_tolerance: float) -> Problem:
+def pose_targets(arms: DesignInput, targets: FloatArray, *, span_tolerance: float) -> DesignProblem:
     """The problem of measuring m given vectors by pulls of the arms.
 
     Args:
@@ -300,14 +300,14 @@ def pose_targets(arms: PosedArms, targets: FloatArray, *, span_tolerance: float)
 
 
 def pose_star(
-    features: FloatArray | PosedArms,
+    features: FloatArray | DesignInput,
     centre: int,
     scales: FloatArray,
     *,
     rank_tolerance: float | None,
     rivals: IntArray | None = None,
     noise_scales: FloatArray | None = None,
-) -> Problem:
+) -> DesignProblem:
     """As `pose_targets` for y_j = (x_c - x_j) / w_j, formed in whitened coordinates: in the span by construction.
 
     With noise scales v the arms are measured as x / v: a pull of arm x informs on x x' / v_x^2.
@@ -317,7 +317,7 @@ def pose_star(
         scales: w, positive, shape (K,).
         noise_scales: v, positive, shape (K,); None = 1 for all.
     """
-    if isinstance(features, PosedArms):
+    if isinstance(features, DesignInput):
         arms = features.problem
     else:
         arms = _posed(features if noise_scales is None else features / noise_scales[:, None], rank_tolerance)
@@ -340,7 +340,7 @@ def pose_star(
     return _compared(arms, vectors)
 
 
-def _compared(arms: Problem, vectors: FloatArray) -> Problem:
+def _compared(arms: DesignProblem, vectors: FloatArray) -> DesignProblem:
     """The problem of the distinct vectors, longest first, in place of differences of the arms."""
     lengths = row_norms(vectors)
     order = _once(vectors, lengths, longest_first(lengths))

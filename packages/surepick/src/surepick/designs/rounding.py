@@ -15,7 +15,7 @@ from surepick.designs import working_set
 from surepick.designs.column_generation import Iterated
 from surepick.designs.objective import Objective, ends_of, information
 from surepick.designs.pricing import BOUND_SAFETY
-from surepick.designs.problem import Problem, checked_weights, normalised, pose
+from surepick.designs.problem import DesignProblem, checked_weights, normalised, pose
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import cholesky, inverse_factor, null_space, row_squares, solve_rows, spanning_rows
 
@@ -151,7 +151,7 @@ HEURISTIC_SURE = 0.5  # of the pulls of a batch with one of each arm: what the v
 THINNED = 0.03  # the gap at which the weights of few arms are good enough
 
 
-def reduced(problem: Problem, weights: FloatArray) -> FloatArray:
+def reduced(problem: DesignProblem, weights: FloatArray) -> FloatArray:
     """Weights on at most r(r+1)/2 arms with the same information matrix and no larger sum (Caratheodory).
 
     While the matrices z_i z_i' of the supported arms are linearly dependent, sum_i v_i z_i z_i' = 0 with
@@ -262,7 +262,7 @@ def sparse(objective: Objective, weights: FloatArray, *, ceiling: float, dust: f
     return best
 
 
-def steadied(problem: Problem, weights: FloatArray, *, share: float) -> FloatArray:
+def rounded_weights(problem: DesignProblem, weights: FloatArray, *, share: float) -> FloatArray:
     """The weights mixed with a share of a spanning design: a regular A, for at most 1/(1 - share) of the value."""
     spanning = working_set.first_working_set(problem)
     mixed = (1.0 - share) * weights
@@ -330,7 +330,7 @@ def thinned(
     return None if few is whole else few.weights
 
 
-def _heaviest(problem: Problem, weights: FloatArray, number: int) -> IntArray:
+def _heaviest(problem: DesignProblem, weights: FloatArray, number: int) -> IntArray:
     """Arms that span clearly, then the heaviest of the others, ascending, shape (number,)."""
     support = np.flatnonzero(weights)
     support = support[np.argsort(-weights[support], kind="stable")]
@@ -389,7 +389,7 @@ def on_few_arms(
     if unit is not None:
         ceiling = max(ceiling, HEURISTIC_SURE * problem.rank / unit)
     if not objective.at_most(ceiling, weights, range_cut=SAFE_RANGE_CUT):
-        weights = steadied(problem, weights, share=STEADY_SHARE * min(tolerance, THINNED))
+        weights = rounded_weights(problem, weights, share=STEADY_SHARE * min(tolerance, THINNED))
     few: FloatArray | None = None
     if many and found.best.multipliers.any():
         whole = Few(found.weights(len(problem.basis)), found.best.pairs, found.best.multipliers)

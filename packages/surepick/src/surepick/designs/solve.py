@@ -19,7 +19,7 @@ from surepick.designs.column_generation import Iterated, bounded, factor_of, ite
 from surepick.designs.long_lists import design_of_rows
 from surepick.designs.objective import Objective, ends_of
 from surepick.designs.pricing import BOUND_SAFETY, CLOSE, less_rounding
-from surepick.designs.problem import Problem, normalised, pose, restricted
+from surepick.designs.problem import DesignProblem, normalised, pose, restricted_to
 from surepick.designs.rounding import HEURISTIC_ARMS, HEURISTIC_SURE, THINNED, on_few_arms
 from surepick.designs.working_set import many_directions, spanning, started
 from surepick.errors import ContractError, InvalidInput, NotConverged
@@ -40,7 +40,7 @@ OUTLINE_DIRECTIONS = 3.2  # a circle then misses about a quarter of the toleranc
 LEAST_OUTLINED = 1e-3
 
 
-def closed_form(problem: Problem) -> tuple[FloatArray, float] | None:
+def closed_form(problem: DesignProblem) -> tuple[FloatArray, float] | None:
     """Optimal weights and value where they can be written down; None elsewhere.
 
     One active point, or active points that coincide: tau = 0, all weight on one arm. Rank 1: tau = (range of the
@@ -63,7 +63,7 @@ def closed_form(problem: Problem) -> tuple[FloatArray, float] | None:
     return None
 
 
-def _nothing_compared(problem: Problem) -> bool:
+def _nothing_compared(problem: DesignProblem) -> bool:
     if problem.opposite:
         return not problem.points.any()
     if len(problem.active) == 1:
@@ -173,7 +173,7 @@ def check_tolerance(tolerance: float) -> None:
 
 
 def solved(
-    problem: Problem,
+    problem: DesignProblem,
     *,
     tolerance: float,
     max_steps: int,
@@ -258,7 +258,7 @@ def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> 
         rows = np.union1d(rows, spanning(problem.basis))
     bound, goal = 0.0, OUTLINE_SHARE * tolerance
     for _ in range(OUTLINE_TRIES):
-        small = Objective(restricted(problem, rows))
+        small = Objective(restricted_to(problem, rows))
         arms = np.searchsorted(rows, np.unique(ends[some]))
         first = started(small.problem, arms, np.searchsorted(rows, pairs[some]), goal=goal)
         found = iterated(small, goal=goal, max_steps=max_steps, first=first)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from surepick.core.plans import Design
 from surepick.core.records import FloatArray, IntArray
 from surepick.designs.objective import Objective, ends_of, independent_star_design, information
-from surepick.designs.problem import PosedArms, Problem, checked_features, checked_rows, pose_star, pose_targets
+from surepick.designs.problem import DesignInput, DesignProblem, checked_features, checked_rows, pose_star, pose_targets
 from surepick.designs.rounding import Few, thinned
 from surepick.designs.solve import certified, check_tolerance, solved
 from surepick.designs.working_set import many_directions
@@ -25,7 +25,7 @@ HEURISTIC_LONGEST = 4  # times r: so many vectors are looked at first for fewer 
 
 
 def solve_target_design(
-    features: ArrayLike | PosedArms,
+    features: ArrayLike | DesignInput,
     targets: ArrayLike,
     *,
     tolerance: float = 0.01,
@@ -53,13 +53,13 @@ def solve_target_design(
     Cost: as `solve_design` with 2 m active arms.
     """
     check_tolerance(tolerance)
-    arms = features if isinstance(features, PosedArms) else checked_features(features)
-    dim = arms.dim if isinstance(arms, PosedArms) else arms.shape[1]
+    arms = features if isinstance(features, DesignInput) else checked_features(features)
+    dim = arms.dim if isinstance(arms, DesignInput) else arms.shape[1]
     vectors = checked_rows(targets, "targets", "target", "m", dim=dim)
     _, exponent = np.frexp(np.abs(vectors).max(initial=0.0))
     with one_blas_thread():
         scaled = np.ldexp(vectors, -exponent)  # exact; the values of huge or tiny targets neither overflow nor vanish
-        posed = arms if isinstance(arms, PosedArms) else PosedArms.of(arms, rank_tolerance=rank_tolerance)
+        posed = arms if isinstance(arms, DesignInput) else DesignInput.of(arms, rank_tolerance=rank_tolerance)
         problem = pose_targets(posed, scaled, span_tolerance=span_tolerance)
         return _solved_in_units(
             problem, int(exponent), tolerance=tolerance, max_steps=max_steps, unit=unit, accept=accept
@@ -67,7 +67,7 @@ def solve_target_design(
 
 
 def _solved_in_units(
-    problem: Problem,
+    problem: DesignProblem,
     exponent: int,
     *,
     tolerance: float,
@@ -94,7 +94,7 @@ def _scaled(design: Design, exponent: int) -> Design:
 
 
 def solve_star_design(
-    features: ArrayLike | PosedArms,
+    features: ArrayLike | DesignInput,
     centre: int,
     scales: ArrayLike,
     *,
@@ -130,10 +130,10 @@ def solve_star_design(
     Cost: as `solve_target_design`; one whitening for linearly independent arms.
     """
     check_tolerance(tolerance)
-    matrix = features if isinstance(features, PosedArms) else checked_features(features)
-    if isinstance(features, PosedArms) and noise_scales is not None:
+    matrix = features if isinstance(features, DesignInput) else checked_features(features)
+    if isinstance(features, DesignInput) and noise_scales is not None:
         raise InvalidInput("arms that were posed before are measured with one noise; give features with noise_scales.")
-    num_arms = matrix.num_arms if isinstance(matrix, PosedArms) else len(matrix)
+    num_arms = matrix.num_arms if isinstance(matrix, DesignInput) else len(matrix)
     if not 0 <= centre < num_arms:
         raise InvalidInput(f"arm {centre} does not exist: there are {num_arms} arms, 0 .. {num_arms - 1}.")
     widths = np.array(scales, dtype=np.float64)
@@ -159,7 +159,7 @@ def solve_star_design(
 
 
 def on_fewer_arms(
-    features: ArrayLike | PosedArms, centre: int, scales: FloatArray, design: Design, *, unit: float
+    features: ArrayLike | DesignInput, centre: int, scales: FloatArray, design: Design, *, unit: float
 ) -> Design:
     """A design for one arm against all others, on fewer arms where that takes fewer pulls, in many directions.
 
@@ -172,7 +172,7 @@ def on_fewer_arms(
     Source: ours. Cost: a few restricted problems of few arms.
     """
     with one_blas_thread():
-        matrix = features if isinstance(features, PosedArms) else checked_features(features)
+        matrix = features if isinstance(features, DesignInput) else checked_features(features)
         problem = pose_star(matrix, centre, scales, rank_tolerance=None)
         if not many_directions(problem):
             return design

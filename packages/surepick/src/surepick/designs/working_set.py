@@ -8,7 +8,7 @@ import numpy as np
 
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.designs.objective import FEW, information
-from surepick.designs.problem import Problem, normalised
+from surepick.designs.problem import DesignProblem, normalised
 from surepick.linalg import factorisations
 from surepick.linalg.rows import Single
 
@@ -286,13 +286,13 @@ class Sweep:
     far: IntArray
 
 
-def many_directions(problem: Problem) -> bool:
+def many_directions(problem: DesignProblem) -> bool:
     """Whether the problem is one of vectors, in many directions, with many arms and vectors."""
     many = len(problem.basis) + len(problem.points) > LEAST_ROWS
     return problem.opposite and problem.rank >= LEAST_DIRECTIONS and many
 
 
-def first_working_set(problem: Problem) -> Working:
+def first_working_set(problem: DesignProblem) -> Working:
     """Arms that span and arms of large leverage, with a few multiplicative steps towards the D-optimal weights.
 
     With hardly more arms than dimensions each tells of hardly any other: then equal weights on the compared ones.
@@ -314,7 +314,7 @@ def first_working_set(problem: Problem) -> Working:
     return Working(anchors, arms, weights, np.empty((0, 2), np.int64), np.empty(0), 1.0)
 
 
-def started(problem: Problem, arms: IntArray, pairs: IntArray, *, goal: float) -> Working:
+def started(problem: DesignProblem, arms: IntArray, pairs: IntArray, *, goal: float) -> Working:
     """The restricted problem of given arms and pairs, solved at once.
 
     Args:
@@ -359,7 +359,7 @@ def diverse(pairs: IntArray, *, most: int, each: int) -> IntArray:
     return pairs[chosen]
 
 
-def new_pairs(problem: Problem, pairs: IntArray, far: IntArray) -> IntArray:
+def new_pairs(problem: DesignProblem, pairs: IntArray, far: IntArray) -> IntArray:
     """The far pairs that are not in use, each with its smaller row first."""
     size = len(problem.points)
     ordered = np.sort(far, axis=1)
@@ -367,7 +367,7 @@ def new_pairs(problem: Problem, pairs: IntArray, far: IntArray) -> IntArray:
     return ordered[~np.isin(ordered[:, 0] * size + ordered[:, 1], known)]
 
 
-def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float, stalled: bool = False) -> Working:
+def grown(problem: DesignProblem, working: Working, swept: Sweep, *, gap: float, stalled: bool = False) -> Working:
     """The working set without what is idle, with the best arms and the farthest pairs outside of it."""
     fresh = np.flatnonzero(swept.gains > 1.0)
     fresh = np.setdiff1d(fresh, working.arms, assume_unique=True)
@@ -402,7 +402,7 @@ def _unlike(vectors: FloatArray, rows: IntArray, worth: FloatArray, most: int) -
     return chosen if front[0] in chosen else np.append(chosen[:-1], front[0])
 
 
-def _habits(problem: Problem, gap: float) -> tuple[int, float, float]:
+def _habits(problem: DesignProblem, gap: float) -> tuple[int, float, float]:
     """(arms and pairs that a step adds at most, the share of the mean weight below which one is idle, the gain from
     which an idle arm stays)."""
     if many_directions(problem):

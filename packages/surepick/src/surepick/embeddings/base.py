@@ -257,7 +257,7 @@ MOST_KEPT = 2  # dimensions whose features are kept
 
 
 @record
-class WithLevel:
+class CentredWithinBlocks:
     """The family psi_{d-1} of an embedding, and a coordinate that all arms have alike.
 
         <(psi_{d-1}(x), s), (theta, 0)> = <psi_{d-1}(x), theta>

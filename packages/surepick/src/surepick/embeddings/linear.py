@@ -25,7 +25,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 @record
-class Directions:
+class SingularDirections:
     """The arms in the leading singular directions of their features.
 
     Args:
@@ -50,7 +50,7 @@ def numerical_rank(singular: FloatArray, shape: tuple[int, ...]) -> int:
     return int(np.sum(singular > max(shape) * EPS * singular[0]))
 
 
-def leading_directions(matrix: FloatArray, classes: EqualRows, *, most: int) -> Directions:
+def leading_directions(matrix: FloatArray, classes: EqualRows, *, most: int) -> SingularDirections:
     """The leading singular directions, and what each number of them leaves of the rows, in two passes over the rows.
 
         X'X = R'R,   R = W diag(s) V'        first pass: R, and from it s and V, the rank decided on R
@@ -80,7 +80,7 @@ def leading_directions(matrix: FloatArray, classes: EqualRows, *, most: int) -> 
     """
     _, singular, right = thin_svd(triangular_factor(matrix))
     if singular[0] == 0:
-        return Directions(np.zeros((len(matrix), 0)), singular, NOTHING, NOTHING)
+        return SingularDirections(np.zeros((len(matrix), 0)), singular, NOTHING, NOTHING)
     kept = min(most, numerical_rank(singular, matrix.shape))
     basis = np.ascontiguousarray(right[:kept].T)
     scores = np.empty((len(matrix), kept))
@@ -95,7 +95,7 @@ def leading_directions(matrix: FloatArray, classes: EqualRows, *, most: int) -> 
     if not classes.none:
         _copy_to_equals(scores, classes, step)
     scores.flags.writeable = False
-    return Directions(scores, singular, residuals, np.maximum(base.tail_sums(singular)[: kept + 1], residuals))
+    return SingularDirections(scores, singular, residuals, np.maximum(base.tail_sums(singular)[: kept + 1], residuals))
 
 
 def rounding_share(basis: FloatArray) -> float:
@@ -277,7 +277,7 @@ def _most_directions(shape: tuple[int, ...], max_rank: int | None) -> int:
     return min(*shape, max(KEPT_ENTRIES // shape[0], 1)) if large else min(shape)
 
 
-def _decomposed(matrix: FloatArray, classes: EqualRows, *, most: int) -> Directions:
+def _decomposed(matrix: FloatArray, classes: EqualRows, *, most: int) -> SingularDirections:
     """From one thin SVD of all features; the residuals are those of the scores.
 
     *Why they hold.* Let s be the scores of x and V the right singular vectors as stored, and e(x) = x - V s as
@@ -295,10 +295,10 @@ def _decomposed(matrix: FloatArray, classes: EqualRows, *, most: int) -> Directi
     scores = left * singular
     unit = singular[0]
     if unit == 0:
-        return Directions(scores, singular, NOTHING, NOTHING)
+        return SingularDirections(scores, singular, NOTHING, NOTHING)
     residuals = unit * base.row_tails((scores / unit) ** 2, NOTHING)
     residuals += unit * row_norms((dense - scores @ right) / unit).max()
     residuals += 1.02 * rounding_share(right.T) * residuals[0]
     residuals[min(len(classes.first), dense.shape[1]) :] = 0.0
     sums = np.maximum(base.tail_sums(singular), residuals)
-    return Directions(scores[:, :most], singular, residuals[: most + 1], sums[: most + 1])
+    return SingularDirections(scores[:, :most], singular, residuals[: most + 1], sums[: most + 1])

@@ -226,7 +226,7 @@ def recorded_totals(recorded: Environment) -> Observations | None:
     return Observations(law.repeats, law.means * law.repeats, within=law.variances * law.repeats)
 
 
-def check_repeats(recorded: Environment, *, features: bool) -> None:
+def check_recorded_repeats(recorded: Environment, *, features: bool) -> None:
     """Refuse a rehearsal that could not end: repeats alone show a scale, and those of candidates that decide do not."""
     law = recorded.law
     if known_scale(recorded.noise) or not isinstance(law, RecordedRewards):

@@ -216,7 +216,7 @@ SURPRISE = 0.9  # a of the result that is looked at
 
 
 @record
-class Spread:
+class RepeatSpread:
     """What repeats say against declared scales.
 
     Args:
@@ -241,7 +241,7 @@ def with_least_squares(seen: Observations) -> Observations:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def spread_of(seen: Observations, scales: FloatArray) -> Spread:
+def spread_of(seen: Observations, scales: FloatArray) -> RepeatSpread:
     """How much the repeats of candidates speak against their declared scales.
 
         E_x(a) = (1 - a)^(n/2) exp(a SS / (2 s^2)),    SS = sum (r - rbar)^2
@@ -264,7 +264,7 @@ def spread_of(seen: Observations, scales: FloatArray) -> Spread:
         each = 0.5 * counts * math.log1p(-share) + 0.5 * share * ratio
         parts += [_log_mean(each), float(each.sum())]
     worst = int(np.argmax(np.where(counts > 1, ratio - counts, -np.inf)))
-    return Spread(_log_mean(np.array(parts)), worst, within)
+    return RepeatSpread(_log_mean(np.array(parts)), worst, within)
 
 
 def _log_mean(logs: FloatArray) -> float:

@@ -75,7 +75,7 @@ class ArmVectors:
 
 
 @record
-class Given:
+class Flow:
     """What the processes hold on the pulls of an arm that was a candidate.
 
     Args:
@@ -90,18 +90,18 @@ class Given:
         freeze(self, flows=np.float64)
 
 
-def given_to(given: tuple[Given, ...], candidate: int, num_arms: int) -> FloatArray:
+def given_to(given: tuple[Flow, ...], candidate: int, num_arms: int) -> FloatArray:
     """F_j(candidate), shape (K,)."""
     return next((one.flows for one in given if one.arm == candidate), np.zeros(num_arms))
 
 
-def without(given: tuple[Given, ...], arms: IntArray) -> tuple[Given, ...]:
+def without(given: tuple[Flow, ...], arms: IntArray) -> tuple[Flow, ...]:
     """The same, with nothing left of some processes."""
     left = []
     for one in given:
         flows = np.array(one.flows)
         flows[arms] = 0.0
-        left.append(Given(one.arm, flows))
+        left.append(Flow(one.arm, flows))
     return tuple(left)
 
 
@@ -128,7 +128,7 @@ class VectorProcesses:
     flows: FloatArray
     lengths: FloatArray
     own: FloatArray
-    given: tuple[Given, ...]
+    given: tuple[Flow, ...]
     terms: int = 0
 
     def __post_init__(self) -> None:
@@ -264,7 +264,7 @@ class VectorProcesses:
             flows=flows,
             lengths=lengths,
             own=own,
-            given=tuple(Given(arm, column) for arm, column in given.items()),
+            given=tuple(Flow(arm, column) for arm, column in given.items()),
             terms=self.terms + towards.shape[1] + 1,
         )
 
@@ -387,7 +387,7 @@ class MeanProcesses:
     log_values: FloatArray
     starts: IntArray
     taken: FloatArray
-    given: tuple[Given, ...]
+    given: tuple[Flow, ...]
 
     def __post_init__(self) -> None:
         freeze(self, log_values=np.float64, starts=np.int64, taken=np.float64)
@@ -437,7 +437,7 @@ class MeanProcesses:
         for arm, flow in given.items():
             log_values[arms] += _told(flow - flows[arm][arms], 1.0, np.full(len(arms), arm), seen, noise_mgf)
             flows[arm][arms] = flow
-        left = tuple(Given(arm, flow) for arm, flow in flows.items() if flow.any())
+        left = tuple(Flow(arm, flow) for arm, flow in flows.items() if flow.any())
         return MeanProcesses(log_values, self.starts, whole, left)
 
     def with_flows(
@@ -457,7 +457,7 @@ class MeanProcesses:
         flows = {arm: np.array(self.given_to(arm)) for arm in dict.fromkeys([*(one.arm for one in self.given), *given])}
         for arm, flow in given.items():
             flows[arm][arms] = flow
-        left = tuple(Given(arm, flow) for arm, flow in flows.items() if flow.any())
+        left = tuple(Flow(arm, flow) for arm, flow in flows.items() if flow.any())
         return MeanProcesses(log_values, self.starts, whole, left)
 
     def upper_bounds(

@@ -1,6 +1,6 @@
 """What a study will cost before it starts."""
 
-from surepick.forecasts.forecast import advice, compare, forecast, noise_to_draw
+from surepick.forecasts.forecast import advice, compare_settings, forecast, noise_to_draw
 from surepick.forecasts.result import Forecast, ForecastOfRows, ForecastRound, ForecastRow
 from surepick.forecasts.simulated_studies import forecast_of_rows
 
@@ -10,7 +10,7 @@ __all__ = [
     "ForecastRound",
     "ForecastRow",
     "advice",
-    "compare",
+    "compare_settings",
     "forecast",
     "forecast_of_rows",
     "noise_to_draw",

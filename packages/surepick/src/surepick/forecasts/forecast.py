@@ -16,11 +16,11 @@ from surepick.core.values import real_numbers, whole_number
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.forecasts import simulated_studies
 from surepick.forecasts.result import Forecast, ForecastOfRows, ForecastRound, ForecastRow
-from surepick.forecasts.warnings import Doubts, guess_in_embedding, price_of_blocks
+from surepick.forecasts.warnings import Doubts, forecast_price_of_blocks, guess_in_embedding
 from surepick.noise import Noise, SubGaussian, known_scale, largest_scale, scales
 from surepick.policies.base import Policy, Traits
 from surepick.policies.dimension import bias
-from surepick.policies.prices import Prices, checked_budget
+from surepick.policies.prices import Costs, checked_budget
 from surepick.policies.uniform import uniform_pulls_for
 from surepick.questions import constraints_of
 from surepick.text import about
@@ -144,7 +144,7 @@ def forecast(
     most = simulated_studies.MOST_STUDIES if rehearsals is None else rehearsals
     whole_number("rehearsals", most, least=1, meaning="a mean needs at least one simulated study.")
     pulls = max_pulls if max_pulls is not None else ENDLESS_PULLS if policy.traits.stops == "never" else MOST_PULLS
-    prices, bare = Prices.of(policy), simulated_studies.unblocked(policy)
+    prices, bare = Costs.of(policy), simulated_studies.unblocked(policy)
     budget = checked_budget(max_cost, prices)
     limit = simulated_studies.Limit(
         pulls, math.inf if budget is None else budget, prices, simulated_studies.Effort(most_rounds, most_seconds)
@@ -174,7 +174,7 @@ def _rows(given: object) -> RowBlocks:
     return given
 
 
-def compare(
+def compare_settings(
     policies: Mapping[str, Policy[Any]],
     means: ArrayLike | None = None,
     *,
@@ -286,7 +286,7 @@ def _summary(
     policy: Policy[Any],
     runs: list[simulated_studies.SimulatedStudy],
     guess: FloatArray | None,
-    prices: Prices | None,
+    prices: Costs | None,
     unblocked_runs: list[simulated_studies.SimulatedStudy],
     drawn: Noise,
     *,
@@ -302,7 +302,7 @@ def _summary(
     without = round(np.mean([run.total for run in unblocked_runs])) if unblocked_runs else None
     blocks = policy.traits.blocks
     if without is not None and blocks is not None:
-        mild.append(price_of_blocks(blocks.name, round(totals.mean()), without, guess=guess is not None))
+        mild.append(forecast_price_of_blocks(blocks.name, round(totals.mean()), without, guess=guess is not None))
     if not known_scale(policy.problem.noise):
         mild.append(ASSUMED_SCALE)
     if constraints_of(policy.problem.question):
@@ -330,7 +330,7 @@ def _summary(
 
 
 def _money(
-    runs: list[simulated_studies.SimulatedStudy], prices: Prices, uniform: int, num_arms: int
+    runs: list[simulated_studies.SimulatedStudy], prices: Costs, uniform: int, num_arms: int
 ) -> dict[str, float]:
     """What a forecast says of money."""
     costs = [float(f"{run.cost:.12g}") for run in runs]

@@ -25,7 +25,7 @@ from surepick.noise import Noise, SubGaussian, known_scale, largest_scale, parse
 from surepick.policies.base import Policy, Problem, Rounds, spec_of, stopped
 from surepick.policies.long_lists import after_selection
 from surepick.policies.options import OF_BLOCKS, PAIRED, fitting_policy
-from surepick.policies.prices import Prices
+from surepick.policies.prices import Costs
 from surepick.policies.registry import built_policy
 from surepick.policies.verdict import certificate_of
 from surepick.questions import Constraint, constraints_of, number_of
@@ -80,7 +80,7 @@ class Limit:
 
     pulls: int
     cost: float = math.inf
-    prices: Prices | None = None
+    prices: Costs | None = None
     effort: Effort = field(default_factory=Effort)
 
     def cost_of(self, plan: Plan) -> float:

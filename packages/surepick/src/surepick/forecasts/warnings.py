@@ -26,7 +26,7 @@ BATCHES_OVER = "budget-exhausted"  # the verdict where they do not suffice
 BIAS_SHARE = 0.3  # of a round's accuracy; beyond, the round takes more than twice the pulls
 
 
-def price_of_blocks(name: str, total: int, without: int, *, guess: bool) -> str:
+def forecast_price_of_blocks(name: str, total: int, without: int, *, guess: bool) -> str:
     """What blocks cost where they have no effects, as a sentence."""
     case = "Under the guess" if guess else "In the worst case"
     more = 100.0 * (total / max(without, 1) - 1.0)
@@ -235,7 +235,7 @@ LADDER = (1.0, 2.0, 5.0)
 
 
 @record
-class Spread:
+class MeanSpread:
     """How far recorded measurements lie apart.
 
     Args:
@@ -248,17 +248,17 @@ class Spread:
     high: float
 
 
-def spread_of(environment: Environment) -> Spread:
+def mean_spread(environment: Environment) -> MeanSpread:
     """That of recorded measurements; of other environments the scale of their noise stands for the repeats."""
     law, means = environment.law, environment.means
     low, high = float(means.min()), float(means.max())
     if not isinstance(law, RecordedRewards):
-        return Spread(float(np.median(environment.noise.sigma)), low, high)
+        return MeanSpread(float(np.median(environment.noise.sigma)), low, high)
     again = law.repeats > 1
     if not again.any():
-        return Spread(None, low, high)
+        return MeanSpread(None, low, high)
     variances = law.variances[again] * law.repeats[again] / (law.repeats[again] - 1)
-    return Spread(float(np.sqrt(np.median(variances))), low, high)
+    return MeanSpread(float(np.sqrt(np.median(variances))), low, high)
 
 
 def tolerances_near(size: float) -> tuple[float, ...]:

@@ -19,7 +19,7 @@ DIGITS = 16  # of a SHA-256 in the id of an item: enough to see that a set was c
 
 
 @record
-class Answers:
+class FileAnswers:
     """What came, one row an answer.
 
     Args:
@@ -35,12 +35,12 @@ class Answers:
     empty: int = 0
 
     @staticmethod
-    def of(rows: Iterable[tuple[str, str, float | None]]) -> Answers:
+    def of(rows: Iterable[tuple[str, str, float | None]]) -> FileAnswers:
         """The answers of (candidate, item, score); a score of None is none."""
         all_rows = list(rows)
         kept = [(candidate, item, score) for candidate, item, score in all_rows if score is not None]
         candidates, items, scores = zip(*kept, strict=True) if kept else ((), (), ())
-        return Answers(candidates, items, scores, len(all_rows) - len(kept))
+        return FileAnswers(candidates, items, scores, len(all_rows) - len(kept))
 
 
 @record
@@ -75,7 +75,7 @@ def sha(value: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
 
 
-def read_json(text: str, where: str) -> Any:
+def read_json_file(text: str, where: str) -> Any:
     """What a JSON text says; NaN is read, and refused where a score is one."""
     try:
         return json.loads(text, object_pairs_hook=each_once)
@@ -83,7 +83,7 @@ def read_json(text: str, where: str) -> Any:
         raise InvalidInput(f"{where} is not JSON ({error}); give the file as it was written, whole.") from error
 
 
-def file_text(path: Path) -> str:
+def answers_text(path: Path) -> str:
     """A file in UTF-8."""
     try:
         return read_regular(path).decode("utf-8-sig")

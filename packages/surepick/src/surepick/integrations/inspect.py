@@ -13,7 +13,7 @@ from typing import Any
 
 from surepick.core.values import is_absent
 from surepick.errors import InvalidInput, OutOfTurn
-from surepick.integrations.answers import Answers, Expected, only_name, score_of, sha
+from surepick.integrations.answers import Expected, FileAnswers, only_name, score_of, sha
 from surepick.integrations.recognised import inspect_logs
 from surepick.studies.study import Study
 from surepick.text import quoted
@@ -30,7 +30,7 @@ LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partial, incorrec
 WAIT = 0.05  # seconds between two looks at whether the tasks of a batch have ended
 
 
-def items_of(task: Task) -> list[str]:
+def inspect_items(task: Task) -> list[str]:
     """The ids of the samples of a task, in its order."""
     return list(_samples(task))
 
@@ -154,7 +154,7 @@ class BestModel(TaskSource):  # type: ignore[misc, unused-ignore]  # without the
             )
 
 
-def read_answers(path: Path, expected: Expected) -> Answers:
+def read_inspect_answers(path: Path, expected: Expected) -> FileAnswers:
     """The scores of samples in a log of inspect_ai, or in all logs of a folder, by its `samples_df`.
 
     Samples without a score, with that of `Score.unscored`, or with an error, are left out.
@@ -174,7 +174,7 @@ def read_answers(path: Path, expected: Expected) -> Answers:
         name = expected.known_candidate(expected.candidate or row["model"], where, advice)
         scored = row["scores"] and not row["error"]
         rows.append((name, row["item"], _score(row["scores"], expected.metric, where) if scored else None))
-    return Answers.of(rows)
+    return FileAnswers.of(rows)
 
 
 def items_in_logs(path: Path) -> list[str]:

@@ -16,14 +16,14 @@ from surepick.core.files import check_regular, is_folder, write_whole
 from surepick.errors import InvalidInput
 from surepick.integrations.answers import (
     DIGITS,
-    Answers,
     Expected,
+    FileAnswers,
+    answers_text,
     check_folder,
     field_of,
-    file_text,
     files_of,
     only_name,
-    read_json,
+    read_json_file,
     sanitized,
     score_of,
 )
@@ -64,7 +64,7 @@ def items_of(path: Path) -> list[str]:
     return [found[key] for key in sorted(found)]
 
 
-def read_answers(path: Path, expected: Expected) -> Answers:
+def read_answers(path: Path, expected: Expected) -> FileAnswers:
     """The scores in files of samples.
 
     The candidate is `expected.candidate`, or the one by which the harness named the folder of the file.
@@ -83,7 +83,7 @@ def read_answers(path: Path, expected: Expected) -> Answers:
         metrics = field_of(sample, "metrics", list, where, PROGRAM)
         metric = only_name(expected.metric, [str(name) for name in metrics], "--metric", "metrics", where)
         answers.append((_candidate(expected, folder, where), item, score_of(sample.get(metric), metric, where)))
-    return Answers.of(answers)
+    return FileAnswers.of(answers)
 
 
 def write_samples(batch: Batch, folder: Path) -> list[Path]:
@@ -137,10 +137,10 @@ def _rows(path: Path) -> Iterator[Row]:
                 f"{file} is not named samples_TASK_DATE.jsonl, so we cannot know its task; give the file under the "
                 f"name that {PROGRAM} gave it."
             )
-        for line, text in enumerate(file_text(file).split("\n"), start=1):
+        for line, text in enumerate(answers_text(file).split("\n"), start=1):
             if text.strip():
                 where = f"{file}, line {line}"
-                sample = read_json(text, where)
+                sample = read_json_file(text, where)
                 number = field_of(sample, "doc_id", int, where, PROGRAM)
                 digest = field_of(sample, "doc_hash", str, where, PROGRAM)
                 item = f"{name[1]}:{number}:{digest[:DIGITS]}"

@@ -13,14 +13,14 @@ from typing import Any
 from surepick.core.files import write_whole
 from surepick.errors import InvalidInput
 from surepick.integrations.answers import (
-    Answers,
     Expected,
+    FileAnswers,
+    answers_text,
     check_folder,
     field_of,
-    file_text,
     files_of,
     only_name,
-    read_json,
+    read_json_file,
     score_of,
 )
 from surepick.studies.batch import Batch
@@ -42,7 +42,7 @@ def items_of(path: Path) -> list[str]:
     return list(dict.fromkeys(item for _, _, item in _rows(path)))
 
 
-def read_answers(path: Path, expected: Expected) -> Answers:
+def read_answers(path: Path, expected: Expected) -> FileAnswers:
     """The scores in a file of results: `score`, or the named score `expected.metric`.
 
     Results that failed by an error have no score, although promptfoo writes 0; they are left out.
@@ -64,7 +64,7 @@ def read_answers(path: Path, expected: Expected) -> Answers:
             )
         failed = field_of(result, "failureReason", int, where, PROGRAM) == ERROR
         answers.append((name, item, None if failed else _score(result, expected.metric, where)))
-    return Answers.of(answers)
+    return FileAnswers.of(answers)
 
 
 def write_tests(batch: Batch, folder: Path) -> list[Path]:
@@ -102,7 +102,7 @@ def variables_of(item: str) -> dict[str, Any]:
 
 def _rows(path: Path) -> list[Row]:
     """Each result of a file."""
-    data = read_json(file_text(path), str(path))
+    data = read_json_file(answers_text(path), str(path))
     if not is_results(data):
         raise InvalidInput(
             f"{path} has no list results.results, as {PROGRAM} writes it by promptfoo eval -o FILE.json (a file of "

@@ -9,13 +9,13 @@ from pathlib import Path
 from surepick.core.files import is_file, is_folder
 from surepick.errors import InvalidInput
 from surepick.integrations import lm_eval, promptfoo
-from surepick.integrations.answers import file_text, read_json
+from surepick.integrations.answers import answers_text, read_json_file
 
 LOG_BEGINS = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{')
 BEGINNING = 4096  # bytes of a log that show what it is
 
 
-class Program(StrEnum):
+class RecognisedProgram(StrEnum):
     """A program that evaluates models, and writes files."""
 
     lm_eval = "lm-eval"
@@ -23,20 +23,20 @@ class Program(StrEnum):
     promptfoo = "promptfoo"
 
 
-def written_by(path: Path) -> Program | None:
+def written_by(path: Path) -> RecognisedProgram | None:
     """The program that wrote a file, or files in a folder or below it; None: none of those that we know."""
     if is_folder(path):
         inside = [one for one in sorted(path.rglob("*")) if is_file(one)]
         if any(map(is_inspect_log, inside)):
-            return Program.inspect
+            return RecognisedProgram.inspect
         if any(lm_eval.FILE.fullmatch(one.name) for one in inside):
-            return Program.lm_eval
-        return Program.promptfoo if any(map(_is_of_promptfoo, path.glob("*.json"))) else None
+            return RecognisedProgram.lm_eval
+        return RecognisedProgram.promptfoo if any(map(_is_of_promptfoo, path.glob("*.json"))) else None
     if is_inspect_log(path):
-        return Program.inspect
+        return RecognisedProgram.inspect
     if lm_eval.FILE.fullmatch(path.name):
-        return Program.lm_eval
-    return Program.promptfoo if path.suffix == ".json" and _is_of_promptfoo(path) else None
+        return RecognisedProgram.lm_eval
+    return RecognisedProgram.promptfoo if path.suffix == ".json" and _is_of_promptfoo(path) else None
 
 
 def is_inspect_log(path: Path) -> bool:
@@ -71,6 +71,6 @@ def unrecognised(folder: Path) -> InvalidInput:
 
 def _is_of_promptfoo(path: Path) -> bool:
     try:
-        return promptfoo.is_results(read_json(file_text(path), str(path)))
+        return promptfoo.is_results(read_json_file(answers_text(path), str(path)))
     except InvalidInput:
         return False

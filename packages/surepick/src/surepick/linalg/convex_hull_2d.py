@@ -21,7 +21,7 @@ PARTNERS = 64  # for each point: where more are possible, the directions leave f
 BLOCK_ENTRIES = 1_000_000
 
 
-def directions(count: int) -> FloatArray:
+def hull_directions(count: int) -> FloatArray:
     """Unit vectors spread evenly over a half circle, shape (count, 2)."""
     angles = np.arange(count) * (math.pi / count)
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -35,7 +35,7 @@ def outline(points: FloatArray, count: int) -> IntArray:
     """
     own = points - points.mean(axis=0)
     own /= max(float(np.abs(own).max()), np.finfo(np.float64).tiny)
-    reached = directions(count).astype(np.float32) @ own.T.astype(np.float32)
+    reached = hull_directions(count).astype(np.float32) @ own.T.astype(np.float32)
     return np.stack([np.argmax(reached, axis=1), np.argmin(reached, axis=1)], axis=1)
 
 
@@ -60,7 +60,7 @@ def farthest_in_the_plane(points: FloatArray, *, enough: float = np.inf) -> Pair
     if len(outer) < NARROWER * len(points):
         found = farthest_in_the_plane(points[outer], enough=enough)
         return Pairs(outer[found.first], outer[found.second], found.squares, found.elsewhere)
-    reached = directions(DIRECTIONS) @ columns
+    reached = hull_directions(DIRECTIONS) @ columns
     upper, lower = np.argmax(reached, axis=1), np.argmin(reached, axis=1)
     everyone = np.arange(DIRECTIONS)
     highest, lowest = reached[everyone, upper], reached[everyone, lower]
@@ -175,7 +175,7 @@ def _vertices(points: FloatArray, rows: IntArray) -> IntArray:
         return rows
     own = points[rows] - points[rows].mean(axis=0)
     own /= np.maximum(np.abs(own).max(axis=0), np.finfo(np.float64).tiny)
-    reached = directions(SIDES) @ own.T
+    reached = hull_directions(SIDES) @ own.T
     corners = own[np.concatenate([np.argmax(reached, axis=1), np.argmin(reached, axis=1)])]  # counter-clockwise
     sides = np.roll(corners, -1, axis=0) - corners
     outwards = np.stack([sides[:, 1], -sides[:, 0]], axis=1)[sides.any(axis=1)]

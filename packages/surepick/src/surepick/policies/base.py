@@ -308,7 +308,7 @@ def check_arms(problem: Problem, num_arms: int) -> None:
         raise InvalidInput(f"the problem has {problem.num_arms} arms, and there are vectors of {num_arms}.")
 
 
-class Standing(Protocol):
+class StateSummary(Protocol):
     """What every state says of where its algorithm stands."""
 
     @property
@@ -321,7 +321,7 @@ class Standing(Protocol):
 
 def trace_row(
     plan: plans.Plan,
-    after: Standing,
+    after: StateSummary,
     *,
     pulls: int,
     gap: float | None,

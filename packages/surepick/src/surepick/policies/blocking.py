@@ -44,7 +44,7 @@ def price_of_blocks(name: str) -> str:
     )
 
 
-def filled(counts: IntArray, blocking: Blocking | None, centre: int | None, *, exact: bool) -> IntArray:
+def filled_blocks(counts: IntArray, blocking: Blocking | None, centre: int | None, *, exact: bool) -> IntArray:
     """The pulls of a plan, with those that give each of its blocks the centre and the control.
 
     Args:

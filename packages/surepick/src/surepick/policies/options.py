@@ -67,7 +67,7 @@ def positive(meaning: str) -> Check:
     return lambda name, value: positive_number(name, value, meaning)
 
 
-def not_negative(meaning: str) -> Check:
+def at_least_zero(meaning: str) -> Check:
     return lambda name, value: values.not_negative(name, value, meaning)
 
 
@@ -108,7 +108,7 @@ accuracy = positive("the half-width at which intervals are tightest, in reward u
 largest_batch = whole("a batch has at least one pull.")
 batch_size = whole("smaller batches tell a candidate and its rivals apart too slowly.", least=4)
 max_batches = whole("the first batch finds a candidate, and a later one tests it.", least=2)
-batch_cost = not_negative("what each batch costs beside its measurements.")
+batch_cost = at_least_zero("what each batch costs beside its measurements.")
 regularization = positive("what holds the weights near their start.")
 block_size = whole("a block has room for a candidate and a rival.", least=2)
 

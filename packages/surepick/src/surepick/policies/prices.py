@@ -19,7 +19,7 @@ MONEY = "money, in the currency of the costs."
 
 
 @record
-class Prices:
+class Costs:
     """What the measurements of a study cost, in any currency.
 
     Args:
@@ -34,13 +34,13 @@ class Prices:
         freeze(self, arms=np.float64)
 
     @staticmethod
-    def of(policy: Policy[Any], arms: Arms | None = None) -> Prices | None:
+    def of(policy: Policy[Any], arms: Arms | None = None) -> Costs | None:
         """Those of a policy and its arms; None where nothing has a cost."""
         known = policy.problem.arms if arms is None else arms
         return _prices(None if known is None else known.costs, policy.traits.batch_cost)
 
     @staticmethod
-    def stored_in(configuration: Mapping[str, Any]) -> Prices | None:
+    def stored_in(configuration: Mapping[str, Any]) -> Costs | None:
         """Those of a stored study."""
         costs = configuration.get("costs")
         batch = float(configuration["policy"].get("batch_cost") or 0.0)
@@ -80,12 +80,12 @@ def added(*amounts: float) -> float:
     return float(sum((Decimal(repr(float(amount))) for amount in amounts), Decimal(0)))
 
 
-def product(price: float, number: int) -> float:
+def cost_of(price: float, number: int) -> float:
     """What so many of that price cost, exactly as they are written, rounded once: 3 x 0.1 is 0.3."""
     return float(Decimal(repr(float(price))) * number)
 
 
-def checked_budget(max_cost: float | None, prices: Prices | None) -> float | None:
+def checked_budget(max_cost: float | None, prices: Costs | None) -> float | None:
     """A budget in money."""
     if max_cost is None:
         return None
@@ -98,5 +98,5 @@ def checked_budget(max_cost: float | None, prices: Prices | None) -> float | Non
     return limit
 
 
-def _prices(costs: FloatArray | None, batch: float) -> Prices | None:
-    return None if costs is None and batch == 0.0 else Prices(costs, batch)
+def _prices(costs: FloatArray | None, batch: float) -> Costs | None:
+    return None if costs is None and batch == 0.0 else Costs(costs, batch)

@@ -150,7 +150,7 @@ def all_equal(names: Sequence[str]) -> str:
     )
 
 
-def said(problem: Problem, arms: IntArray) -> str:
+def equal_words(problem: Problem, arms: IntArray) -> str:
     """The same of the arms of a problem; "" of none."""
     if len(arms) == 0:
         return ""

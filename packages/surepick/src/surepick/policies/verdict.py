@@ -12,12 +12,12 @@ from surepick.core.plans import Blocking
 from surepick.core.records import record
 from surepick.noise import Normal, PilotGaussian, failure_probability, largest_scale
 from surepick.policies.base import Claim, Policy, Problem
-from surepick.policies.prices import Prices
+from surepick.policies.prices import Costs
 from surepick.policies.questions.asked import lists_of
 from surepick.questions import LISTED, NAMES, BestFeasible, Constraint, OneOf, constraints_in, constraints_of
 
 
-def certificate(problem: Problem, claim: Claim) -> Certificate:
+def claim_certificate(problem: Problem, claim: Claim) -> Certificate:
     """The certificate that a claim amounts to. Its one constructor.
 
     Source: ours; docs/verdict.md has the rules.
@@ -40,7 +40,7 @@ def certificate(problem: Problem, claim: Claim) -> Certificate:
 
 def certificate_of(policy: Policy[Any], state: Any) -> Certificate:
     """The certificate of a policy that has come to that state."""
-    return certificate(policy.problem, policy.claim(state))
+    return claim_certificate(policy.problem, policy.claim(state))
 
 
 def _promised(problem: Problem, claim: Claim) -> float:
@@ -147,7 +147,7 @@ def noise_assumption(problem: Problem) -> str:
 
 
 @record
-class Terms:
+class PolicySummary:
     """What a policy promises while it runs.
 
     Args:
@@ -170,7 +170,7 @@ class Terms:
     proves: bool
     eliminates: bool
     gap_bound: float | None = None
-    prices: Prices | None = None
+    prices: Costs | None = None
     blocks: Blocking | None = None
     listed: bool = False
     constraints: tuple[Constraint, ...] = ()
@@ -179,30 +179,30 @@ class Terms:
     named: ColumnNames = field(default_factory=ColumnNames)
 
     @staticmethod
-    def of(policy: Policy[Any], arms: Arms | None = None) -> Terms:
+    def of(policy: Policy[Any], arms: Arms | None = None) -> PolicySummary:
         """Those of a policy for these arms; None: for those that it knows."""
         traits, delta = policy.traits, policy.problem.delta
         within = policy.claim(policy.init()).spent <= delta * (1.0 + 1e-12)
         backed = traits.embedding is None or not traits.embedding.traits.heuristic
         proves = traits.certifies != "nothing" and within and backed
-        gap_bound, prices = policy.problem.gap_bound, Prices.of(policy, arms)
+        gap_bound, prices = policy.problem.gap_bound, Costs.of(policy, arms)
         blocks = None if traits.blocks is None else replace(traits.blocks, control=None)
         listed, constraints = traits.certifies == "lists", constraints_of(policy.problem.question)
         said = (proves, traits.eliminates, gap_bound, prices, blocks, listed, constraints, len(traits.later))
-        return Terms(delta, traits.most_rounds, *said, 0 if traits.rows is None else traits.rows.num_rows)
+        return PolicySummary(delta, traits.most_rounds, *said, 0 if traits.rows is None else traits.rows.num_rows)
 
     @staticmethod
-    def stored_in(configuration: Mapping[str, Any]) -> Terms:
+    def stored_in(configuration: Mapping[str, Any]) -> PolicySummary:
         """Those of a stored study."""
         asked = configuration["policy"]
         question = (asked.get("question") or {}).get("name")
-        return Terms(
+        return PolicySummary(
             delta=asked["delta"],
             most_rounds=configuration["most_rounds"],
             proves=configuration["proves"],
             eliminates=configuration["eliminates"],
             gap_bound=asked.get("gap_bound"),
-            prices=Prices.stored_in(configuration),
+            prices=Costs.stored_in(configuration),
             blocks=Blocking.stored_in(asked),
             listed=question is not None and (question in LISTED or question not in NAMES),
             constraints=constraints_in(asked),
@@ -221,10 +221,10 @@ class Terms:
 class Stated:
     """A study's terms, as properties."""
 
-    _terms: Callable[[], Terms]
+    _terms: Callable[[], PolicySummary]
 
     @property
-    def prices(self) -> Prices | None:
+    def prices(self) -> Costs | None:
         """What measurements cost; None where nothing has a cost."""
         return self._terms().prices
 

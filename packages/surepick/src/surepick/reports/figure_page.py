@@ -154,7 +154,7 @@ class Page:
         return self.figure
 
 
-def say(axes: Axes, words: str) -> None:
+def write_note(axes: Axes, words: str) -> None:
     """A panel with nothing to draw says so."""
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center")
 

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from surepick.core.files import write_whole
 from surepick.core.records import TOLERANCE, first_difference, from_json
 from surepick.errors import StorageError, SurepickError
-from surepick.policies.prices import product
+from surepick.policies.prices import cost_of
 from surepick.studies.logs.base import AS_THEY_COME, Decision, Planned, Results, format_utc
-from surepick.studies.logs.hash_chain import UNREADABLE, Illegible
+from surepick.studies.logs.hash_chain import UNREADABLE, CorruptRow
 from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.replay import Closed, Judged, closed_plan, decision_on, first_decision, in_order, replay
 from surepick.studies.slips import Repeats
@@ -88,7 +88,7 @@ def _replayed(
                 again = decision_on(policy, judged, doubtful=doubtful, contradicted=contradicted)
             difference = _difference(decision, again, tolerance)
         except (SurepickError, *UNREADABLE) as error:
-            if isinstance(error, StorageError) and not isinstance(error, Illegible):
+            if isinstance(error, StorageError) and not isinstance(error, CorruptRow):
                 raise
             raise StorageError(
                 f"study {name!r}: decision {decision.plan} cannot be computed from the reported results: "
@@ -117,7 +117,7 @@ def _all(rows: Iterator[Row], kind: str, first: int, name: str) -> list[Row]:
 
 def _cause(error: Exception) -> object:
     """The fault of a value, without the words around it."""
-    return error.__cause__ if isinstance(error, Illegible) else error
+    return error.__cause__ if isinstance(error, CorruptRow) else error
 
 
 def _closed(study: Study, planned: Planned, name: str) -> Closed:
@@ -135,7 +135,7 @@ def _check_closing(study: Study, planned: Planned | None, name: str) -> None:
         return
     try:
         open_plan = _open_plan(study, planned)
-    except (Illegible, *UNREADABLE) as error:
+    except (CorruptRow, *UNREADABLE) as error:
         raise StorageError(
             f"study {name!r}: the results of plan {planned.number} cannot be read: {_cause(error)} {ALTERED}"
         ) from error
@@ -229,7 +229,7 @@ def export_results(study: Study, path: str | Path) -> int:
     if study.prices is not None:
         kinds, each = {**kinds, "cost": float}, dict(zip(study.ids, study.prices.each(len(study.ids)), strict=True))
         rows = zip(columns["id"], columns["pulls"], strict=True)
-        columns["cost"] = [product(each[name], pulls) for name, pulls in rows]
+        columns["cost"] = [cost_of(each[name], pulls) for name, pulls in rows]
     if study.blocking is not None:
         name = study.blocking.name if study.blocking.name not in kinds else f"block {study.blocking.name}"
         kinds, columns[name] = {**kinds, name: str}, blocks

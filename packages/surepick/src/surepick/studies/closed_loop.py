@@ -24,7 +24,7 @@ from surepick.core.records import FloatArray, IntArray, record
 from surepick.core.values import as_number, check_order, real_numbers, reason, whole_number
 from surepick.errors import InvalidInput, MeasurementFailed, SurepickError, UnusualResult, UnusualWarning
 from surepick.noise import known_scale
-from surepick.policies.prices import Prices, added, checked_budget
+from surepick.policies.prices import Costs, added, checked_budget
 from surepick.questions import Constraint
 from surepick.studies.batch import Batch
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
@@ -145,7 +145,7 @@ class Askable(Protocol):
     @property
     def trace(self) -> tuple[RoundRecord, ...]: ...
     @property
-    def prices(self) -> Prices | None: ...
+    def prices(self) -> Costs | None: ...
     @property
     def constraints(self) -> tuple[Constraint, ...]: ...
     @property
@@ -212,7 +212,7 @@ class Result:
         return self.certificate._repr_html_()
 
 
-def run_study(
+def run_closed_loop(
     study: Askable,
     measure: Measure,
     *,

@@ -19,7 +19,7 @@ from surepick.core.values import storable_text
 from surepick.errors import InvalidInput, StorageError
 from surepick.noise import parse_noise
 from surepick.policies.base import Policy, name_of, spec_of, stopped
-from surepick.policies.verdict import Terms
+from surepick.policies.verdict import PolicySummary
 from surepick.studies.audit import audit
 from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Planned, Surplus, system_clock
 from surepick.studies.logs.hash_chain import arms_hash, chained, hash_of_arms, reading
@@ -29,7 +29,7 @@ from surepick.studies.logs.sql.log import SqlLog
 from surepick.studies.logs.sql.one_file import file_of
 from surepick.studies.logs.sql.one_file import stored as stored_in_file
 from surepick.studies.logs.sql.schema import study_seal
-from surepick.studies.progress import Listed
+from surepick.studies.progress import ListedSoFar
 from surepick.studies.registration import check_promise, checked_subject, code_of, settled_id, subject_of
 from surepick.studies.study import Study
 from surepick.studies.validation import checked_surplus
@@ -40,13 +40,13 @@ from surepick.text import did_you_mean
 VERSION = 1  # of the configuration's format
 
 
-def listed(engine: Engine, row: Any) -> Listed:
+def listed_rows(engine: Engine, row: Any) -> ListedSoFar:
     with reading(str(row.name)):
         configuration = json.loads(row.configuration)
         policy = configuration["policy"]
         log = log_of(engine, row)
         last, ended = log.last_decision(), log.ended()
-        return Listed(
+        return ListedSoFar(
             name=str(row.name),
             candidates=int(row.num_arms),
             policy=str(policy["name"]),
@@ -58,11 +58,11 @@ def listed(engine: Engine, row: Any) -> Listed:
             verdict="not-yet" if last is None else str(last.verdict),
             ended=ended is not None,
             registration=registration_of(row, configuration),
-            shortens=Terms.stored_in(configuration).shortens,
+            shortens=PolicySummary.stored_in(configuration).shortens,
         )
 
 
-def row_of(
+def study_row(
     name: str,
     arms: Arms,
     policy: Policy[Any],
@@ -86,7 +86,7 @@ def row_of(
             "surplus": surplus,
             "columns": arms.columns,
             "preparation": arms.preparation,
-            **Terms.of(policy, arms).stored(),  # the costs, if there are some, among them
+            **PolicySummary.of(policy, arms).stored(),  # the costs, if there are some, among them
             **({} if arms.segments is None else {"segments": arms.segments}),
             **_files(policy),
             **columns.stored(),
@@ -164,10 +164,10 @@ def log_of(engine: Engine, row: Row[Any]) -> SqlLog:
     return SqlLog(engine, study=row.id, name=row.name, num_arms=row.num_arms, start=row.hash)
 
 
-def opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Policy[Any]]]) -> Study:
+def opened_stored(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Policy[Any]]]) -> Study:
     with reading(row.name):
         configuration = json.loads(row.configuration)
-        terms = Terms.stored_in(configuration)
+        terms = PolicySummary.stored_in(configuration)
         return Study.over(
             log_of(engine, row),
             ids=tuple(json.loads(row.ids)),
@@ -189,7 +189,7 @@ def registration_of(row: Row[Any], configuration: dict[str, Any]) -> str | None:
     return code_of(configuration["policy"], arms, **about)
 
 
-def arms_of(engine: Engine, row: Row[Any]) -> Arms:
+def stored_arms(engine: Engine, row: Row[Any]) -> Arms:
     """The arms as they were stored."""
     with in_words(engine.url), engine.connect() as connection:
         features = connection.execute(
@@ -209,7 +209,7 @@ def arms_of(engine: Engine, row: Row[Any]) -> Arms:
 def rebuilt(engine: Engine, row: Row[Any]) -> tuple[Arms, Policy[Any]]:
     from surepick.policies.registry import built_policy  # noqa: PLC0415 (only where something is computed)
 
-    arms, configuration = arms_of(engine, row), json.loads(row.configuration)
+    arms, configuration = stored_arms(engine, row), json.loads(row.configuration)
     files = configuration.get("files")
     if files is None:
         return arms, built_policy(arms=arms, **configuration["policy"])
@@ -307,7 +307,7 @@ class Database:
         engine, state = self.engine, policy.init()
         opening = None if stopped(policy, state) else policy.ask(state)
         kept: dict[str, Any] = {"columns": columns, "study_id": settled_id(study_id), "surplus": surplus}
-        row = row_of(name.strip(), arms, policy, minimize=minimize, judge=judge, **kept)
+        row = study_row(name.strip(), arms, policy, minimize=minimize, judge=judge, **kept)
         with in_words(engine.url), engine.connect() as plain:
             connection = plain.execution_options(writes=True)
             try:
@@ -323,7 +323,7 @@ class Database:
                     f"{shown(engine.url)} has a study {name!r} already. Open that one, or choose another name "
                     "(`surepick list`)."
                 ) from error
-        study = opened(engine, found(engine, name), lambda: (arms, policy))
+        study = opened_stored(engine, found(engine, name), lambda: (arms, policy))
         done = study.stopped  # stores the start
         if opening is not None and not done:
             study.log.add_plan(Planned(1, opening, study.log.clock()))
@@ -334,11 +334,11 @@ class Database:
         engine = self.engine
         row = found(engine, name)
         if policy is None:
-            return opened(engine, row, lambda: rebuilt(engine, row))
-        arms = arms_of(engine, row)
+            return opened_stored(engine, row, lambda: rebuilt(engine, row))
+        arms = stored_arms(engine, row)
         subject_of(arms, policy)
         handmade = spec_of(policy) is None  # what is stored says all of its settings
-        study = opened(engine, row, lambda: rebuilt(engine, row) if handmade else (arms, policy))
+        study = opened_stored(engine, row, lambda: rebuilt(engine, row) if handmade else (arms, policy))
         check_same(study, row, policy)
         return study
 
@@ -349,9 +349,9 @@ class Database:
 
     def arms(self, name: str) -> Arms:
         """The candidates of one of its studies."""
-        return arms_of(self.engine, found(self.engine, name))
+        return stored_arms(self.engine, found(self.engine, name))
 
-    def list(self) -> list[Listed]:
+    def list(self) -> list[ListedSoFar]:
         """Its studies, by name."""
         columns = tables.study.c
         with in_words(self.engine.url), self.engine.connect() as connection:
@@ -359,10 +359,10 @@ class Database:
             rows = connection.execute(sa.select(*kept).order_by(columns.name)).all()
         for row in rows:
             check_row(row)
-        return [listed(self.engine, row) for row in rows]
+        return [listed_rows(self.engine, row) for row in rows]
 
 
-def create_study(
+def create_stored_study(
     url: str,
     name: str,
     arms: Arms | Policy[Any],
@@ -402,7 +402,7 @@ def create_study(
         return _alone(database, database.create(name, arms, policy, minimize=minimize, judge=judge, **more))
 
 
-def open_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
+def open_stored_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
     """A study in a database; all that was decided in it is computed again and compared.
 
     Args:
@@ -421,7 +421,7 @@ def open_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
     return study
 
 
-def resume_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
+def resume_stored_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
     """As `open_study`, without computing anything again: only the last decision's bytes are checked.
 
     `tell` and `ask` need no policy while a plan is open.
@@ -437,7 +437,7 @@ def _alone(database: Database, study: Study) -> Study:
     return study
 
 
-def list_studies(url: str) -> list[Listed]:
+def list_stored_studies(url: str) -> list[ListedSoFar]:
     """The studies of a database, by name.
 
     Raises:
@@ -452,12 +452,12 @@ def list_studies(url: str) -> list[Listed]:
 
 def migrate_studies(url: str) -> tuple[str | None, str]:
     """Bring the tables of a database to the newest schema: all steps are taken, or none."""
-    from surepick.studies.logs.sql.engine import migrate  # noqa: PLC0415 (Alembic: heavy, and needed only here)
+    from surepick.studies.logs.sql.engine import migrate_database  # noqa: PLC0415 (Alembic: heavy, and needed only here)
 
     engine, version = reach(url)
     if version is None:
         check_version(version, url)
-    return migrate(engine, url)
+    return migrate_database(engine, url)
 
 
 def _prepare(engine: Engine, url: str) -> None:
@@ -467,6 +467,6 @@ def _prepare(engine: Engine, url: str) -> None:
             raw = connection.connection.dbapi_connection
             if raw is not None:
                 raw.execute("PRAGMA journal_mode = WAL")  # readers do not wait for writers; remembered by the file
-    from surepick.studies.logs.sql.engine import migrate  # noqa: PLC0415 (Alembic: heavy, and needed only here)
+    from surepick.studies.logs.sql.engine import migrate_database  # noqa: PLC0415 (Alembic: heavy, and needed only here)
 
-    migrate(engine, url)
+    migrate_database(engine, url)

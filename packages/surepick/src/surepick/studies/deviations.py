@@ -15,9 +15,9 @@ from surepick.core.records import record
 from surepick.core.values import storable_text, text_of
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.policies.base import Policy, name_of
-from surepick.policies.prices import Prices
+from surepick.policies.prices import Costs
 from surepick.policies.verdict import certificate_of
-from surepick.studies.ledger import Ledger
+from surepick.studies.ledger import StudyLog
 from surepick.studies.logs import base
 from surepick.studies.logs.keys import normal_form
 from surepick.studies.progress import times
@@ -198,7 +198,7 @@ def with_early_end(answer: Certificate, end: EarlyEnd) -> Certificate:
     return replace(answer, reason=f"{answer.reason} The study was closed on {base.to_the_minute(end.at)}{why}. {more}.")
 
 
-def abandon(ledger: Ledger, reason: str, ids: Sequence[object] | None) -> None:
+def abandon_open(ledger: StudyLog, reason: str, ids: Sequence[object] | None) -> None:
     """As `Study.abandon`, which has the arguments."""
     why = stated(reason)
     if not why:
@@ -217,7 +217,7 @@ def abandon(ledger: Ledger, reason: str, ids: Sequence[object] | None) -> None:
     ledger.replay.settle()
 
 
-def withdraw(ledger: Ledger, ids: Sequence[object], reason: str) -> None:
+def withdraw_ids(ledger: StudyLog, ids: Sequence[object], reason: str) -> None:
     """As `Study.withdraw`, which has the arguments."""
     why, policy = stated(reason), ledger.replay.policy
     if not why:
@@ -237,7 +237,7 @@ def withdraw(ledger: Ledger, ids: Sequence[object], reason: str) -> None:
     ledger.replay.settle()
 
 
-def _withdrawn(ledger: Ledger, arms: Sequence[int], why: str) -> bool:
+def _withdrawn(ledger: StudyLog, arms: Sequence[int], why: str) -> bool:
     """Whether it was recorded; not if others closed the plan meanwhile."""
     planned, log = ledger.open_plan(), ledger.log
     if planned is None:
@@ -269,14 +269,14 @@ def _gone(decision: base.Decision | None) -> list[int]:
     return [] if row is None or row.withdrawn is None else row.withdrawn.tolist()
 
 
-def _waiting(ledger: Ledger) -> set[int]:
+def _waiting(ledger: StudyLog) -> set[int]:
     """The arms that may still come, but for those that come with the next plan."""
     come = (one.arm for decision in ledger.log.decisions() for one in decision.deviations.added)
     later = ledger.replay.policy.traits.later
     return set(later).difference(come) if later else set()
 
 
-def add(ledger: Ledger, ids: Sequence[object]) -> None:
+def add_declared(ledger: StudyLog, ids: Sequence[object]) -> None:
     """As `Study.add`, which has the arguments."""
     arms, log = np.unique(ledger.arms_of(ids)[0]).tolist(), ledger.log
     if not ledger.replay.policy.traits.later:
@@ -301,7 +301,7 @@ def add(ledger: Ledger, ids: Sequence[object]) -> None:
             return
 
 
-def judge_part(ledger: Ledger) -> bool:
+def judge_part(ledger: StudyLog) -> bool:
     """As `Study.judge`, which has the arguments."""
     if not ledger.in_parts:
         raise InvalidInput(
@@ -320,7 +320,7 @@ def judge_part(ledger: Ledger) -> bool:
     return ready
 
 
-def close(ledger: Ledger, reason: str) -> None:
+def close_open(ledger: StudyLog, reason: str) -> None:
     """As `Study.close`, which has the arguments."""
     log, replay = ledger.log, ledger.replay
     while not (head := replay.settle()).decision.stopped:
@@ -335,7 +335,7 @@ def close(ledger: Ledger, reason: str) -> None:
             return
 
 
-def early_end(ledger: Ledger) -> EarlyEnd | None:
+def early_end(ledger: StudyLog) -> EarlyEnd | None:
     """How the study was closed before its policy stopped; None if it was not."""
     head, ended = ledger.replay.settle(), ledger.log.ended()
     if ended is None or head.decision.stopped:
@@ -348,7 +348,7 @@ def early_end(ledger: Ledger) -> EarlyEnd | None:
     return EarlyEnd.of(ended, plan, plan.total)
 
 
-def recommended(ledger: Ledger) -> str:
+def recommended(ledger: StudyLog) -> str:
     """As `Study.recommend`."""
     head, replay = ledger.replay.settle(), ledger.replay
     leader = head.decision.leader
@@ -358,7 +358,7 @@ def recommended(ledger: Ledger) -> str:
     return ledger.ids[leader]
 
 
-def certificate(ledger: Ledger, *, minimize: bool, judge: str) -> Certificate:
+def study_certificate(ledger: StudyLog, *, minimize: bool, judge: str) -> Certificate:
     """As `Study.certificate`."""
     replay = ledger.replay
     last = replay.settle().decision
@@ -395,7 +395,7 @@ def answer_of(
     waiting = set(policy.traits.later) - {each.arm for one in deviations for each in one.added}
     answer = replace(answer, dropped=tuple(sorted(waiting)) or None)
     answer = with_deviations(answer, prepared, [*deviations, *late], judge)
-    prices = Prices.of(policy, arms)
+    prices = Costs.of(policy, arms)
     if prices is not None:
         answer = replace(answer, cost=prices.spent(measured(), arms.num_arms, batches=len(deviations)))
     return answer if end is None else with_early_end(answer, end)
@@ -411,7 +411,7 @@ MEANWHILE = (
 )
 
 
-def undo(ledger: Ledger, keys: Sequence[object] | None, worker: str | None, reason: str) -> list[base.Reported]:
+def undo_keys(ledger: StudyLog, keys: Sequence[object] | None, worker: str | None, reason: str) -> list[base.Reported]:
     """As `Study.undo`, which has the arguments; gives the results that were taken back."""
     why = stated(reason) or NO_REASON
     wanted = None if keys is None else _texts(keys)
@@ -442,7 +442,7 @@ def _texts(keys: Sequence[object]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _found(ledger: Ledger, key: str, own: Sequence[base.Reported]) -> base.Reported:
+def _found(ledger: StudyLog, key: str, own: Sequence[base.Reported]) -> base.Reported:
     """The result of that key."""
     for one in own:
         if one.key is not None and normal_form(one.key) == key:

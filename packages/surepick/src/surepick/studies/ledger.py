@@ -20,13 +20,13 @@ from surepick.studies.logs import base
 from surepick.studies.logs.keys import item_key
 from surepick.studies.logs.open_plan import LeaseProgress, OpenPlan
 from surepick.studies.replay import Replay, refusal_of
-from surepick.studies.validation import Entries
+from surepick.studies.validation import ResultParser
 from surepick.text import quoted
 
 MOST_DEALT = 50_000_000  # measurements of a batch, each with the name of its block
 
 
-class Ledger(Entries):
+class StudyLog(ResultParser):
     """The log of a study, with the ids of its arms.
 
     Args:
@@ -182,7 +182,7 @@ BACKWARDS = 120.0  # seconds that the clock of one writer may be behind that of 
 LONGEST_PAUSE = 366 * 86_400.0  # seconds without an entry; a clock that is ahead by years takes all leases of others
 
 
-def terms(max_pulls: int | None, worker: str | None, lease: str | float | None) -> tuple[str, float]:
+def lease_terms(max_pulls: int | None, worker: str | None, lease: str | float | None) -> tuple[str, float]:
     """(worker, seconds) of a lease that is asked for."""
     if max_pulls is not None:
         whole_number("max_pulls", max_pulls, least=1, meaning="the pulls that are leased.")
@@ -198,8 +198,9 @@ def checked_time(log: base.Log) -> float:
     if now < latest - BACKWARDS:
         raise OutOfTurn(
             f"Clock skew: it is {base.format_time(now)}, but the latest entry of this study is from "
-            f"{base.format_time(latest)}. Leases need consistent clocks, so none was granted. Fix the clock (results can still be reported), or "
-            "pass --trust-clock (lease(..., trust_clock=True)) if the earlier entries are wrong."
+            f"{base.format_time(latest)}. Leases need consistent clocks, so none was granted. Fix the clock (results "
+            "can still be reported), or pass --trust-clock (lease(..., trust_clock=True)) if the earlier entries are "
+            "wrong."
         )
     if latest > 0.0 and now > latest + LONGEST_PAUSE:
         raise OutOfTurn(
@@ -228,7 +229,7 @@ def part(log: base.Log, open_plan: OpenPlan, held: LeaseProgress, ids: tuple[str
 
 
 def lease_part(
-    ledger: Ledger, planned: base.Planned, most: int | None, worker: str, seconds: float, trusted: bool
+    ledger: StudyLog, planned: base.Planned, most: int | None, worker: str, seconds: float, trusted: bool
 ) -> Batch | None:
     """A lease on a part of the plan, or the rest of the worker's lease; None if the plan was closed meanwhile."""
     log = ledger.log
@@ -249,7 +250,7 @@ def lease_part(
         return _rest(ledger, open_plan, held)
 
 
-def _rest(ledger: Ledger, open_plan: OpenPlan, held: LeaseProgress) -> Batch:
+def _rest(ledger: StudyLog, open_plan: OpenPlan, held: LeaseProgress) -> Batch:
     """What is left of a lease."""
     planned = open_plan.planned
     if planned.plan.first_items is not None:
@@ -258,7 +259,7 @@ def _rest(ledger: Ledger, open_plan: OpenPlan, held: LeaseProgress) -> Batch:
     return ledger.in_blocks(batch, int(held.done.sum()), planned.plan.counts)
 
 
-def free_part(ledger: Ledger) -> Batch | None:
+def free_part(ledger: StudyLog) -> Batch | None:
     """As `Study.free_part`."""
     planned = ledger.open_plan()
     if planned is None:
@@ -266,7 +267,7 @@ def free_part(ledger: Ledger) -> Batch | None:
     return ledger.batch(planned, ledger.replay.look(planned).free(ledger.log.clock()))
 
 
-def held_part(ledger: Ledger, worker: str) -> Batch | None:
+def held_part(ledger: StudyLog, worker: str) -> Batch | None:
     """As `Study.held`, which has the arguments."""
     planned = ledger.log.last_plan()
     open_plan = None if planned is None else ledger.replay.look(planned)
@@ -289,7 +290,7 @@ def whole_arms(free: IntArray, most: int) -> int:
     return int(fitting[-1] if len(fitting) else ends[0]) if len(ends) else most
 
 
-def release(ledger: Ledger, worker: str) -> int:
+def release_leases(ledger: StudyLog, worker: str) -> int:
     """As `Study.release`, which has the arguments."""
     pulls = 0
     with ledger.turn():

@@ -13,7 +13,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.base import Policy
 from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Surplus
-from surepick.studies.progress import Listed
+from surepick.studies.progress import ListedSoFar
 from surepick.studies.registration import subject_of
 from surepick.studies.study import Study
 from surepick.text import quoted
@@ -165,7 +165,7 @@ def resume_study(url: str, name: str, policy: Policy[Any] | None = None, *, toke
     return found
 
 
-def list_studies(url: str, *, token: str | None = None) -> list[Listed]:
+def list_studies(url: str, *, token: str | None = None) -> list[ListedSoFar]:
     """The studies of a database, or those that a server shows us, by name.
 
     Args:
@@ -175,7 +175,7 @@ def list_studies(url: str, *, token: str | None = None) -> list[Listed]:
         InvalidInput, StorageError: as in `open_study`.
     """
     if is_http(url):
-        found: list[Listed] = _server("list_studies", url, token).studies()
+        found: list[ListedSoFar] = _server("list_studies", url, token).studies()
     else:
         found = _databases("list_studies", token).list_studies(url)
     return found

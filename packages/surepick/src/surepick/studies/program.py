@@ -16,7 +16,7 @@ from typing import IO, Protocol
 
 from surepick.core import values as settings
 from surepick.errors import InvalidInput
-from surepick.tables.numbers import plain_number
+from surepick.tables.numbers import number_or_none
 from surepick.text import printable, quoted
 
 PLACES = re.compile(r"\{(?:pulls|id|block)\}")
@@ -245,7 +245,7 @@ def _text(file: IO[bytes]) -> str:
 
 def number_in(line: str) -> float | None:
     """The finite number that a line is; None if it is none."""
-    reward = plain_number(line)
+    reward = number_or_none(line)
     return None if reward is None or not math.isfinite(reward) else reward
 
 
@@ -259,7 +259,7 @@ def numbers_in(line: str, values: int) -> Reading | None:
         return number_in(line)
     if len(words) != values:
         return None
-    first, others = number_in(words[0]), [plain_number(word) for word in words[1:]]
+    first, others = number_in(words[0]), [number_or_none(word) for word in words[1:]]
     return None if first is None or None in others else (first, *(one for one in others if one is not None))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from surepick.core.records import record
 from surepick.noise import Noise, informative
 from surepick.policies.prices import added
-from surepick.policies.verdict import Terms
+from surepick.policies.verdict import PolicySummary
 from surepick.studies.logs.base import CLOSED_ROUNDS, Decision, Judge, format_time
 from surepick.studies.replay import Replay
 from surepick.text import money, percent
@@ -21,7 +21,7 @@ LONGEST = 3.2e8  # seconds, ten years: a forecast beyond it says nothing
 
 
 @record
-class Listed:
+class ListedSoFar:
     """A study in a database, at a glance.
 
     Args:
@@ -291,7 +291,7 @@ def confidence_of(delta: float) -> Decimal:
 
 
 def progress_of(
-    replay: Replay, ids: Sequence[str], terms: Terms, noise: Noise, judge: Judge = CLOSED_ROUNDS
+    replay: Replay, ids: Sequence[str], terms: PolicySummary, noise: Noise, judge: Judge = CLOSED_ROUNDS
 ) -> Progress:
     """Where a study stands; nothing is computed or written for it."""
     log = replay.log
@@ -356,7 +356,7 @@ def progress_of(
     )
 
 
-def _proves(terms: Terms, decision: Decision) -> bool:
+def _proves(terms: PolicySummary, decision: Decision) -> bool:
     """Whether what the policy says after a decision is proved, as far as this and its row tell."""
     told = decision.deviations
     if told.doubtful or told.contradicted or (decision.row is not None and decision.row.alarms):

@@ -15,7 +15,7 @@ from surepick.core.records import IntArray, record
 from surepick.core.values import listed
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies import slips
-from surepick.studies.ledger import Ledger
+from surepick.studies.ledger import StudyLog
 from surepick.studies.logs import base
 from surepick.studies.logs.keys import canonical_keys, check_anew, check_items, check_once, read_pull_key, set_aside
 from surepick.studies.logs.open_plan import OpenPlan
@@ -61,8 +61,8 @@ class _NextPlanNeeded(Exception):
     """Results of a closed plan count in the next one, and it is not made yet; what was stored is taken back."""
 
 
-def tell(
-    ledger: Ledger,
+def record_results(
+    ledger: StudyLog,
     results: base.Results,
     worker: str | None,
     plan: int | None,
@@ -93,7 +93,7 @@ def tell(
 
 
 def _told(
-    ledger: Ledger,
+    ledger: StudyLog,
     results: base.Results,
     worker: str | None,
     plan: int | None,
@@ -114,7 +114,7 @@ def _told(
     return gone, receipt
 
 
-def recorded(ledger: Ledger, ids: Sequence[object], keys: Sequence[object]) -> list[bool]:
+def already_recorded(ledger: StudyLog, ids: Sequence[object], keys: Sequence[object]) -> list[bool]:
     """As `Study.recorded`, which has the arguments."""
     given = canonical_keys(keys, ledger.arms_of(ids)[1]) or ()
     wanted = [key for key in given if key is not None]
@@ -122,7 +122,7 @@ def recorded(ledger: Ledger, ids: Sequence[object], keys: Sequence[object]) -> l
     return [key in known for key in given]
 
 
-def keep_apart(ledger: Ledger, results: base.Results) -> Receipt:
+def keep_apart(ledger: StudyLog, results: base.Results) -> Receipt:
     """Record results that the study did not ask for; they never enter an estimate."""
     with ledger.turn():
         news, repeated = fresh(ledger.log, results, ledger.ids)
@@ -134,7 +134,9 @@ def keep_apart(ledger: Ledger, results: base.Results) -> Receipt:
     return Receipt(prior=len(news.arms), repeated=repeated)
 
 
-def fail(ledger: Ledger, ids: Sequence[object], keys: Sequence[object] | None, worker: str | None) -> Receipt:
+def record_failed(
+    ledger: StudyLog, ids: Sequence[object], keys: Sequence[object] | None, worker: str | None
+) -> Receipt:
     """As `Study.fail`, which has the arguments."""
     _, names = ledger.arms_of(ids)
     labels = canonical_keys(keys, names) or (None,) * len(names)
@@ -143,7 +145,7 @@ def fail(ledger: Ledger, ids: Sequence[object], keys: Sequence[object] | None, w
         return _fail(ledger, list(zip(names, labels, strict=True)), worker)
 
 
-def _fail(ledger: Ledger, failed: Sequence[tuple[object, object]], worker: str | None) -> Receipt:
+def _fail(ledger: StudyLog, failed: Sequence[tuple[object, object]], worker: str | None) -> Receipt:
     arms, names = ledger.arms_of([name for name, _ in failed])
     keys = canonical_keys([key for _, key in failed], names) or ()
     return store_failures(ledger.replay, arms, ledger.ids, keys, source(worker))
@@ -239,7 +241,9 @@ def places_of(results: base.Results, news: base.Results) -> IntArray:
     return np.array([next(without) if key is None else first[key] for key in news.keys or ()], np.int64)
 
 
-def slips_in(ledger: Ledger, new: base.Results, plan: int, places: IntArray, *, why: str) -> list[tuple[Unusual, str]]:
+def slips_in(
+    ledger: StudyLog, new: base.Results, plan: int, places: IntArray, *, why: str
+) -> list[tuple[Unusual, str]]:
     """The results that stand out, each with why it counts ("": it does not yet); other arguments as of `store`."""
     if not slips.asks(ledger.noise) or ledger.unlike:
         return []

@@ -16,7 +16,7 @@ from surepick.errors import StorageError, SurepickError
 from surepick.estimators.goodness_of_fit import with_least_squares
 from surepick.items import ItemOrder
 from surepick.policies.base import Policy
-from surepick.policies.verdict import certificate
+from surepick.policies.verdict import claim_certificate
 from surepick.studies.logs import base
 from surepick.studies.logs.keys import answers_of
 from surepick.studies.logs.open_plan import OpenPlan
@@ -127,7 +127,7 @@ def decision_on(
 def _decided(policy: Policy[Any], plan: int, state: Any, no_theorem: bool, at: float) -> base.Decision:
     claim = policy.claim(state)
     stopped = claim.finished != ""
-    verdict = certificate(policy.problem, claim).verdict if stopped else "not-yet"
+    verdict = claim_certificate(policy.problem, claim).verdict if stopped else "not-yet"
     if no_theorem and verdict == "certified":
         verdict = "heuristic"
     return base.Decision(plan, state, stopped, verdict, claim.leader, at=at)

@@ -16,14 +16,14 @@ from surepick.core.plans import RoundRecord
 from surepick.core.records import IntArray
 from surepick.noise import Noise
 from surepick.policies.base import Policy
-from surepick.policies.verdict import Stated, Terms
+from surepick.policies.verdict import PolicySummary, Stated
 from surepick.studies import deviations, ledger, recording, validation
 from surepick.studies.batch import Batch
-from surepick.studies.closed_loop import Measure, OnUnusual, Result, run_study
+from surepick.studies.closed_loop import Measure, OnUnusual, Result, run_closed_loop
 from surepick.studies.deviations import EarlyEnd
-from surepick.studies.ledger import Ledger
+from surepick.studies.ledger import StudyLog
 from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Log, Surplus
-from surepick.studies.logs.hash_chain import Kept
+from surepick.studies.logs.hash_chain import Memo
 from surepick.studies.logs.memory import MemoryLog
 from surepick.studies.progress import Progress, progress_of
 from surepick.studies.recording import Accept, Receipt
@@ -31,7 +31,7 @@ from surepick.studies.registration import registration_code, settled_id, subject
 from surepick.studies.replay import Build, Replay
 
 
-class Study(Stated, Kept):
+class Study(Stated, Memo):
     """A policy at work on real measurements.
 
         batch = study.ask()                # what to measure next; None once stopped
@@ -81,7 +81,12 @@ class Study(Stated, Kept):
         self.judging = validation.checked_judge(judge, policy, minimize=minimize)
         self.surplus = validation.checked_surplus(surplus, judge)
         self._begin(
-            kept, arms.ids, policy.problem.noise, minimize, partial(Terms.of, policy, arms), lambda: (arms, policy)
+            kept,
+            arms.ids,
+            policy.problem.noise,
+            minimize,
+            partial(PolicySummary.of, policy, arms),
+            lambda: (arms, policy),
         )
         self._code = lambda: registration_code(arms, policy, study_id=self.study_id, minimize=minimize, judge=judge)
         self.remember(arms, policy)
@@ -100,7 +105,7 @@ class Study(Stated, Kept):
         ids: tuple[str, ...],
         noise: Noise,
         minimize: bool,
-        terms: Callable[[], Terms],
+        terms: Callable[[], PolicySummary],
         build: Build,
         registration: Callable[[], str | None],
         study_id: str,
@@ -117,7 +122,13 @@ class Study(Stated, Kept):
         return study
 
     def _begin(
-        self, log: Log, ids: tuple[str, ...], noise: Noise, minimize: bool, terms: Callable[[], Terms], build: Build
+        self,
+        log: Log,
+        ids: tuple[str, ...],
+        noise: Noise,
+        minimize: bool,
+        terms: Callable[[], PolicySummary],
+        build: Build,
     ) -> None:
         self.ids = ids
         self.noise = noise
@@ -126,7 +137,7 @@ class Study(Stated, Kept):
         self._terms = cache(terms)
         self.replay = Replay(log, num_arms=len(ids), minimize=minimize, build=build)
         stated = (lambda: self.blocking, lambda: self.constraints, self.surplus)
-        self._ledger = Ledger(self.replay, ids, noise, self.judging, *stated)
+        self._ledger = StudyLog(self.replay, ids, noise, self.judging, *stated)
 
     @property
     def arms(self) -> Arms:
@@ -185,7 +196,7 @@ class Study(Stated, Kept):
         Raises InvalidInput if max_pulls is no positive whole number, or the worker's name or the duration is none,
         OutOfTurn if the clock is behind the latest entry of the study, or a year ahead, so that we cannot judge leases.
         """
-        name, seconds = ledger.terms(max_pulls, worker, duration)
+        name, seconds = ledger.lease_terms(max_pulls, worker, duration)
         while (planned := self._ledger.open_plan()) is not None:
             part = ledger.lease_part(self._ledger, planned, max_pulls, name, seconds, trust_clock)
             if part is not None:
@@ -222,7 +233,7 @@ class Study(Stated, Kept):
         MeasurementFailed if a candidate gave NaN in three tries and the policy cannot go on without it. `error.study`
         is this study then, with all results of the calls before.
         """
-        return run_study(
+        return run_closed_loop(
             self, measure, max_pulls=max_pulls, max_cost=max_cost, at_once=at_once, progress=progress, unusual=unusual
         )
 
@@ -271,7 +282,7 @@ class Study(Stated, Kept):
         bounds, lengths that differ, a key reported before with another value: nothing is recorded then.
         """
         rows, worker, plan = self._ledger.told(ids, rewards, keys, items, blocks, worker, plan)
-        return recording.tell(self._ledger, rows, worker, plan, failed, accept_unusual=accept_unusual)
+        return recording.record_results(self._ledger, rows, worker, plan, failed, accept_unusual=accept_unusual)
 
     def undo(self, keys: Sequence[object] | None = None, *, worker: str | None = None, reason: str = "") -> list[str]:
         """Take back results of the open round that were typed wrongly; their measurements are wanted again.
@@ -290,7 +301,7 @@ class Study(Stated, Kept):
         Raises OutOfTurn if there is nothing to undo, or the round of a result is closed; InvalidInput for a key that no
         result has, or that somebody else reported.
         """
-        return [self.ids[one.arm] for one in deviations.undo(self._ledger, keys, worker, reason)]
+        return [self.ids[one.arm] for one in deviations.undo_keys(self._ledger, keys, worker, reason)]
 
     def tell_totals(
         self,
@@ -323,7 +334,7 @@ class Study(Stated, Kept):
             worker, plan = self._ledger.owner_of(ids, worker, plan)
             ids = self.ids
         rows = self._ledger.totals(ids, pulls, sums, squares, keys, worker, blocks, quantities)
-        return recording.tell(self._ledger, rows, worker, plan, accept_unusual=accept_unusual)
+        return recording.record_results(self._ledger, rows, worker, plan, accept_unusual=accept_unusual)
 
     def tell_simulated(self, batch: Batch, seen: Observations) -> Receipt:
         """Report what a simulation drew for a batch, with the deviations that `tell_totals` has no place for. Results
@@ -341,7 +352,7 @@ class Study(Stated, Kept):
         columns = (seen.counts, seen.sums, seen.squares, None, worker, None)
         beside = seen.quantities if self.constraints else None
         rows = self._ledger.totals(self.ids, *columns, beside, seen.within)
-        return recording.tell(self._ledger, rows, worker, plan, accept_unusual="unasked")
+        return recording.record_results(self._ledger, rows, worker, plan, accept_unusual="unasked")
 
     def tell_prior(
         self,
@@ -369,7 +380,7 @@ class Study(Stated, Kept):
 
         Raises OutOfTurn if no plan is open, InvalidInput as `tell`, or for a key that was never given.
         """
-        return recording.fail(self._ledger, ids, keys, worker)
+        return recording.record_failed(self._ledger, ids, keys, worker)
 
     def release(self, worker: str) -> int:
         """Give back all that a worker holds: it is offered to others at once. Results that come after all still count.
@@ -377,7 +388,7 @@ class Study(Stated, Kept):
         Args:
             worker: the name; "lab" stands for "lab/1", "lab/2", ... too.
         """
-        return ledger.release(self._ledger, worker)
+        return ledger.release_leases(self._ledger, worker)
 
     def abandon(self, reason: str, ids: Sequence[object] | None = None) -> None:
         """Do not measure the rest of the open plan, or the rest of some arms; it closes once nothing else is wanted.
@@ -392,7 +403,7 @@ class Study(Stated, Kept):
 
         Raises OutOfTurn if no plan is open, InvalidInput for an empty reason or an unknown id.
         """
-        deviations.abandon(self._ledger, reason, ids)
+        deviations.abandon_open(self._ledger, reason, ids)
 
     def withdraw(self, ids: Sequence[object], reason: str) -> None:
         """Go on without some arms: from the next plan on they are neither measured nor recommended.
@@ -407,14 +418,14 @@ class Study(Stated, Kept):
         Raises OutOfTurn if the study has stopped, InvalidInput for an empty reason, an unknown id, if no arm would be
         left, or where the policy cannot go on without an arm.
         """
-        deviations.withdraw(self._ledger, ids, reason)
+        deviations.withdraw_ids(self._ledger, ids, reason)
 
     def add(self, ids: Sequence[object]) -> None:
         """From the next plan on some of the arms that were declared to come `later` are there, for whatever reason.
 
         Raises OutOfTurn if the study has stopped, InvalidInput for arms that are there or were not declared.
         """
-        deviations.add(self._ledger, ids)
+        deviations.add_declared(self._ledger, ids)
 
     def judge(self) -> bool:
         """Judge what is in of the open plan; `ask` makes a new one, and what comes later counts with its results.
@@ -432,7 +443,7 @@ class Study(Stated, Kept):
 
         The certificate then says what the closed plans prove, and what more it would have taken.
         """
-        deviations.close(self._ledger, reason)
+        deviations.close_open(self._ledger, reason)
 
     # what is known
 
@@ -443,7 +454,7 @@ class Study(Stated, Kept):
             ids: n arm ids.
             keys: n keys, as in `tell`; None is never recorded.
         """
-        return recording.recorded(self._ledger, ids, keys)
+        return recording.already_recorded(self._ledger, ids, keys)
 
     @property
     def missing(self) -> IntArray:
@@ -471,7 +482,7 @@ class Study(Stated, Kept):
 
     def certificate(self) -> Certificate:
         """The answer and what it rests on, from the plans that are closed; its verdict says what may be claimed."""
-        return deviations.certificate(self._ledger, minimize=self.minimize, judge=self.judging)
+        return deviations.study_certificate(self._ledger, minimize=self.minimize, judge=self.judging)
 
     def early_end(self) -> EarlyEnd | None:
         """How the study was closed before its policy stopped; None if it was not."""

@@ -289,7 +289,7 @@ def checked_judge(judge: str, policy: Policy[Any], *, minimize: bool = False) ->
 # --- What users report, checked by itself: by the ids of the arms, without what is stored.
 
 
-class Entries:
+class ResultParser:
     """What a study takes.
 
     Args:

@@ -22,7 +22,7 @@ from surepick.core.files import write_whole
 from surepick.core.records import record
 from surepick.errors import InvalidInput
 from surepick.tables.content import escaped, unescaped
-from surepick.tables.numbers import OTHER, as_number, plain_number
+from surepick.tables.numbers import OTHER, cell_number, number_or_none
 from surepick.tables.parquet import pyarrow_parquet
 from surepick.tables.table import warn, warn_of_comments
 
@@ -104,7 +104,7 @@ def seeming_header(rows: Sequence[tuple[int, Sequence[object]]]) -> int | None:
     found = None
     for line, row in rows:
         texts = [str(cell).strip() for cell in row]
-        if len(row) == width and any(as_number(text, decimal=mark) is not None for text in texts for mark in OTHER):
+        if len(row) == width and any(cell_number(text, decimal=mark) is not None for text in texts for mark in OTHER):
             return found
         if len(row) == width and all(texts):
             found = line
@@ -201,7 +201,7 @@ def _is_header(text: str) -> bool:
         return False
     header, below = rows
     filled = all(cell.strip() for cell in header)
-    return filled and len(header) == len(below) > 1 and any(plain_number(cell) is not None for cell in below)
+    return filled and len(header) == len(below) > 1 and any(number_or_none(cell) is not None for cell in below)
 
 
 def _first_rows(text: str, separator: str, number: int) -> list[list[str]]:

@@ -117,13 +117,13 @@ def truth(cell: str) -> float | None:
     return TRUTHS.get(cell.strip().lower())
 
 
-def as_number(text: str, *, decimal: str = POINT, percent: bool = False) -> float | None:
+def cell_number(text: str, *, decimal: str = POINT, percent: bool = False) -> float | None:
     """The number that a text means, or None; with `percent` a hundredth of what stands before a percent sign.
 
     Marks between thousands are taken away where they stand as such marks do, so `decimal` must be sure: `notation` and
     `lone_number` find it, and `plain_number` takes nothing that could be read in two ways.
     """
-    if decimal == POINT and (plain := plain_number(text)) is not None:
+    if decimal == POINT and (plain := number_or_none(text)) is not None:
         return plain
     body = text.translate(SIGNS).strip()
     if not percent or not body.endswith("%"):
@@ -138,7 +138,7 @@ def as_number(text: str, *, decimal: str = POINT, percent: bool = False) -> floa
         return number / 100
 
 
-def plain_number(text: str) -> float | None:
+def number_or_none(text: str) -> float | None:
     """The number that a text is to a program: digits, a point, an exponent; None if it is none."""
     try:
         return None if "_" in text else float(text)
@@ -154,7 +154,7 @@ def lone_number(text: str) -> float | None:
         raise InvalidInput(
             f"{_shown(text)} could be {one} or {other}: write it with a decimal point, without thousands."
         )
-    return as_number(text, decimal=found.decimal)
+    return cell_number(text, decimal=found.decimal)
 
 
 def notation(cells: Sequence[str], how: Written) -> Notation:
@@ -193,7 +193,7 @@ class _Seen:
 
     def add(self, cell: str) -> None:
         """Look at a cell."""
-        if plain_number(cell) is not None:
+        if number_or_none(cell) is not None:
             if POINT in cell:
                 if POINT not in self.sure:
                     self._pointed(cell)
@@ -284,7 +284,7 @@ def _value(body: str, decimal: str) -> float | None:
 def _readings(cell: str, mark: str) -> list[str]:
     """What a cell is with a mark before decimals, and with it between thousands."""
     body = cell.translate(SIGNS).strip(" %")
-    return [f"{as_number(body, decimal=one):.15g}" for one in (mark, OTHER[mark])]
+    return [f"{cell_number(body, decimal=one):.15g}" for one in (mark, OTHER[mark])]
 
 
 def _shown(cell: str) -> str:
@@ -295,7 +295,7 @@ def _notes(cells: Iterable[str], decimal: str) -> Iterable[str]:
     """What was understood, each kind once with an example."""
     found: dict[str, str] = {}
     for cell in cells:
-        number = as_number(cell, decimal=decimal, percent=True)
+        number = cell_number(cell, decimal=decimal, percent=True)
         if number is None:
             continue
         body = cell.translate(SIGNS).strip()

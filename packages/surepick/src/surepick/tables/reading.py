@@ -16,7 +16,7 @@ from surepick.core.records import each_once
 from surepick.errors import InvalidInput
 from surepick.tables.content import file_text
 from surepick.tables.delimited import Rows, delimited_rows, read_delimited, seeming_header
-from surepick.tables.numbers import OTHER, Written, as_number, declared_decimal
+from surepick.tables.numbers import OTHER, Written, cell_number, declared_decimal
 from surepick.tables.parquet import read_columns
 from surepick.tables.selection import Names, filled_down
 from surepick.tables.spreadsheet import read_all_sheets, read_sheet, sheet_column
@@ -164,7 +164,7 @@ def _below_units(path: Path, rows: Rows) -> Rows:
         raise InvalidInput(f"{path} has no line below its header.")
     line, cells = rows[1]
     texts = [str(cell).strip() for cell in cells if cell is not None]
-    if any(as_number(text, decimal=mark, percent=True) is not None for text in texts for mark in OTHER):
+    if any(cell_number(text, decimal=mark, percent=True) is not None for text in texts for mark in OTHER):
         raise InvalidInput(f"{path}, line {line}: it has numbers, so it is no line of units; leave out --skip-units.")
     warn(f"{path}: we skip line {line}, which has units ({', '.join(filter(None, texts))[:60]}).")
     return rows[2:]

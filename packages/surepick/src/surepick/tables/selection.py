@@ -12,7 +12,7 @@ from surepick.core.arms import may_count, numbers_rows
 from surepick.core.records import IntArray, record
 from surepick.core.values import listed
 from surepick.errors import InvalidInput
-from surepick.tables.numbers import is_missing, plain_number
+from surepick.tables.numbers import is_missing, number_or_none
 from surepick.tables.table import Column, Table, Understood, header_hint, warn
 from surepick.text import look_of, quoted
 
@@ -107,7 +107,7 @@ def feature_columns(
     named = named_features(table, features)
     if named is not None or table.parameters:
         return {name: looks_numeric(table, name) for name in (table.parameters if named is None else named)}
-    numbers = [name for name in table.columns if plain_number(name) is not None]
+    numbers = [name for name in table.columns if number_or_none(name) is not None]
     if not id_columns and table.has_header and not all(map(str.isdigit, numbers)):
         warn(f"{table.source}: {header_hint(table.columns)} We do not take that line for a candidate.")
     others = [name for name in table.columns if name not in id_columns and name not in exclude]
@@ -166,7 +166,7 @@ def _says_none(table: Table, features: Names) -> bool:
 
 
 def _counts_rows(table: Table, name: str) -> bool:
-    found = (plain_number(cell) if isinstance(cell, str) else cell for cell in table.column(name) if may_count(name))
+    found = (number_or_none(cell) if isinstance(cell, str) else cell for cell in table.column(name) if may_count(name))
     values = np.array([np.nan if value is None else value for value in found], np.float64)
     return numbers_rows(list(table.columns), name, values)
 

@@ -24,10 +24,10 @@ from surepick.tables.numbers import (
     Notation,
     NumberText,
     Written,
-    as_number,
+    cell_number,
     is_missing,
     notation,
-    plain_number,
+    number_or_none,
     truth,
 )
 from surepick.text import did_you_mean
@@ -163,7 +163,7 @@ class Table:
         """What stands in the first row where it looks like units, words above numbers and no number; else ""."""
         first = {name: cells[0].strip() for name, cells in self.columns.items() if isinstance(cells, tuple) and cells}
         alone = len(first) == len(self.columns) and self.num_rows > 1
-        if not alone or any(as_number(cell, decimal=mark) is not None for cell in first.values() for mark in OTHER):
+        if not alone or any(cell_number(cell, decimal=mark) is not None for cell in first.values() for mark in OTHER):
             return ""
         above = (
             name for name, cell in first.items() if _could_be_unit(cell) and self.bad_rows(name, percent=True) == [0]
@@ -219,7 +219,7 @@ class Table:
         unknown = range(len(cells)) if self.notation(name).truths else self._without_number(name)
         marks = (self.written.decimal,) if self.written.decimal else OTHER
         return [
-            row for row in unknown if all(as_number(cells[row], decimal=one, percent=either) is None for one in marks)
+            row for row in unknown if all(cell_number(cells[row], decimal=one, percent=either) is None for one in marks)
         ]
 
     def missing_rows(self, name: str) -> list[int]:
@@ -248,7 +248,7 @@ class Table:
             return cells
         if name not in self._parsed:
             how, percent = self.notation(name), self.written.percent
-            found = (as_number(cell, decimal=how.decimal, percent=percent) for cell in cells)
+            found = (cell_number(cell, decimal=how.decimal, percent=percent) for cell in cells)
             if how.truths:
                 found = (truth(cell) if number is None else number for cell, number in zip(cells, found, strict=True))
             self._parsed[name] = np.array([np.nan if number is None else number for number in found], dtype=np.float64)
@@ -328,7 +328,7 @@ def number_text(value: float) -> str:
 
 def header_hint(names: Iterable[str]) -> str:
     """What to say of names of columns that look like a row of cells; "" if they do not."""
-    numbers = [name for name in names if plain_number(name) is not None]
+    numbers = [name for name in names if number_or_none(name) is not None]
     if not numbers:
         return ""
     return f"The first line looks like data ({numbers[0]!r} is a number): name the columns in a line above it."

@@ -25,25 +25,25 @@ from surepick.testing.checks import (
     FEATURES,
     MEANS,
     Maker,
+    PlayedTurn,
     PolicyUnderTest,
     ProtocolBroken,
-    Turn,
     easy_environment,
     noiseless,
-    play,
+    played,
 )
 
 __all__ = [
     "CHECKS",
     "FEATURES",
     "MEANS",
+    "PlayedTurn",
     "PolicyUnderTest",
     "ProtocolBroken",
-    "Turn",
     "check_policy",
     "easy_environment",
     "noiseless",
-    "play",
+    "played",
 ]
 
 CHECKS: Mapping[str, Callable[[PolicyUnderTest], None]] = {

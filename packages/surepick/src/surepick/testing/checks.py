@@ -21,7 +21,7 @@ from surepick.core.records import FloatArray, from_json, to_json
 from surepick.environments import Environment
 from surepick.noise import SubGaussian
 from surepick.policies.base import Claim, Policy, Problem, stopped
-from surepick.policies.verdict import certificate, certificate_of
+from surepick.policies.verdict import certificate_of, claim_certificate
 from surepick.simulation import simulate
 from surepick.studies import Study
 
@@ -44,7 +44,7 @@ class ProtocolBroken(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PlayedTurn:
     """One plan of a study: what was asked in a state, what came, and what it led to."""
 
     state: Any
@@ -68,13 +68,13 @@ def noiseless(plan: Plan, means: ArrayLike = MEANS) -> Observations:
     return Observations(plan.counts, plan.counts * truth, plan.counts * truth**2)
 
 
-def play(policy: Policy[Any], means: ArrayLike = MEANS, *, most: int = MOST_PLANS) -> list[Turn]:
+def played(policy: Policy[Any], means: ArrayLike = MEANS, *, most: int = MOST_PLANS) -> list[PlayedTurn]:
     """The turns of a study without noise, up to the policy's own stop; 12 of one that never stops by itself.
 
     Args:
         means: shape (K,).
     """
-    state, turns = policy.init(), list[Turn]()
+    state, turns = policy.init(), list[PlayedTurn]()
     while not stopped(policy, state):
         if policy.traits.stops == "never" and len(turns) == PLANS_BEFORE_AN_END:
             return turns
@@ -82,7 +82,7 @@ def play(policy: Policy[Any], means: ArrayLike = MEANS, *, most: int = MOST_PLAN
         plan = policy.ask(state)
         seen = noiseless(plan, means)
         step = policy.tell(state, plan, seen)
-        turns.append(Turn(state, plan, seen, step))
+        turns.append(PlayedTurn(state, plan, seen, step))
         state = step.state
     return turns
 
@@ -97,7 +97,7 @@ class PolicyUnderTest:
     """
 
     make: Maker
-    _turns: dict[str, list[Turn]] = field(default_factory=dict, repr=False, compare=False)
+    _turns: dict[str, list[PlayedTurn]] = field(default_factory=dict, repr=False, compare=False)
 
     def policy(self, features: ArrayLike = FEATURES, **changes: Any) -> Policy[Any]:
         """The policy for these arms.
@@ -111,16 +111,16 @@ class PolicyUnderTest:
         return self.make(arms, Problem(arms.num_arms, **asked))
 
     @property
-    def turns(self) -> list[Turn]:
+    def turns(self) -> list[PlayedTurn]:
         """Of four arms, without noise, up to its end."""
         if "easy" not in self._turns:
-            self._turns["easy"] = play(self.policy())
+            self._turns["easy"] = played(self.policy())
         turns = self._turns["easy"]
         must(turns, "It asks for nothing: its first claim has finished.")
         return turns
 
     @property
-    def some_turns(self) -> list[Turn]:
+    def some_turns(self) -> list[PlayedTurn]:
         """The first turns and the last."""
         return self.turns if len(self.turns) <= 8 else [*self.turns[:6], *self.turns[-2:]]
 
@@ -164,7 +164,7 @@ def its_traits_are_true(tested: PolicyUnderTest) -> None:
     """Traits that are wrong make reports, forecasts and certificates say what is not so."""
     policy = tested.policy()
     traits = policy.traits
-    elsewhere = play(tested.policy(FEATURES[::-1]), MEANS)
+    elsewhere = played(tested.policy(FEATURES[::-1]), MEANS)
     depends = [turn.plan for turn in elsewhere] != [turn.plan for turn in tested.turns] or (
         [turn.step.record for turn in elsewhere] != [turn.step.record for turn in tested.turns]
     )
@@ -190,7 +190,7 @@ def it_stops_as_it_says(tested: PolicyUnderTest) -> None:
             f"Its traits say that it never stops, and it stopped after {len(turns)} plans: {end!r}.",
         )
     elif policy.traits.stops == "budget":
-        spent = {sum(turn.plan.total for turn in play(policy, means)) for means in (MEANS, MEANS[::-1], 0.0 * MEANS)}
+        spent = {sum(turn.plan.total for turn in played(policy, means)) for means in (MEANS, MEANS[::-1], 0.0 * MEANS)}
         must(len(spent) == 1, f"Its traits say that its budget ends it, and it spends {sorted(spent)} pulls.")
 
 
@@ -391,7 +391,7 @@ def a_gap_bound_below_epsilon_needs_no_pull(tested: PolicyUnderTest) -> None:
 def two_identical_arms_do_not_rule_out_each_other(tested: PolicyUnderTest) -> None:
     """Of two best arms that are the same, either is the answer and neither is ruled out."""
     policy = tested.policy([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    turns = play(policy, [0.9, 0.9, 0.1])
+    turns = played(policy, [0.9, 0.9, 0.1])
     leader = policy.claim(turns[-1].step.state).leader
     must(leader in (0, 1), f"Arms 0 and 1 are equal and the best, and it recommends arm {leader}.")
     if policy.traits.eliminates:
@@ -416,7 +416,7 @@ def missing_results_never_certify(tested: PolicyUnderTest) -> None:
         state = policy.tell(state, plan, Observations.nothing(NUM_ARMS)).state
         claim = policy.claim(state)
         must(claim.finished == "", f"Nothing came of its plan, and it finished: {claim.finished!r}.")
-        verdict = certificate(policy.problem, claim).verdict
+        verdict = claim_certificate(policy.problem, claim).verdict
         must(verdict != "certified", "Nothing came of its plan, and it is certified.")
     must(policy.ask(state).total > 0, "Nothing came of its plan, and it asks for nothing more.")
 
@@ -464,7 +464,7 @@ def its_certificate_is_verified(tested: PolicyUnderTest) -> None:
 
 
 def _says(policy: Policy[Any], claim: Claim, verdict: str, when: str) -> None:
-    said = certificate(policy.problem, claim)
+    said = claim_certificate(policy.problem, claim)
     must(said.verdict == verdict, f"The verdict {when} is {said.verdict!r}, not {verdict!r}: {said.reason}")
 
 

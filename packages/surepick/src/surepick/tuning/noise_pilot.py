@@ -14,7 +14,7 @@ from surepick.core.values import LARGEST_WHOLE, probability, real_numbers
 from surepick.environments import Environment, RecordedRewards
 from surepick.errors import InvalidInput
 from surepick.noise import TOO_SMALL, PilotGaussian
-from surepick.policies.prices import Prices
+from surepick.policies.prices import Costs
 
 SHARE_OF_DELTA = 0.1
 
@@ -123,7 +123,7 @@ def take_pilot(environment: Environment, pulls: int, *, delta: float, seed: int)
     counts = spread_pulls(_repeatable(environment), pulls, environment.num_arms, stream(seed, "pilot"))
     sums, squares = _centred(environment, counts, stream(seed, "pilot", "rewards"))
     noise = pilot_noise(counts, sums, squares, failure=SHARE_OF_DELTA * delta)
-    cost = Prices(environment.arms.costs).total(counts, batches=0)
+    cost = Costs(environment.arms.costs).total(counts, batches=0)
     return NoisePilot(noise, pulls, int(np.count_nonzero(counts)), cost)
 
 

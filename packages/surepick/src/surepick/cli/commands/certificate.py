@@ -16,7 +16,7 @@ from surepick.certificates.document import certificate_document, write_document
 from surepick.certificates.signature import sign_certificate, signing_key
 from surepick.certificates.verify import Verification, read_certificate, verify_certificate
 from surepick.cli import options
-from surepick.cli.options import NameArgument, UrlArgument, opened, resumed
+from surepick.cli.options import NameArgument, UrlArgument, opened_study, resumed
 from surepick.cli.output import NOT_CERTIFIED, end_by, note, picked, print_answer, print_json, print_registration, say
 from surepick.core.arms import Arms
 from surepick.core.certificate import Listed
@@ -48,7 +48,7 @@ def certificate(
         if not whole:
             raise InvalidInput("--sign signs the file, which is not written: add --out FILE, or --format json.")
         signing_key(sign)  # before the work, so that a wrong key costs nothing
-    study = resumed(url, name) if whole else opened(url, name)
+    study = resumed(url, name) if whole else opened_study(url, name)
     if whole:  # one pass over the log computes all decisions again and writes the document
         document = certificate_document(study, name, check=True)
         document = document if sign is None else sign_certificate(document, sign)
@@ -209,7 +209,7 @@ def report(
     from surepick.reports.study.page import write_report  # noqa: PLC0415
 
     check_page(out, drawn_here=not is_http(url))
-    study = opened(url, name)
+    study = opened_study(url, name)
     with one_thread():
         write_report(study, out, name=name, forecast_up_to=forecast_up_to)
     verdict, size, uri = study.certificate().verdict, out.stat().st_size, out.resolve().as_uri()
@@ -227,12 +227,12 @@ def report(
 
 def check_page(path: Path, *, drawn_here: bool = True) -> None:
     """Refuse to go on without what a report needs."""
-    from surepick.reports.study.page import check_extra  # noqa: PLC0415 (`run` needs it for --report only)
+    from surepick.reports.study.page import check_jinja  # noqa: PLC0415 (`run` needs it for --report only)
 
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidInput(f"{str(path)!r} does not end in .html; a report is a page for a browser, so name it so.")
     if drawn_here:
-        check_extra()
+        check_jinja()
 
 
 # --- `surepick export`: the results of a durable study as a table.
@@ -250,7 +250,7 @@ def export(
     Results that were set aside are in it too; those of the open round are not.
     """
     check_suffix(out)
-    rows = export_results(opened(url, name), out)
+    rows = export_results(opened_study(url, name), out)
     if output is options.Format.json:
         print_json({"study": name, "rows": rows, "file": str(out)})
     else:

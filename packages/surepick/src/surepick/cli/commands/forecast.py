@@ -26,7 +26,7 @@ from surepick.designs import solve_design
 from surepick.environments import Environment, RecordedRewards
 from surepick.environments.environment import quieter_records
 from surepick.errors import ContractError, InvalidInput, NotConverged
-from surepick.forecasts import Forecast, ForecastRow, advice, compare, noise_to_draw
+from surepick.forecasts import Forecast, ForecastRow, advice, compare_settings, noise_to_draw
 from surepick.forecasts.simulated_studies import USUAL_STUDIES, forecast_of_rows
 from surepick.linalg.rows import one_thread
 from surepick.noise import Noise, largest_scale, parse_noise
@@ -190,7 +190,7 @@ def _row(
     except (ContractError, NotConverged) as refusal:
         return ForecastRow(label, None, None, str(refusal)), None
     with one_thread():
-        (row,) = compare(
+        (row,) = compare_settings(
             {label: built},
             subject.means,
             minimize=subject.minimize,

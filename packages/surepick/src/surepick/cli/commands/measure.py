@@ -18,7 +18,7 @@ from surepick.cli.options import (
     NameArgument,
     UrlArgument,
     WorkerOption,
-    check_options,
+    check_command_options,
     check_program,
     command_line,
     how_to_run,
@@ -29,7 +29,7 @@ from surepick.cli.options import (
 from surepick.cli.output import note, picked, print_json, print_table, say
 from surepick.core.files import is_file
 from surepick.errors import InvalidInput, SurepickError
-from surepick.integrations.recognised import Program
+from surepick.integrations.recognised import RecognisedProgram
 from surepick.studies.batch import Batch
 from surepick.studies.logs.base import ANYONE, AS_THEY_COME, format_time, format_utc
 from surepick.studies.logs.keys import ITEM, with_items
@@ -56,7 +56,8 @@ def ask(
     lease: Annotated[str | None, Option(help="How long this worker has them: 30m, 2d; none: 8h.")] = None,
     out: Annotated[Path | None, Option(help="Lease, and write a .csv, .parquet or .jsonl file to fill in.")] = None,
     program: Annotated[
-        Program | None, Option("--as", help="Make --out a folder with a file for this program for each candidate.")
+        RecognisedProgram | None,
+        Option("--as", help="Make --out a folder with a file for this program for each candidate."),
     ] = None,
     trust_clock: Annotated[bool, Option("--trust-clock", help="Lease though the study has entries of later.")] = False,
     output: options.FormatOption = options.Format.text,
@@ -88,7 +89,7 @@ def ask(
         _print_plan(progress, plan, _cost(study, progress, plan), out, [url, name], program, _beside(study))
 
 
-def _checked(url: str, name: str, out: Path | None, program: Program | None) -> Study:
+def _checked(url: str, name: str, out: Path | None, program: RecognisedProgram | None) -> Study:
     """The study; what cannot be written is refused before anything is leased."""
     if program is not None and out is None:
         raise InvalidInput(f"--as {program} writes a file for each candidate; name a folder for them with --out.")
@@ -142,7 +143,7 @@ def _print_plan(
     cost: dict[str, float],
     out: Path | None,
     study: list[str],
-    program: Program | None,
+    program: RecognisedProgram | None,
     measured: tuple[str, ...],
 ) -> None:
     leases = [f"  {part.pulls:,} with {part.worker} until {format_time(part.until)}" for part in progress.out]
@@ -191,7 +192,7 @@ def _beside(study: Study) -> tuple[str, ...]:
     return tuple(one.name for one in study.constraints)
 
 
-def _write_plan(plan: Batch, out: Path, program: Program | None, beside: tuple[str, ...]) -> None:
+def _write_plan(plan: Batch, out: Path, program: RecognisedProgram | None, beside: tuple[str, ...]) -> None:
     """A table with one row a measurement, whose rewards are to be filled in; or files for a program."""
     if program is not None:
         write_plan(program, plan, out)
@@ -257,7 +258,7 @@ def tell(
     --as takes the files of a program that evaluates models, as they are. A result that stands out from what is known
     is asked about, and nothing is stored: it may be a typing error.
     """
-    check_options(answers, beside=bool(key or block or as_prior or options.given(reading)))
+    check_command_options(answers, beside=bool(key or block or as_prior or options.given(reading)))
     if answers.program is not None:
         study = resumed(url, name)
         came = answers.answers(study, Path(results))

@@ -16,7 +16,7 @@ from surepick.cli.output import advice_from, end_by, note, print_answer, print_j
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.core.values import whole_number
 from surepick.environments import Environment, digits
-from surepick.environments.environment import check_repeats, doubts_of_noise, recorded_totals
+from surepick.environments.environment import check_recorded_repeats, doubts_of_noise, recorded_totals
 from surepick.errors import InvalidInput
 from surepick.linalg.rows import one_thread
 from surepick.noise import SubGaussian
@@ -87,7 +87,7 @@ def run(
         max_pulls = None if max_pulls is None else max_pulls - pilot.pulls
         max_cost = None if max_cost is None else added(max_cost, -pilot.cost)
     chosen = policy.chosen(environment.arms, environment.noise, goal, rehearsal_seed=seed)
-    check_repeats(environment, features=chosen.traits.uses_features)
+    check_recorded_repeats(environment, features=chosen.traits.uses_features)
     note(*reader.not_used, *caveats_of(chosen), *doubts_of_noise(environment))
     most = max_pulls if max_pulls is not None else usual_limit(chosen, recorded_totals(environment)) or MOST_PULLS
     with one_thread(), round_bars() as show:

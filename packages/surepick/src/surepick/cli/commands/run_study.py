@@ -12,7 +12,7 @@ import typer
 from typer import Option
 
 from surepick.cli import options
-from surepick.cli.options import NameArgument, UrlArgument, opened
+from surepick.cli.options import NameArgument, UrlArgument, opened_study
 from surepick.cli.output import INTERRUPTED, certificate_json, end_by, note, print_answer, print_json, say
 from surepick.errors import InvalidInput
 from surepick.policies.prices import checked_budget
@@ -31,7 +31,7 @@ USUAL = (
 SINGLE_BATCH, WHOLE_BATCH = 64, 1_000
 
 
-class Unusual(StrEnum):
+class UnusualChoice(StrEnum):
     """What becomes of results of the program that stand out."""
 
     warn = "warn"
@@ -75,8 +75,8 @@ def run_study(
     ] = None,
     max_cost: options.MaxCostOption = None,
     unusual: Annotated[
-        Unusual, Option(help="Results that stand out: they count with a warning, without one, or the loop ends.")
-    ] = Unusual.warn,
+        UnusualChoice, Option(help="Results that stand out: they count with a warning, without one, or the loop ends.")
+    ] = UnusualChoice.warn,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Ask, measure with a program, tell, until it is certified.
@@ -85,7 +85,7 @@ def run_study(
     """
     command = _program(measure, measure_batch, None if timeout is None else parse_duration(timeout))
     seconds = parse_duration(lease)
-    study = opened(url, name)
+    study = opened_study(url, name)
     loop = Loop(
         study,
         command,

@@ -14,7 +14,7 @@ from surepick.cli.options import (
     TableOptions,
     UrlArgument,
     command_line,
-    opened,
+    opened_study,
     resumed,
 )
 from surepick.cli.output import advice_for, end_by, known, note, picked, print_json, print_lists, print_table, say
@@ -336,7 +336,7 @@ def recommend(url: UrlArgument, name: NameArgument, output: options.FormatOption
 
     Exit code 3 while it is not certified.
     """
-    study = opened(url, name)
+    study = opened_study(url, name)
     answer, progress = study.certificate(), study.progress()
     if output is options.Format.json:
         fields = ("best_arm", *known(answer, "lists"), "verdict", "pulls", *known(answer, "cost"))
@@ -366,7 +366,7 @@ def shortlist(
     """
     from surepick.studies.short_list import short_list_policy  # noqa: PLC0415 (numpy: `--help` needs none)
 
-    long_list = opened(url, name)
+    long_list = opened_study(url, name)
     policy = short_list_policy(long_list)
     study = create_study(url, new, policy, minimize=long_list.minimize)
     total = long_list.progress().shortens

@@ -18,12 +18,12 @@ from surepick.core.records import BoolArray, FloatArray, IntArray
 from surepick.estimators.running_processes import MeanProcesses
 from surepick.policies.blocking import BlockEquations, equations
 from surepick.policies.carried.means_rule import HEURISTIC_CLOSING, HEURISTIC_KAPPA
-from surepick.policies.carried.state import Goal
+from surepick.policies.carried.state import OpenComparisons
 
 
-def told(
+def update_blocks(
     processes: MeanProcesses,
-    goal: Goal,
+    goal: OpenComparisons,
     margins: FloatArray,
     seen: BlockTotals,
     share: float,
@@ -52,7 +52,7 @@ def _sharing(seen: BlockTotals, candidate: int, arms: list[int | None]) -> list[
 
 def _told(
     processes: MeanProcesses,
-    goal: Goal,
+    goal: OpenComparisons,
     chosen: BoolArray,
     margins: FloatArray,
     seen: BlockTotals,
@@ -82,7 +82,7 @@ def _told(
     return _with(processes, goal.candidate, rivals, np.where(sure, after, taken), left, gained)
 
 
-def _held(processes: MeanProcesses, goal: Goal, rivals: IntArray) -> FloatArray:
+def _held(processes: MeanProcesses, goal: OpenComparisons, rivals: IntArray) -> FloatArray:
     """The evidence of each rival as the guesses have it, but for what T is worth, shape (m,)."""
     centre = goal.candidate
     held = processes.log_values[rivals] - processes.given_to(centre)[rivals] * goal.scores[centre]

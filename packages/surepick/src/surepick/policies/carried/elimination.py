@@ -11,28 +11,28 @@ from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Blocking, Deciding, Embedding, IndependentArms, Intervals, Plan, RoundRecord, Step
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.embeddings import ArmEmbedding
-from surepick.embeddings.base import WithLevel
+from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import NoiseMgf, NormalMgf, least_squares, with_squares
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
-from surepick.policies.blocking import blocking_of, filled, price_of_blocks, shared_effect
+from surepick.policies.blocking import blocking_of, filled_blocks, price_of_blocks, shared_effect
 from surepick.policies.carried import blocks_rule, means_rule, vectors_rule
 from surepick.policies.carried.guesses import HEURISTIC_CAUTION, Guess
 from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.predictions import BatchSizes, moved_off
-from surepick.policies.carried.situation import Situation, begun, checked_later, intervals_of
+from surepick.policies.carried.situation import Situation, carried_intervals, checked_later, started
 from surepick.policies.carried.state import (
     CarriedState,
-    Goal,
+    OpenComparisons,
     Processes,
-    Rest,
+    RemainingPulls,
     Roster,
-    concluded,
     gap_of,
     start_weights,
+    stop_if_decided,
 )
 from surepick.policies.certified.conclusion import Cache, delta_for_test
 from surepick.policies.options import check_options, option
@@ -56,7 +56,7 @@ def processes_after(planner: Planner, state: CarriedState, plan: Plan, seen: Obs
             return _opened(processes, margins, batch, noise_mgf)
         return processes
     before = situation.moved(state, plan.dim)
-    processes = begun(before)
+    processes = started(before)
     if seen.total == 0:
         return processes
     guess = situation.guess(processes, state.seen)
@@ -82,7 +82,7 @@ def _in_blocks(
     goal, margins, processes, rest = _aimed(planner, state, plan.candidate, situation.guess(state.means, state.seen))
     asked, outstanding = plan.total, float(np.maximum(plan.counts - seen.counts, 0).sum())
     later = 0.0 if planner.sizes.is_last(state.round) else max(rest.num_pulls - asked, 0.0) + outstanding
-    return blocks_rule.told(
+    return blocks_rule.update_blocks(
         processes, goal, margins, in_blocks(seen), seen.total / (seen.total + later), blocking.control
     )
 
@@ -94,14 +94,14 @@ def in_blocks(seen: Observations) -> BlockTotals:
 
 def _aimed(
     planner: Planner, before: CarriedState, candidate: int, guess: Guess
-) -> tuple[Goal, FloatArray, MeanProcesses, Rest]:
+) -> tuple[OpenComparisons, FloatArray, MeanProcesses, RemainingPulls]:
     """(what a batch for a candidate is to reach, guesses of the margins, the processes with new starts, the rest)."""
     epsilon, processes = planner.situation.problem.epsilon, before.means
     if processes is None:
         raise ContractError("nothing was told yet.")
     planning = partial(guess.margins_of, candidate, epsilon=epsilon, caution=HEURISTIC_CAUTION)
     goal = planner.situation.goal(before, candidate, guess, planning)
-    rest = means_rule.planned(processes, goal)
+    rest = means_rule.means_remaining(processes, goal)
     processes = processes.restarted(rest.restarts, start_weights(processes.starts[rest.restarts] + 1))
     return goal, guess.margins_of(candidate, goal.rivals, epsilon), processes, rest
 
@@ -123,17 +123,17 @@ def _tested(
 ) -> Processes:
     """The processes after a batch for a candidate."""
     situation, last = planner.situation, planner.sizes.is_last(before.round)
-    processes, candidate, epsilon = begun(before), plan.candidate or 0, situation.problem.epsilon
+    processes, candidate, epsilon = started(before), plan.candidate or 0, situation.problem.epsilon
     planning = partial(guess.margins_of, candidate, epsilon=epsilon, caution=HEURISTIC_CAUTION)
     goal = situation.goal(before, candidate, guess, planning)
     margins = guess.margins_of(candidate, goal.rivals, epsilon)
     asked, outstanding = plan.counts.sum(), np.maximum(plan.counts - batch.counts, 0)
     if isinstance(processes, MeanProcesses):
-        rest = means_rule.planned(processes, goal)
+        rest = means_rule.means_remaining(processes, goal)
         processes = processes.restarted(rest.restarts, start_weights(processes.starts[rest.restarts] + 1))
         future = rest.pulls * max(1.0 - asked / rest.num_pulls, 0.0) + outstanding
         patient = planner.sizes.exact is not None
-        placed = means_rule.placed(
+        placed = means_rule.place_bets(
             processes, goal, margins, batch.counts, 0.0 * future if last else future, noise_mgf, patient=patient
         )
         return processes.after(placed.arms, placed.taken, placed.given, batch, noise_mgf)
@@ -147,7 +147,9 @@ def _tested(
     elif planner.sizes.exact is not None and np.count_nonzero(plan.counts) < vectors.white.shape[1]:
         design = planner.predictions.rest_of(before, goal).pulls  # the batch sees some of its directions only
         future = np.maximum(design - plan.counts, 0.0) + outstanding
-    bets = vectors_rule.placed(vectors, processes, goal, margins, batch.counts, future, noise_mgf, batch.blocks)
+    bets = vectors_rule.place_vector_bets(
+        vectors, processes, goal, margins, batch.counts, future, noise_mgf, batch.blocks
+    )
     if batch.blocks is not None:
         scales = situation.problem.scales
         return processes.after_blocks(vectors, candidate, bets.arms, bets.directions, batch.blocks, scales)
@@ -242,7 +244,7 @@ class CarriedElimination:
         object.__setattr__(self, "later", later)
         object.__setattr__(self, "later_share", share)
         features = self.embedding.traits.family != "independent"
-        levelled = WithLevel(self.embedding) if features and self.blocks is not None else self.embedding
+        levelled = CentredWithinBlocks(self.embedding) if features and self.blocks is not None else self.embedding
         object.__setattr__(self, "_levelled", levelled)
 
     @property
@@ -312,7 +314,7 @@ class CarriedElimination:
         centre: int | None = usual if plan.candidate is None else plan.candidate
         if not isinstance(self.embedded(plan.dim), IndependentArms):
             centre = blocking.control  # with features every pair of a block tells of the candidate
-        return replace(plan, counts=filled(plan.counts, blocking, centre, exact=self.batch_size is not None))
+        return replace(plan, counts=filled_blocks(plan.counts, blocking, centre, exact=self.batch_size is not None))
 
     def tell(self, state: CarriedState, plan: Plan, seen: Observations) -> Step[CarriedState]:
         level = state.level
@@ -345,7 +347,7 @@ class CarriedElimination:
             roster=state.roster,
             level=level,
         )
-        after = concluded(after, self.problem.epsilon)
+        after = stop_if_decided(after, self.problem.epsilon)
         undecided = ~(after.beaten | after.away)
         if not after.finished and uniform.endless(self.problem, pooled, undecided, features=self._uses_features):
             after = replace(after, finished="equal")
@@ -411,7 +413,7 @@ class CarriedElimination:
         if state.finished in ("", "equal"):
             equal = uniform.equal_repeats(self.problem, state.seen)
             if len(equal):
-                return uniform.said(self.problem, equal)
+                return uniform.equal_words(self.problem, equal)
         return self._obstacle(state)
 
     def embedded(self, dim: int) -> Embedding | IndependentArms:
@@ -437,7 +439,7 @@ class CarriedElimination:
             return None
 
         def deciding(_: Intervals | None) -> Intervals:
-            return intervals_of(after, self._situation.guess(after.processes, after.seen), self.problem.epsilon)
+            return carried_intervals(after, self._situation.guess(after.processes, after.seen), self.problem.epsilon)
 
         return deciding
 

@@ -18,7 +18,7 @@ import numpy as np
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import MeanProcesses
-from surepick.policies.carried.state import Goal, Rest, start_weights
+from surepick.policies.carried.state import OpenComparisons, RemainingPulls, start_weights
 
 HEURISTIC_KAPPA = 0.7  # of the bet that promises most
 HEURISTIC_CLOSING = 0.15  # units of evidence that matching a flow may cost
@@ -57,7 +57,7 @@ class _Account:
     former: dict[int, FloatArray]
 
 
-def _account(processes: MeanProcesses, goal: Goal) -> _Account:
+def _account(processes: MeanProcesses, goal: OpenComparisons) -> _Account:
     rivals, scores = goal.rivals, goal.scores
     taken, given = processes.taken[rivals], processes.given_to(goal.candidate)[rivals]
     former = {hub: flow[rivals] for hub, flow in processes.others_than(goal.candidate).items()}
@@ -69,7 +69,7 @@ def _account(processes: MeanProcesses, goal: Goal) -> _Account:
     return _Account(needs, taken - given, former)
 
 
-def planned(processes: MeanProcesses, goal: Goal) -> Rest:
+def means_remaining(processes: MeanProcesses, goal: OpenComparisons) -> RemainingPulls:
     """The pulls that are predicted to reject all rivals, and the processes that had better start anew.
 
     With q = s_c^2 / n_c a rival needs n_j = s_j^2 / (b^2 / (2 a) - q) pulls, a = need + q D^2 / 2 + what former
@@ -129,7 +129,9 @@ def planned(processes: MeanProcesses, goal: Goal) -> Rest:
     for hub, pulls in hubs.items():
         counts[hub] = max(counts[hub], pulls)
     nobody = np.empty(0, np.int64)
-    return Rest(goal.candidate, len(variances), goal.pulls_for(counts), 0.0, goal.rivals[fresh], nobody, goal.costs)
+    return RemainingPulls(
+        goal.candidate, len(variances), goal.pulls_for(counts), 0.0, goal.rivals[fresh], nobody, goal.costs
+    )
 
 
 def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, starts: IntArray, pull: float) -> float:
@@ -152,9 +154,9 @@ def opening_bets(processes: MeanProcesses, margins: FloatArray, counts: IntArray
     return Bets(arms, processes.taken[arms] + added, {})
 
 
-def placed(
+def place_bets(
     processes: MeanProcesses,
-    goal: Goal,
+    goal: OpenComparisons,
     margins: FloatArray,
     counts: IntArray,
     future: FloatArray,
@@ -251,7 +253,7 @@ def margins_unseen(epsilon: float, num_arms: int) -> FloatArray:
     return np.full(num_arms, 2.0 * epsilon)
 
 
-def whole(pulls: FloatArray, total: int, *, of: int | None = None) -> IntArray:
+def integer_pulls(pulls: FloatArray, total: int, *, of: int | None = None) -> IntArray:
     """That many pulls in these proportions: the whole part of each share, and the largest rests one more."""
     shares = pulls / pulls.sum() * total
     counts: IntArray = np.floor(shares).astype(np.int64)
@@ -260,6 +262,6 @@ def whole(pulls: FloatArray, total: int, *, of: int | None = None) -> IntArray:
         counts[np.argsort(counts - shares, kind="stable")[:rest]] += 1
     if of is None or counts[of] > 0 or total < 2:
         return counts
-    without = whole(pulls, total - 1)
+    without = integer_pulls(pulls, total - 1)
     without[of] += 1
     return without

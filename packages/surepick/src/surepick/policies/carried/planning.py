@@ -10,7 +10,7 @@ import numpy as np
 from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedding, IndependentArms, Plan
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.designs import PosedArms, round_design
+from surepick.designs import DesignInput, round_design
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import MeanProcesses, VectorProcesses
 from surepick.noise import known_scale
@@ -22,8 +22,8 @@ from surepick.policies.carried.guesses import (
     Guess,
 )
 from surepick.policies.carried.predictions import BatchSizes, Grid, Predictions
-from surepick.policies.carried.situation import Situation, begun
-from surepick.policies.carried.state import CarriedState, Rest
+from surepick.policies.carried.situation import Situation, started
+from surepick.policies.carried.state import CarriedState, RemainingPulls
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import capped, threshold_of
 from surepick.policies.certified.elimination import first_dimension, on_few_first_arms
@@ -93,7 +93,7 @@ class Planner:
             total = self.sizes.first(
                 self._repeats_alone * embedded.num_arms, grid, 1.0 if costs is None else float(costs.mean())
             )
-            counts = predictions.listed(embedded.num_arms, total, 1)
+            counts = predictions.listed_sizes(embedded.num_arms, total, 1)
         else:
             weights = self._first_weights(embedded, design)
             usual = max(2 * embedded.dim, 4, predictions.least(self.situation.problem) * int(np.count_nonzero(weights)))
@@ -115,7 +115,7 @@ class Planner:
         support = np.flatnonzero(weights)
         white = self.situation.vectors(embedded.dim).white[support]
         few = np.zeros_like(weights)
-        few[support[predictions.spanning(np.sqrt(weights[support])[:, None] * white)]] = 1.0
+        few[support[predictions.spanning_arms(np.sqrt(weights[support])[:, None] * white)]] = 1.0
         return few
 
     def _unmeasured_arms(self, state: CarriedState) -> Plan | None:
@@ -125,7 +125,7 @@ class Planner:
         num_arms, size = len(state.beaten), self.sizes.exact
         if state.round > predictions.batches_of_a_list(self._repeats_alone * num_arms, size):
             return None
-        counts = predictions.listed(num_arms, size, state.round)
+        counts = predictions.listed_sizes(num_arms, size, state.round)
         return Plan(round=state.round, counts=counts, dim=state.dim, lower_bound=0.0)
 
     def _unrepeated_arms(self, state: CarriedState) -> Plan | None:
@@ -150,7 +150,7 @@ class Planner:
         if not left.any():  # repeats that are all equal show no scale
             return None
         limit = self.sizes.exact or min(int(left.sum()), self.sizes.largest or int(left.sum()))
-        planned = predictions.rounded(left.astype(np.float64), max(limit, 1), state.round)
+        planned = predictions.rounded_batch(left.astype(np.float64), max(limit, 1), state.round)
         gamma = vectors.embedded.misspecification
         return Plan(round=state.round, counts=planned, dim=processes.dim, lower_bound=0.0, misspecification=gamma)
 
@@ -166,7 +166,7 @@ class Planner:
     def _opening_design(self) -> DesignOf:
         """`sampling_rule.opening_design`, for arms that are posed once."""
 
-        def posed(embedded: Embedding) -> PosedArms:
+        def posed(embedded: Embedding) -> DesignInput:
             return self.situation.posed(embedded.dim, None)
 
         return partial(sampling_rule.opening_design, posed=posed)
@@ -181,7 +181,7 @@ class Planner:
         The leads that a prediction rests on are lowered by their errors: of many arms that were hardly measured the
         leader looks far better than it is.
         """
-        processes, epsilon = begun(state), self.situation.problem.epsilon
+        processes, epsilon = started(state), self.situation.problem.epsilon
         leader = guess.best_of(state.away)
         errors = np.nan_to_num(guess.errors(leader), posinf=0.0)  # an arm of which nothing is known is not told yet
         likely = guess.margins(leader, epsilon, caution=HEURISTIC_OPENING_CAUTION)
@@ -198,16 +198,16 @@ class Planner:
         total = min(self.sizes.opening(state.round, spent, self._grid(rest.dim, state)), enough - spent)
         return self._plan(state, rest, total, candidate=None)
 
-    def _plan(self, state: CarriedState, rest: Rest, total: float, *, candidate: int | None) -> Plan:
+    def _plan(self, state: CarriedState, rest: RemainingPulls, total: float, *, candidate: int | None) -> Plan:
         """A batch of about that much money in the proportions of what is still to be measured."""
-        weights = steadied(rest.pulls / rest.pulls.sum())
+        weights = steadied_weights(rest.pulls / rest.pulls.sum())
         if rest.costs is not None:
             total = max(total, rest.dearest_pull) * rest.num_pulls / rest.total
         wanted = self.sizes.exact or max(1, math.ceil(total))
         embedded = self.situation.embedded(rest.dim)
         if isinstance(embedded, IndependentArms):
             limit = wanted if self.sizes.largest is None else min(wanted, self.sizes.largest)
-            counts = means_rule.whole(weights, max(limit, min(2, len(weights))), of=candidate)
+            counts = means_rule.integer_pulls(weights, max(limit, min(2, len(weights))), of=candidate)
         else:
             counts = self._rounded(rest.dim, weights, wanted, state.round, state.seen)
         return Plan(
@@ -244,10 +244,12 @@ class Planner:
             return counts + self._check_repeats(dim, counts, seen, noise_mgf)
 
         def spread(pulls: int) -> IntArray:
-            return model_checks.spread_over_equals(embedding, predictions.rounded(weights, pulls, round_number), costs)
+            return model_checks.spread_over_equals(
+                embedding, predictions.rounded_batch(weights, pulls, round_number), costs
+            )
 
         if not known_scale(self.situation.problem.noise):
-            return predictions.rounded(weights, exact, round_number)
+            return predictions.rounded_batch(weights, exact, round_number)
         extra = model_checks.check_pulls(
             embedding, dim, spread(max(1, int(exact / (1.0 + self.reserve)))), self.reserve, costs
         )
@@ -295,7 +297,7 @@ class Planner:
         return math.sqrt(float(state.seen.counts @ squares) / state.pulls)
 
 
-def steadied(weights: FloatArray) -> FloatArray:
+def steadied_weights(weights: FloatArray) -> FloatArray:
     """The weights to nine digits: what processors disagree on decides no tie between arms that want equally much."""
     known = weights > 0.0
     units = 10.0 ** (np.floor(np.log10(weights, out=np.zeros_like(weights), where=known)) - 8.0)

@@ -21,8 +21,8 @@ from surepick.linalg.farthest_pairs import farthest_first
 from surepick.noise import failure_probability, known_scale
 from surepick.policies.base import Problem
 from surepick.policies.carried import guesses, means_rule, vectors_rule
-from surepick.policies.carried.situation import Situation, begun
-from surepick.policies.carried.state import CarriedState, Goal, Rest
+from surepick.policies.carried.situation import Situation, started
+from surepick.policies.carried.state import CarriedState, OpenComparisons, RemainingPulls
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.sampling_rule import is_dear
 
@@ -157,7 +157,7 @@ class BatchSizes:
         return max(usual, min(share, grid.after(round_number / self.most) - pulls))
 
 
-def rounded(weights: FloatArray, total: int, round_number: int) -> IntArray:
+def rounded_batch(weights: FloatArray, total: int, round_number: int) -> IntArray:
     """Whole pulls in these proportions; where they are fewer than the arms with a weight, some of these arms.
 
     Systematic sampling: each arm gets its share rounded up or down, from an offset that moves with the batch, so that
@@ -181,7 +181,7 @@ def batches_of_a_list(num_arms: int, total: int) -> int:
     return -(-num_arms // total)
 
 
-def listed(num_arms: int, total: int, round_number: int) -> IntArray:
+def listed_sizes(num_arms: int, total: int, round_number: int) -> IntArray:
     """The pulls of one of the batches that see every arm once, each spread over the list; surplus ones begin anew."""
     batches = batches_of_a_list(num_arms, total)
     if batches == 1:
@@ -230,7 +230,7 @@ def least(problem: Problem) -> int:
     return repeats_for(joint_failure(failure_probability(problem.noise, problem.delta), problem.num_arms))
 
 
-def spanning(rows: FloatArray) -> IntArray:
+def spanning_arms(rows: FloatArray) -> IntArray:
     """As few of the rows as span them all, each the one that adds most to those before it, ascending.
 
     Args:
@@ -248,7 +248,7 @@ def spanning(rows: FloatArray) -> IntArray:
 
 def spans(rows: FloatArray) -> bool:
     """Whether rows of r entries span all r directions."""
-    return bool(len(spanning(rows)) == rows.shape[1])
+    return bool(len(spanning_arms(rows)) == rows.shape[1])
 
 
 def unworthy(pulls: FloatArray, bounded: BoolArray, white: FloatArray, needed: int) -> BoolArray:
@@ -289,7 +289,7 @@ def lacking(seen: IntArray, white: FloatArray, needed: int) -> IntArray:
     Those with the most pulls are preferred.
     """
     chosen = np.flatnonzero(seen)
-    chosen = chosen[spanning(np.sqrt(seen[chosen])[:, None] * white[chosen])]
+    chosen = chosen[spanning_arms(np.sqrt(seen[chosen])[:, None] * white[chosen])]
     left = np.zeros_like(seen)
     left[chosen] = np.maximum(needed - seen[chosen], 0)
     return left
@@ -365,16 +365,20 @@ class Predictions:
     tolerance: float
     sizes: BatchSizes
 
-    def enough_for_opening(self, state: CarriedState, goal: Goal, share: float) -> float:
+    def enough_for_opening(self, state: CarriedState, goal: OpenComparisons, share: float) -> float:
         """What the opening takes in all: a share of what certifying the leader is predicted to cost; where designs take
         long, by a guess that asks for none."""
-        processes = begun(state)
+        processes = started(state)
         if isinstance(processes, VectorProcesses) and is_dear(self.situation.vectors(processes.dim).embedded):
             vectors = self.situation.vectors(processes.dim)
-            return share * vectors_rule.pulls_by(vectors, processes, goal, self.shares(state)) / HEURISTIC_DESIGNED
+            return (
+                share
+                * vectors_rule.pulls_by_direction(vectors, processes, goal, self.shares(state))
+                / HEURISTIC_DESIGNED
+            )
         return share * self.rest_of(state, goal).total
 
-    def rest(self, state: CarriedState, guess: guesses.Guess) -> Rest:
+    def rest(self, state: CarriedState, guess: guesses.Guess) -> RemainingPulls:
         """The candidate to go on with, and the pulls that are predicted to certify it for the least money."""
         best = guess.best_of(state.away)
         candidate = best if state.candidate < 0 else state.candidate
@@ -388,7 +392,7 @@ class Predictions:
             rest = self._in_another_dimension(state, guess, rest)
         return rest
 
-    def _rest_for(self, state: CarriedState, guess: guesses.Guess, candidate: int) -> Rest:
+    def _rest_for(self, state: CarriedState, guess: guesses.Guess, candidate: int) -> RemainingPulls:
         return self.rest_of(state, self._goal_for(state, guess, candidate))
 
     def _goal_for(
@@ -398,15 +402,15 @@ class Predictions:
         candidate: int,
         *,
         least: float = guesses.HEURISTIC_LEAST_MARGIN,
-    ) -> Goal:
+    ) -> OpenComparisons:
         epsilon = self.situation.problem.epsilon
         margins = partial(guess.margins_of, candidate, epsilon=epsilon, caution=guesses.HEURISTIC_CAUTION, least=least)
         return self.situation.goal(state, candidate, guess, margins)
 
-    def _effort(self, state: CarriedState, goal: Goal, limit: float = math.inf) -> float:
+    def _effort(self, state: CarriedState, goal: OpenComparisons, limit: float = math.inf) -> float:
         """What a plan for a goal takes, to compare candidates by; where designs take long, one in the proportions of
         what was measured so far. Beyond the limit it need not be known."""
-        processes = begun(state)
+        processes = started(state)
         if isinstance(processes, MeanProcesses):
             return self.rest_of(state, goal).total
         vectors = self.situation.vectors(processes.dim)
@@ -421,7 +425,7 @@ class Predictions:
         costs = self.situation.problem.relative_costs
         return state.seen.counts / state.pulls if costs is None else state.seen.counts * costs / self.spent(state)
 
-    def surely(self, state: CarriedState, guess: guesses.Guess, rest: Rest) -> Rest:
+    def surely(self, state: CarriedState, guess: guesses.Guess, rest: RemainingPulls) -> RemainingPulls:
         """What certifies the candidate with one more batch, most of the time."""
         epsilon, moved = self.situation.problem.epsilon, self.situation.moved(state, rest.dim)
         margins = partial(guess.margins_of, rest.candidate, epsilon=epsilon, caution=guesses.HEURISTIC_OPENING_CAUTION)
@@ -429,16 +433,16 @@ class Predictions:
         quantile = NormalDist().inv_cdf(1.0 - HEURISTIC_MISSED / (1 + len(goal.rivals)))
         return self.rest_of(moved, replace(goal, quantile=quantile))
 
-    def rest_of(self, state: CarriedState, goal: Goal) -> Rest:
+    def rest_of(self, state: CarriedState, goal: OpenComparisons) -> RemainingPulls:
         """The pulls that are predicted to reach a goal."""
-        processes = begun(state)
+        processes = started(state)
         if isinstance(processes, MeanProcesses):
-            return means_rule.planned(processes, goal)
+            return means_rule.means_remaining(processes, goal)
         if goal.away is not None:
             goal = replace(goal, noise_scales=np.where(goal.away, AVOIDED, 1.0) * goal.noise_scales)
         vectors = self.situation.vectors(processes.dim)
         planned = partial(
-            vectors_rule.planned,
+            vectors_rule.vectors_remaining,
             vectors,
             processes,
             weights=self.shares(state),
@@ -462,7 +466,9 @@ class Predictions:
         known = isinstance(self.situation.noise_mgf(state.seen), NoiseMgf)
         return known and self.situation.blocks is None and self.sizes.exact is None
 
-    def _cheaper(self, processes: VectorProcesses, goal: Goal, planned: Callable[[], Rest], *, direct: bool) -> Rest:
+    def _cheaper(
+        self, processes: VectorProcesses, goal: OpenComparisons, planned: Callable[[], RemainingPulls], *, direct: bool
+    ) -> RemainingPulls:
         """Through the vectors, or rival by rival where that takes fewer pulls, at least one of each arm."""
         vectors = self.situation.vectors(processes.dim)
         alone = vectors_rule.one_by_one(vectors, processes, goal) if direct else None
@@ -473,7 +479,7 @@ class Predictions:
             rest = replace(rest, pulls=np.where(goal.away, 0.0, rest.pulls))
         return rest if alone is None or rest.effort <= alone.effort else alone
 
-    def _in_another_dimension(self, state: CarriedState, guess: guesses.Guess, rest: Rest) -> Rest:
+    def _in_another_dimension(self, state: CarriedState, guess: guesses.Guess, rest: RemainingPulls) -> RemainingPulls:
         """A larger dimension, if misspecification costs more than its extra directions would."""
         best, dim, gamma = rest, rest.dim, self.situation.embedding.misspecification
         begun_already = state.vectors is not None and state.vectors.begun
@@ -491,7 +497,7 @@ class Predictions:
             best = other
         return best
 
-    def _worth_a_design(self, state: CarriedState, guess: guesses.Guess, best: Rest, dim: int) -> bool:
+    def _worth_a_design(self, state: CarriedState, guess: guesses.Guess, best: RemainingPulls, dim: int) -> bool:
         """Whether a larger dimension may take far less; where designs take long, by what the pulls so far would take
         with its misspecification and no more directions."""
         here = self.situation.moved(state, best.dim)
@@ -501,7 +507,8 @@ class Predictions:
         goal, shares = self._goal_for(here, guess, best.candidate), self.shares(state)
         less = replace(vectors.embedded, misspecification=self.situation.embedding.misspecification(dim))
         now, then = (
-            vectors_rule.pulls_by(one, processes, goal, shares) for one in (vectors, replace(vectors, embedded=less))
+            vectors_rule.pulls_by_direction(one, processes, goal, shares)
+            for one in (vectors, replace(vectors, embedded=less))
         )
         return then < HEURISTIC_SWITCH * now
 

@@ -11,7 +11,7 @@ import numpy as np
 from surepick.core.observations import Observations
 from surepick.core.plans import Blocking, Embedding, IndependentArms, Intervals
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
-from surepick.designs import PosedArms
+from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import NoiseMgf, NormalMgf, RegularLeastSquares
@@ -23,13 +23,13 @@ from surepick.policies.carried.guesses import Guess, guess_of_means, guess_of_ve
 from surepick.policies.carried.state import (
     HEURISTIC_FIRST_START,
     CarriedState,
-    Goal,
+    OpenComparisons,
     Processes,
     Roster,
     Tested,
-    concluded,
     open_rivals,
     start_weights,
+    stop_if_decided,
     tightened,
 )
 from surepick.policies.certified import sampling_rule
@@ -143,7 +143,7 @@ class Situation:
 
         return self.cache.vectors(dim, form)
 
-    def posed(self, dim: int, noise_scale: float | None) -> PosedArms:
+    def posed(self, dim: int, noise_scale: float | None) -> DesignInput:
         """The arms as designs see them: those of psi_d, or whitened and all with the same noise.
 
         Distinct arms are the same problem in both, up to the rounding of their coordinates.
@@ -152,15 +152,15 @@ class Situation:
         if not isinstance(embedded, Embedding):
             raise ContractError("arms without structure have no vectors.")
 
-        def form() -> PosedArms:
-            return PosedArms.of(embedded.features, white=lambda: self.cache.white(self.embedding, dim))
+        def form() -> DesignInput:
+            return DesignInput.of(embedded.features, white=lambda: self.cache.white(self.embedding, dim))
 
         arms = self.cache.posed((dim, None), form)
         if noise_scale is None:
             return arms
         if arms.distinct:
             return arms.whitened_at(noise_scale)
-        return self.cache.posed((dim, noise_scale), lambda: PosedArms.of(self.vectors(dim).white / noise_scale))
+        return self.cache.posed((dim, noise_scale), lambda: DesignInput.of(self.vectors(dim).white / noise_scale))
 
     def _plug_in(self, processes: VectorProcesses, seen: Observations) -> PlugInMeans:
         def form() -> PlugInMeans:
@@ -204,13 +204,13 @@ class Situation:
 
     def goal(
         self, state: CarriedState, candidate: int, guess: Guess, margins: Callable[[IntArray], FloatArray]
-    ) -> Goal:
+    ) -> OpenComparisons:
         """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none.
 
         Args:
             margins: arms -> guesses of epsilon + h_c - h_j, of the shape of these.
         """
-        processes, epsilon, threshold = begun(state), self.problem.epsilon, self.thresholds(state.roster)
+        processes, epsilon, threshold = started(state), self.problem.epsilon, self.thresholds(state.roster)
         if looked_at(state, candidate):  # what these processes say is in the bounds of the state
             bounds = state.bounds_of(candidate)
         else:
@@ -224,7 +224,7 @@ class Situation:
             noise_scales = noise_mgf.noise_scales(seen_at)
         else:
             noise_scales = noise_mgf.noise_scales(least)
-        return Goal(
+        return OpenComparisons(
             candidate,
             rivals,
             own,
@@ -295,7 +295,7 @@ class Situation:
             finished=finished,
             roster=roster,
         )
-        return concluded(after, self.problem.epsilon)
+        return stop_if_decided(after, self.problem.epsilon)
 
 
 def checked_later(
@@ -331,14 +331,14 @@ def looked_at(state: CarriedState, candidate: int) -> bool:
     return candidate in (state.leader, state.candidate) and any(one.candidate == candidate for one in state.tested)
 
 
-def begun(state: CarriedState) -> Processes:
+def started(state: CarriedState) -> Processes:
     """The processes of a state after its first batch."""
     if state.processes is None:
         raise ContractError("nothing was told yet.")
     return state.processes
 
 
-def intervals_of(after: CarriedState, guess: Guess, epsilon: float) -> Intervals:
+def carried_intervals(after: CarriedState, guess: Guess, epsilon: float) -> Intervals:
     """The rivals of the candidate, and by how much each can be better than it at most (line 14).
 
     The guess of a lead is of the pooled fit and the bound is not, so a guess may lie below -U, which is proved. Then

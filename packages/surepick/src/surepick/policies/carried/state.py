@@ -157,7 +157,7 @@ def open_rivals(state: CarriedState, candidate: int, bounds: FloatArray, epsilon
     return np.flatnonzero(still_open)
 
 
-def concluded(state: CarriedState, epsilon: float) -> CarriedState:
+def stop_if_decided(state: CarriedState, epsilon: float) -> CarriedState:
     """The state with its candidate and why it is over, if one of those tested is good enough.
 
     Every rival must be beaten, or better by at most epsilon: also one that was withdrawn, unless it was dropped. Where
@@ -201,7 +201,7 @@ HEURISTIC_SPREAD = 1.04  # sqrt(2) .7 / sqrt(.91), of the evidence of a bet whos
 
 
 @record
-class Goal:
+class OpenComparisons:
     """What a plan is to reach.
 
     Args:
@@ -237,7 +237,7 @@ class Goal:
         """s sqrt(cost), shape (K,): money m for an arm buys the information m / (s^2 cost) of m pulls at that scale."""
         return self.noise_scales if self.costs is None else self.noise_scales * np.sqrt(self.costs)
 
-    def among(self, rows: slice) -> Goal:
+    def among(self, rows: slice) -> OpenComparisons:
         """The same for some of the rivals."""
         threshold = self.threshold if isinstance(self.threshold, float) else self.threshold[rows]
         return replace(self, rivals=self.rivals[rows], margins=self.margins[rows], threshold=threshold)
@@ -261,7 +261,7 @@ class Goal:
 
 
 @record
-class Rest:
+class RemainingPulls:
     """What is still to be measured.
 
     Args:

@@ -18,11 +18,11 @@ import numpy as np
 from surepick.core.observations import BlockTotals
 from surepick.core.plans import Design
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
-from surepick.designs import PosedArms, independent_star_design, solve_star_design, solve_target_design
+from surepick.designs import DesignInput, independent_star_design, solve_star_design, solve_target_design
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.rows import each_row_block
-from surepick.policies.carried.state import Goal, Rest, start_weights
+from surepick.policies.carried.state import OpenComparisons, RemainingPulls, start_weights
 from surepick.policies.certified.sampling_rule import FewArms, is_dear, tolerance_of
 from surepick.policies.dimension import best_found
 
@@ -35,7 +35,7 @@ CUT = 1e-10  # of the largest eigenvalue of A
 
 
 @record
-class Bets:
+class VectorBets:
     """The weights of a batch: arm j weighs a pull of x by v_j' z_x / s_x^2.
 
     Args:
@@ -149,7 +149,7 @@ class Account:
     bias: FloatArray
 
 
-def slope_of(vectors: ArmVectors, goal: Goal) -> FloatArray:
+def slope_of(vectors: ArmVectors, goal: OpenComparisons) -> FloatArray:
     """theta of the guesses, since Z'Z = K I; shape (r,)."""
     return np.asarray(vectors.white.T @ goal.scores / len(vectors.white))
 
@@ -157,7 +157,7 @@ def slope_of(vectors: ArmVectors, goal: Goal) -> FloatArray:
 def account_of(
     vectors: ArmVectors,
     processes: VectorProcesses,
-    goal: Goal,
+    goal: OpenComparisons,
     sight: Sight,
     slope: FloatArray | None = None,
     *,
@@ -199,7 +199,7 @@ def account_of(
     return Account(towards, inverse, sizes, visible, left, costs, goal.threshold - held, bias)
 
 
-def _unmatched(goal: Goal, pulls: Pulls, seen: FloatArray) -> FloatArray:
+def _unmatched(goal: OpenComparisons, pulls: Pulls, seen: FloatArray) -> FloatArray:
     """sum_x |n u_x - 1{x = c} + 1{x = j}| for y' A^-1 = `seen` of each rival, (m, r): 0 where c and j alone tell."""
     flows = seen @ (pulls.rows.T * (pulls.counts / pulls.noise_scales**2))
     there, own = pulls.arms == goal.candidate, goal.rivals[:, None] == pulls.arms
@@ -208,7 +208,7 @@ def _unmatched(goal: Goal, pulls: Pulls, seen: FloatArray) -> FloatArray:
 
 
 def fresh_starts(
-    processes: VectorProcesses, goal: Goal, account: Account, slack: FloatArray
+    processes: VectorProcesses, goal: OpenComparisons, account: Account, slack: FloatArray
 ) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
     """(which had better start anew, tau, evidence that it buys beyond the need, what a new start needs)."""
     lack = goal.aimed(account.needs)
@@ -223,7 +223,7 @@ def fresh_starts(
 
 
 def restarts(
-    vectors: ArmVectors, processes: VectorProcesses, goal: Goal, pulls: FloatArray, *, whole: bool = True
+    vectors: ArmVectors, processes: VectorProcesses, goal: OpenComparisons, pulls: FloatArray, *, whole: bool = True
 ) -> IntArray:
     """The rivals whose processes had better start anew if pulls are planned in these proportions, shape (K,)."""
     if not processes.lengths[goal.rivals].any():
@@ -239,16 +239,16 @@ def restarts(
     return goal.rivals[fresh]
 
 
-def placed(
+def place_vector_bets(
     vectors: ArmVectors,
     processes: VectorProcesses,
-    goal: Goal,
+    goal: OpenComparisons,
     margins: FloatArray,
     counts: IntArray,
     future: FloatArray,
     noise_mgf: NoiseMgf | NormalMgf,
     blocks: BlockTotals | None = None,
-) -> Bets:
+) -> VectorBets:
     """The bets of a batch for a candidate.
 
     A flow is matched where that costs little, is predicted to settle the rival, or nothing more is planned.
@@ -271,13 +271,13 @@ def placed(
         directions[rows] = _placed(vectors, processes, goal.among(rows), margins[rows], now, later, noise_mgf, slope)
 
     each_row_block(place, len(directions))
-    return Bets(goal.rivals, directions)
+    return VectorBets(goal.rivals, directions)
 
 
 def _placed(
     vectors: ArmVectors,
     processes: VectorProcesses,
-    goal: Goal,
+    goal: OpenComparisons,
     margins: FloatArray,
     batch: Sight,
     whole: Sight | None,
@@ -325,15 +325,15 @@ SAME_AIM = 1e-10  # relative; what rounding and a misspecification that is round
 STEPS = 2  # designs that are solved for a plan, each with what the one before says of A; one where that takes long
 
 
-def planned(
+def vectors_remaining(
     vectors: ArmVectors,
     processes: VectorProcesses,
-    goal: Goal,
+    goal: OpenComparisons,
     *,
     weights: FloatArray | None,
     tolerance: float,
-    posed: Callable[[float | None], PosedArms],
-) -> Rest:
+    posed: Callable[[float | None], DesignInput],
+) -> RemainingPulls:
     """The pulls that are predicted to reject all rivals, and the processes that had better start anew.
 
         V = min over designs of max over rivals of u' A^-1 u / (2 (beta + tau m)),   u = (Tbar + tau) y - G
@@ -346,7 +346,7 @@ def planned(
     bias: FloatArray = np.full(len(rivals), 2.0 * gamma)
     fresh: BoolArray = np.zeros(len(rivals), bool)
 
-    few = FewArms.of(partial(pulls_by, vectors, processes, goal) if goal.costs is None else None, embedded)
+    few = FewArms.of(partial(pulls_by_direction, vectors, processes, goal) if goal.costs is None else None, embedded)
 
     def star() -> Design:
         slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
@@ -376,10 +376,10 @@ def planned(
             start = design.weights
     limited = rivals[goal.margins - bias < LEAST_SLACK * goal.margins]
     pulls = goal.pulls_for(max(design.value, 1.0) * design.weights)
-    return Rest(goal.candidate, embedded.dim, pulls, design.lower_bound, rivals[fresh], limited, goal.costs)
+    return RemainingPulls(goal.candidate, embedded.dim, pulls, design.lower_bound, rivals[fresh], limited, goal.costs)
 
 
-def _aimed(arms: FloatArray | PosedArms, aims: FloatArray, tolerance: float, few: FewArms) -> Design:
+def _aimed(arms: FloatArray | DesignInput, aims: FloatArray, tolerance: float, few: FewArms) -> Design:
     return best_found(
         solve_target_design,
         arms,
@@ -391,7 +391,7 @@ def _aimed(arms: FloatArray | PosedArms, aims: FloatArray, tolerance: float, few
     )
 
 
-def one_by_one(vectors: ArmVectors, processes: VectorProcesses, goal: Goal) -> Rest | None:
+def one_by_one(vectors: ArmVectors, processes: VectorProcesses, goal: OpenComparisons) -> RemainingPulls | None:
     """The pulls of the candidate and its rivals themselves that are predicted to reject these: few arms where rivals
     are few, and no bias, however poor the vectors.
 
@@ -414,10 +414,12 @@ def one_by_one(vectors: ArmVectors, processes: VectorProcesses, goal: Goal) -> R
     accuracies[rivals] = goal.margins / np.sqrt(2.0 * np.maximum(lack, 1e-3))
     design = independent_star_design(goal.candidate, accuracies, rivals=rivals, noise_scales=scales)
     pulls = goal.pulls_for(max(design.value, 1.0) * design.weights)
-    return Rest(goal.candidate, vectors.embedded.dim, pulls, 0.0, rivals[fresh], rivals[:0], goal.costs)
+    return RemainingPulls(goal.candidate, vectors.embedded.dim, pulls, 0.0, rivals[fresh], rivals[:0], goal.costs)
 
 
-def pulls_by(vectors: ArmVectors, processes: VectorProcesses, goal: Goal, weights: FloatArray) -> float:
+def pulls_by_direction(
+    vectors: ArmVectors, processes: VectorProcesses, goal: OpenComparisons, weights: FloatArray
+) -> float:
     """The pulls, or money, in the proportions of a given design that are predicted to reject all rivals; infinite where
     it does not tell all of them.
 
@@ -443,7 +445,7 @@ def pulls_by(vectors: ArmVectors, processes: VectorProcesses, goal: Goal, weight
 
 
 def effort_by(
-    vectors: ArmVectors, processes: VectorProcesses, goal: Goal, weights: FloatArray, *, direct: bool
+    vectors: ArmVectors, processes: VectorProcesses, goal: OpenComparisons, weights: FloatArray, *, direct: bool
 ) -> float:
     """What a plan in the proportions of a given design takes, with as many more pulls as there are directions.
 
@@ -451,17 +453,17 @@ def effort_by(
         weights: shape (K,), sum 1.
     """
     price = 1.0 if goal.costs is None else float(goal.costs.mean())
-    through = pulls_by(vectors, processes, goal, weights) + price * vectors.white.shape[1]
+    through = pulls_by_direction(vectors, processes, goal, weights) + price * vectors.white.shape[1]
     alone = one_by_one(vectors, processes, goal) if direct else None
     return through if alone is None else float(min(through, alone.effort))
 
 
-def least_effort(vectors: ArmVectors, goal: Goal) -> float:
+def least_effort(vectors: ArmVectors, goal: OpenComparisons) -> float:
     """The arms that a plan for a goal has at least: a design, which sees all directions, or each rival itself."""
     return float(min(len(goal.rivals), vectors.white.shape[1]))
 
 
-def _bought(vectors: ArmVectors, goal: Goal, weights: FloatArray) -> Sight:
+def _bought(vectors: ArmVectors, goal: OpenComparisons, weights: FloatArray) -> Sight:
     """What the pulls of a design see whose weights are shares of money."""
     return Sight.of(Pulls.of(vectors.white, goal.pulls_for(weights), goal.noise_scales))
 
@@ -472,11 +474,11 @@ def _uneven(noise_scales: FloatArray) -> bool:
 
 def _star(
     vectors: ArmVectors,
-    goal: Goal,
+    goal: OpenComparisons,
     slack: FloatArray,
     needs: FloatArray,
     tolerance: float,
-    posed: Callable[[float | None], PosedArms],
+    posed: Callable[[float | None], DesignInput],
     few: FewArms,
 ) -> Design:
     noise_scales = goal.priced_scales
@@ -497,7 +499,7 @@ def _star(
 
 
 def _targets(
-    processes: VectorProcesses, goal: Goal, account: Account, slack: FloatArray
+    processes: VectorProcesses, goal: OpenComparisons, account: Account, slack: FloatArray
 ) -> tuple[BoolArray, FloatArray]:
     """(which had better start anew, u / sqrt(2 (beta + tau m)) of each rival)."""
     fresh, tau, gain, needed = fresh_starts(processes, goal, account, slack)

@@ -15,7 +15,7 @@ import numpy as np
 from surepick.core.observations import Observations
 from surepick.core.plans import CandidateBounds, IndependentArms, Intervals, Plan, Step
 from surepick.core.records import FloatArray, IntArray, freeze, record
-from surepick.designs import PosedArms
+from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import Evidence, NoiseMgf, NormalMgf
@@ -73,7 +73,7 @@ def find_test(epochs: tuple[CandidateTest, ...], candidate: int) -> CandidateTes
     return next((epoch for epoch in epochs if epoch.candidate == candidate), None)
 
 
-def opened(epochs: tuple[CandidateTest, ...], candidate: int, num_arms: int) -> tuple[CandidateTest, ...]:
+def open_test(epochs: tuple[CandidateTest, ...], candidate: int, num_arms: int) -> tuple[CandidateTest, ...]:
     """The epochs with a new one for the candidate, whose evidence starts at its weight: nothing seen so far counts.
 
     Source: docs/certified-elimination.md, lines 5 and 6.
@@ -218,7 +218,7 @@ def concluded(
     epochs, num_arms = state.epochs, len(seen.counts)
     if plan.candidate is not None and opens(state, plan.candidate, plan.predicted_pulls or 0.0):
         for candidate in (plan.candidate, *also):  # before the batch: lines 5 and 6
-            epochs = opened(epochs, candidate, num_arms)
+            epochs = open_test(epochs, candidate, num_arms)
     everybody, nobody = np.arange(num_arms), np.empty(0, np.int64)
     few = num_arms <= FEW
     found = {one.candidate: evidence(one.candidate, everybody if few else one.open_rivals()) for one in epochs}
@@ -355,7 +355,7 @@ class Cache:
         self._plug_in: tuple[int, Observations, PlugInMeans] | None = None
         self._guess: tuple[int, Observations, Any] | None = None
         self._bounds: tuple[object, dict[int, FloatArray]] = (None, {})
-        self._posed: tuple[Hashable, PosedArms] | None = None
+        self._posed: tuple[Hashable, DesignInput] | None = None
         self._noise: tuple[tuple[Observations, NoiseMgf | NormalMgf], ...] = ()
 
     def __reduce__(self) -> tuple[type[Cache], tuple[()]]:
@@ -416,7 +416,7 @@ class Cache:
             known[1][candidate] = found
         return found
 
-    def posed(self, key: Hashable, form: Callable[[], PosedArms]) -> PosedArms:
+    def posed(self, key: Hashable, form: Callable[[], DesignInput]) -> DesignInput:
         """Posed arms, formed by `form` unless they were the last ones."""
         known = self._posed
         if known is not None and known[0] == key:

@@ -12,7 +12,7 @@ import numpy as np
 from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedding, IndependentArms, Plan, Step
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.designs import PosedArms, on_fewer_arms, round_design
+from surepick.designs import DesignInput, on_fewer_arms, round_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import Evidence, batch_evidence, estimate, noise_mgf_after, only, with_squares
@@ -70,7 +70,7 @@ def first_dimension(
 
 
 def on_few_first_arms(
-    problem: Problem, embedded: Embedding | IndependentArms, design: Design, *, posed: Callable[[], PosedArms]
+    problem: Problem, embedded: Embedding | IndependentArms, design: Design, *, posed: Callable[[], DesignInput]
 ) -> Design:
     """The design of a first batch on fewer arms, if a pull or two of each tells all differences to epsilon."""
     if isinstance(embedded, IndependentArms) or embedded.num_arms <= HEURISTIC_MANY:
@@ -272,9 +272,9 @@ class CertifiedElimination:
             white=self._white(embedded, dim),
         )
 
-    def _posed(self, embedded: Embedding) -> PosedArms:
+    def _posed(self, embedded: Embedding) -> DesignInput:
         white = partial(self._cache.white, self.embedding, embedded.dim)
-        return self._cache.posed(embedded.dim, lambda: PosedArms.of(embedded.features, white=white))
+        return self._cache.posed(embedded.dim, lambda: DesignInput.of(embedded.features, white=white))
 
     def _plug_in(self, dim: int, seen: Observations) -> PlugInMeans:
         def form() -> PlugInMeans:

@@ -35,7 +35,7 @@ HEURISTIC_LARGEST_SHARE = 8  # arms for each dimension, at least; with fewer the
 HEURISTIC_LEAST_DOUBT = 0.5  # of epsilon; one odd arm does not show in a mean square
 
 
-class Learner(Protocol):
+class EmbeddingLearner(Protocol):
     """The settings that an embedding is a function of; their meaning is in `CertifiedNeural`."""
 
     @property
@@ -76,11 +76,11 @@ class _Request:
     """What an embedding is a function of; two are equal when the digests are."""
 
     digest: str
-    learner: Learner = field(compare=False)
+    learner: EmbeddingLearner = field(compare=False)
     seen: Observations = field(compare=False)
 
     @staticmethod
-    def of(learner: Learner, seen: Observations) -> _Request:
+    def of(learner: EmbeddingLearner, seen: Observations) -> _Request:
         settings = (learner.network, learner.dim, learner.vectors, learner.regularization, learner.uses_network)
         assumed = (learner.problem.noise, learner.problem.epsilon, learner.features.shape)
         digest = hashlib.sha256(repr((*settings, *assumed)).encode())
@@ -89,7 +89,7 @@ class _Request:
         return _Request(digest.hexdigest(), learner, seen)
 
 
-def remembered(learner: Learner, seen: Observations) -> Learnt:
+def remembered(learner: EmbeddingLearner, seen: Observations) -> Learnt:
     """`learn`, with the last results kept: ask, tell and the next ask need the same embedding."""
     return _recalled(_Request.of(learner, seen))
 
@@ -100,7 +100,7 @@ def _recalled(request: _Request) -> Learnt:
     return learn(request.learner, request.seen)
 
 
-def learn(learner: Learner, seen: Observations) -> Learnt:
+def learn(learner: EmbeddingLearner, seen: Observations) -> Learnt:
     """The embedding and the guess of the means, from everything seen so far: a function of it and of the seed.
 
     The network is trained on the arms' means less their common mean. The guess weighs an arm's own mean against what
@@ -128,7 +128,7 @@ def learn(learner: Learner, seen: Observations) -> Learnt:
     return Learnt(_vectors(learner, arms, trained.weights, trained.scores), scores, doubt, (prior + own) ** -0.5)
 
 
-def estimated_misspecification(learner: Learner, vectors: FloatArray, seen: Observations) -> float:
+def estimated_misspecification(learner: EmbeddingLearner, vectors: FloatArray, seen: Observations) -> float:
     """Three times the root mean square by which the means may miss the embedding, at least epsilon/20.
 
     What noise could hide counts as missed: twice the standard deviation of the sum of squares of pure noise. Before
@@ -147,14 +147,14 @@ def estimated_misspecification(learner: Learner, vectors: FloatArray, seen: Obse
     return max(learner.problem.epsilon / 20.0, 3.0 * math.sqrt((excess + hidden) / seen.total))
 
 
-def _unlearnt(learner: Learner, seen: Observations) -> Learnt:
+def _unlearnt(learner: EmbeddingLearner, seen: Observations) -> Learnt:
     """The guess of `certified-independent`: the arms' own means."""
     problem, num_arms = learner.problem, len(learner.features)
     plug_in = plug_in_means(IndependentArms(num_arms), seen, noise_scales(problem, seen))
     return Learnt(None, plug_in.scores, np.inf, np.full(num_arms, np.inf))
 
 
-def _vectors(learner: Learner, arms: ArmNetwork, weights: Any, outputs: FloatArray) -> FloatArray | None:
+def _vectors(learner: EmbeddingLearner, arms: ArmNetwork, weights: Any, outputs: FloatArray) -> FloatArray | None:
     """(1, f, leading directions) in orthonormal coordinates; None where they would be too many to save anything."""
     num_arms = arms.num_arms
     if learner.vectors == "gradient":
@@ -265,7 +265,7 @@ class NeuralSamplingRule:
         evidence = current_test(self.state, candidate).evidence[rivals]
         need = sampling_rule.efforts(evidence, threshold_of(self.problem)) * float(self.noise_scales.max())
         first = self._design_for(embedded, candidate, rivals, np.zeros(len(rivals)))
-        counts = np.ceil(thinned(first.weights, 3 * embedded.dim) * 4.0 * embedded.dim).astype(np.int64)
+        counts = np.ceil(thinned_vectors(first.weights, 3 * embedded.dim) * 4.0 * embedded.dim).astype(np.int64)
         beta = self._sampled_bias(embedded, counts, candidate, rivals, margins)
         widths = self._widths(embedded, counts, candidate, rivals) * need
         costs = counts.sum() * (widths / np.maximum(margins - beta, 1e-9)) ** 2
@@ -273,7 +273,7 @@ class NeuralSamplingRule:
         if len(far) == 0:
             return None
         batch = math.ceil(pulls)
-        weights = thinned(self._design_for(embedded, candidate, rivals[far], beta[far]).weights, batch)
+        weights = thinned_vectors(self._design_for(embedded, candidate, rivals[far], beta[far]).weights, batch)
         counts = round_design(weights, max(batch, int(np.count_nonzero(weights))))
         slack = np.maximum(margins[far] - beta[far], 1e-9)
         exact = self._bias(embedded, counts, candidate, rivals[far], slack)
@@ -397,7 +397,7 @@ def hedges(state: CertifiedState, candidate: int | None, learnt: Learnt, epsilon
     return tuple(order[np.argsort(-learnt.scores[order], kind="stable")][:HEDGES].tolist())
 
 
-def thinned(weights: FloatArray, most: int) -> FloatArray:
+def thinned_vectors(weights: FloatArray, most: int) -> FloatArray:
     """The largest `most` weights, normalised: a batch of few pulls has no use for more arms."""
     kept = weights.copy()
     kept[np.argsort(-weights, kind="stable")[most:]] = 0.0

@@ -19,7 +19,7 @@ from surepick.policies.certified import conclusion, learned_embedding, sampling_
 from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
 from surepick.policies.certified.sampling_rule import PlugInMeans
 from surepick.policies.model_checks import FITTED, misfit, why_heuristic
-from surepick.policies.options import check_options, not_negative, one_of, option, whole
+from surepick.policies.options import at_least_zero, check_options, one_of, option, whole
 
 SIZE_IN_SIGMAS = 1e6
 ROUNDED_UP = 1.0 + 1e-6
@@ -65,7 +65,7 @@ class CertifiedNeural:
     problem: Problem
     features: FloatArray
     network: Network
-    misspecification: float | None = option(None, not_negative("how far means may be from the embeddings."))
+    misspecification: float | None = option(None, at_least_zero("how far means may be from the embeddings."))
     dim: int | None = option(None, whole("directions of the network that are kept."))
     vectors: str = option("gradient", one_of(*learned_embedding.VECTORS))
     regularization: float | None = option(None, options.regularization)
@@ -196,7 +196,7 @@ class CertifiedNeural:
         else:
             total = sampling_rule.opening_total(embedded, self.problem)
             design = sampling_rule.opening_design(embedded, self.tolerance)
-            weights = learned_embedding.thinned(design.weights, max(total, 2 * embedded.dim))
+            weights = learned_embedding.thinned_vectors(design.weights, max(total, 2 * embedded.dim))
             counts = round_design(weights, self._capped(total, weights))
             counts = counts + self._reserved(embedded, counts)
         return Plan(round=state.round, counts=counts, dim=embedded.dim, misspecification=embedded.misspecification)

@@ -16,7 +16,7 @@ from surepick import estimators
 from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedding, IndependentArms
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.designs import PosedArms, independent_star_design, solve_star_design
+from surepick.designs import DesignInput, independent_star_design, solve_star_design
 from surepick.linalg.factorisations import Whitened, row_norms, weighted_range, whitened
 from surepick.linalg.rows import each_row_block
 from surepick.noise import failure_probability, known_scale
@@ -224,7 +224,7 @@ def next_batch(
     *,
     tolerance: float,
     bias: FloatArray | None = None,
-    posed: Callable[[], PosedArms] | None = None,
+    posed: Callable[[], DesignInput] | None = None,
     counts: IntArray | None = None,
     white: Whitened | None = None,
 ) -> NextBatch:
@@ -319,7 +319,7 @@ def _star(
     rivals: IntArray,
     noise_scales: FloatArray,
     tolerance: float,
-    posed: Callable[[], PosedArms] | None,
+    posed: Callable[[], DesignInput] | None,
     few: FewArms,
 ) -> Design:
     if isinstance(embedded, IndependentArms):
@@ -362,7 +362,7 @@ def _lengths(
 
 
 def opening_design(
-    embedded: Embedding | IndependentArms, tolerance: float, posed: Callable[[Embedding], PosedArms] | None = None
+    embedded: Embedding | IndependentArms, tolerance: float, posed: Callable[[Embedding], DesignInput] | None = None
 ) -> Design:
     """Where to look before anything is known: the design for all differences; of many arms, for those from a central
     arm, whose value is at most the same and at least a quarter (triangle inequality).
@@ -377,7 +377,7 @@ def opening_from_middle(
     tolerance: float,
     noise_scales: FloatArray | None = None,
     *,
-    posed: PosedArms | None = None,
+    posed: DesignInput | None = None,
 ) -> Design:
     """The design for the differences from a central arm.
 

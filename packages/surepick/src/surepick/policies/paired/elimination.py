@@ -21,15 +21,15 @@ from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
 from surepick.policies.carried import guesses
-from surepick.policies.carried.means_rule import whole
-from surepick.policies.carried.planning import HEURISTIC_REPEATS, steadied
+from surepick.policies.carried.means_rule import integer_pulls
+from surepick.policies.carried.planning import HEURISTIC_REPEATS, steadied_weights
 from surepick.policies.carried.predictions import HEURISTIC_SWITCH, BatchSizes, Grid
-from surepick.policies.carried.situation import intervals_of
+from surepick.policies.carried.situation import carried_intervals
 from surepick.policies.carried.state import (
     HEURISTIC_FIRST_START,
     CarriedState,
-    Goal,
-    Rest,
+    OpenComparisons,
+    RemainingPulls,
     gap_of,
     open_rivals,
     start_weights,
@@ -38,7 +38,14 @@ from surepick.policies.carried.state import (
 from surepick.policies.certified.conclusion import delta_for_test, threshold_of
 from surepick.policies.options import check_options, option
 from surepick.policies.paired import rule
-from surepick.policies.paired.rule import Pairs, Spread, alone, pairs_with, spread_of_differences, spread_of_streams
+from surepick.policies.paired.rule import (
+    ArmPairs,
+    PairSpread,
+    alone,
+    pairs_with,
+    spread_of_differences,
+    spread_of_streams,
+)
 
 # --- What a study of differences within blocks has come to.
 
@@ -55,7 +62,7 @@ class PairedState:
 
     carried: CarriedState
     opening: BlockTotals | None = None
-    pairs: tuple[Pairs, ...] = ()
+    pairs: tuple[ArmPairs, ...] = ()
 
     @property
     def round(self) -> int:
@@ -93,7 +100,7 @@ class PairedState:
             raise ContractError("nothing was told yet.")
         return self.carried.means
 
-    def pairs_of(self, centre: int) -> Pairs:
+    def pairs_of(self, centre: int) -> ArmPairs:
         """Those with an arm while it was a candidate, and in the opening."""
         known = next((one for one in self.pairs if one.centre == centre), None)
         if known is not None:
@@ -103,7 +110,7 @@ class PairedState:
         return pairs_with(self.levelled(self.opening), centre, len(self.carried.beaten))
 
 
-def with_more(pairs: tuple[Pairs, ...], now: Pairs) -> tuple[Pairs, ...]:
+def paired_with_more(pairs: tuple[ArmPairs, ...], now: ArmPairs) -> tuple[ArmPairs, ...]:
     """The pairs of all candidates, those of one of them as they are now.
 
     None is forgotten: a list that began anew would have a bound, and a chance to fail, of its own.
@@ -114,7 +121,7 @@ def with_more(pairs: tuple[Pairs, ...], now: Pairs) -> tuple[Pairs, ...]:
 T = TypeVar("T")
 
 
-class Kept:
+class PairedMemo:
     """What was worked out of the last state, so as not to form it again: bit by bit the same. Copied as empty."""
 
     __slots__ = ("_last",)
@@ -122,8 +129,8 @@ class Kept:
     def __init__(self) -> None:
         self._last: tuple[PairedState | None, dict[Hashable, Any]] = (None, {})
 
-    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
-        return Kept, ()
+    def __reduce__(self) -> tuple[type[PairedMemo], tuple[()]]:
+        return PairedMemo, ()
 
     def of(self, state: PairedState, name: Hashable, form: Callable[[], T]) -> T:
         """What `form` gives for that very state."""
@@ -176,7 +183,7 @@ class PairedElimination:
     streams: str | None = option(None, options.block_name)
     largest_batch: int | None = option(None, options.largest_batch)
     evidence: str = field(default="paired", init=False, compare=False, repr=False)
-    _kept: Kept = field(default_factory=Kept, init=False, compare=False, repr=False)
+    _kept: PairedMemo = field(default_factory=PairedMemo, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -231,7 +238,7 @@ class PairedElimination:
         total = BatchSizes(None, None, None).testing(carried.round, state.pulls, rest.total, Grid(1.0, 1.0))
         limit = np.inf if self.largest_batch is None else self.largest_batch
         wanted = int(max(min(np.ceil(total), limit), 2))
-        counts = whole(steadied(rest.pulls / rest.pulls.sum()), wanted, of=rest.candidate)
+        counts = integer_pulls(steadied_weights(rest.pulls / rest.pulls.sum()), wanted, of=rest.candidate)
         counts[rest.candidate] = max(1, int(counts.max()))
         return Plan(
             round=carried.round,
@@ -250,7 +257,7 @@ class PairedElimination:
             raise InvalidInput(f"a candidate has two results in one {self.blocking.name}; one each can be compared.")
         blocks = state.levelled(seen.blocks)
         plain = rule.pooled(blocks, np.zeros(blocks.number), self.problem.num_arms)
-        pooled = before.seen.plus(plain if self.blocks is None else rule.without_effects(blocks, before.seen))
+        pooled = before.seen.plus(plain if self.blocks is None else rule.without_pair_effects(blocks, before.seen))
         if before.means is None:
             first = MeanProcesses.started(self.problem.num_arms, math.log(HEURISTIC_FIRST_START))
             return self._judged(PairedState(replace(before, means=first, seen=pooled), seen.blocks), plan, seen, ())
@@ -259,7 +266,9 @@ class PairedElimination:
         known, news = state.pairs_of(plan.candidate), pairs_with(blocks, plan.candidate, self.problem.num_arms)
         processes = self._processes_after(state, plan.candidate, blocks, news)
         after = PairedState(
-            replace(before, means=processes, seen=pooled), state.opening, with_more(state.pairs, known.plus(news))
+            replace(before, means=processes, seen=pooled),
+            state.opening,
+            paired_with_more(state.pairs, known.plus(news)),
         )
         return self._judged(after, plan, seen, self._failed_checks(known, news))
 
@@ -280,7 +289,7 @@ class PairedElimination:
         """Why more pulls would not help, if there is a reason."""
         if state.carried.finished not in ("", "equal"):
             return ""
-        return uniform.said(self.problem, self._equal(state))
+        return uniform.equal_words(self.problem, self._equal(state))
 
     def _equal(self, state: PairedState, least: int = uniform.FEWEST) -> IntArray:
         """The arms whose differences to the candidate are all equal."""
@@ -338,7 +347,7 @@ class PairedElimination:
         return Step(after, row, lambda _: self._intervals(after))
 
     def _intervals(self, state: PairedState) -> Intervals:
-        return intervals_of(state.carried, self._guess(state), self.problem.epsilon)
+        return carried_intervals(state.carried, self._guess(state), self.problem.epsilon)
 
     def _gap(self, state: PairedState) -> float | None:
         """By how much the leader is worse than the best arm at most; None if nothing can be said."""
@@ -362,7 +371,7 @@ class PairedElimination:
 
         return self._kept.of(state, "guess", form)
 
-    def _failed_checks(self, known: Pairs, news: Pairs) -> tuple[str, ...]:
+    def _failed_checks(self, known: ArmPairs, news: ArmPairs) -> tuple[str, ...]:
         bounds = spread_of_differences(known, self._failure)
         nothing = np.zeros_like(bounds.variances)
         mgf = NormalMgf(bounds.difference_bounds, bounds.difference_bounds, bounds.variances, nothing, known.counts)
@@ -374,8 +383,8 @@ class PairedElimination:
         """What the bounds on variances may fail with."""
         return failure_probability(self.problem.noise, self.problem.delta)
 
-    def _spread(self, state: PairedState, candidate: int) -> Spread:
-        def form() -> Spread:
+    def _spread(self, state: PairedState, candidate: int) -> PairSpread:
+        def form() -> PairSpread:
             pairs = state.pairs_of(candidate)
             if self.streams is None:
                 return spread_of_differences(pairs, self._failure)
@@ -383,7 +392,7 @@ class PairedElimination:
 
         return self._kept.of(state, candidate, form)
 
-    def _rest(self, state: PairedState, guess: guesses.Guess) -> Rest:
+    def _rest(self, state: PairedState, guess: guesses.Guess) -> RemainingPulls:
         """The candidate to go on with, and what it is predicted to take."""
         best, former = int(np.argmax(guess.scores)), state.carried.candidate
         candidate = best if former < 0 else former
@@ -396,28 +405,32 @@ class PairedElimination:
 
     def _rest_for(
         self, state: PairedState, guess: guesses.Guess, candidate: int, *, least: float = guesses.HEURISTIC_LEAST_MARGIN
-    ) -> Rest:
+    ) -> RemainingPulls:
         margins = guess.margins(candidate, self.problem.epsilon, caution=guesses.HEURISTIC_CAUTION, least=least)
         spread = self._spread(state, candidate)
-        return rule.planned(state.processes, self._goal(state, guess, candidate, margins, spread), spread)
+        return rule.pairs_remaining(state.processes, self._goal(state, guess, candidate, margins, spread), spread)
 
     def _goal(
-        self, state: PairedState, guess: guesses.Guess, candidate: int, margins: FloatArray, spread: Spread
-    ) -> Goal:
+        self, state: PairedState, guess: guesses.Guess, candidate: int, margins: FloatArray, spread: PairSpread
+    ) -> OpenComparisons:
         """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
         threshold, scales = threshold_of(self.problem), spread.noise_scales(margins)
         bounds = rule.upper_bounds(state.processes, candidate, threshold)
         rivals = open_rivals(state.carried, candidate, bounds, self.problem.epsilon)
-        return Goal(candidate, rivals, margins[rivals], self.problem.epsilon, threshold, guess.scores, scales)
+        return OpenComparisons(
+            candidate, rivals, margins[rivals], self.problem.epsilon, threshold, guess.scores, scales
+        )
 
-    def _processes_after(self, state: PairedState, candidate: int, seen: BlockTotals, news: Pairs) -> MeanProcesses:
+    def _processes_after(self, state: PairedState, candidate: int, seen: BlockTotals, news: ArmPairs) -> MeanProcesses:
         """The processes after a batch: bets are functions of the past and of which pairs came (line 1)."""
         guess, spread = self._guess(state), self._spread(state, candidate)
         planning = guess.margins(candidate, self.problem.epsilon, caution=guesses.HEURISTIC_CAUTION)
-        restarts = rule.planned(state.processes, self._goal(state, guess, candidate, planning, spread), spread).restarts
+        restarts = rule.pairs_remaining(
+            state.processes, self._goal(state, guess, candidate, planning, spread), spread
+        ).restarts
         processes = state.processes.restarted(restarts, start_weights(state.processes.starts[restarts] + 1))
         margins = guess.margins(candidate, self.problem.epsilon)
         goal = self._goal(state, guess, candidate, margins, spread)
         number, total, squares = alone(seen, candidate)
         centre = Observations(np.array([number]), np.array([total]), np.array([squares]))
-        return rule.told(processes, goal, margins[goal.rivals], news, centre, spread)
+        return rule.update_pairs(processes, goal, margins[goal.rivals], news, centre, spread)

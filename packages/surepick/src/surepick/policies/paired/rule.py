@@ -21,13 +21,13 @@ from surepick.errors import ContractError
 from surepick.estimators import NormalMgf
 from surepick.estimators.noise_mgf import likely_variances, variance_bounds
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
-from surepick.policies.carried.state import Goal, Rest, start_weights
+from surepick.policies.carried.state import OpenComparisons, RemainingPulls, start_weights
 
 # --- Rewards of an arm beside those of a centre in the same block: normal pairs, alike and independent between blocks.
 
 
 @record
-class Pairs:
+class ArmPairs:
     """What was seen of (d, r) = (r_j - r_c, r_c) in the blocks that had both the arm j and a centre c.
 
     Args:
@@ -55,9 +55,9 @@ class Pairs:
         """As if each difference were a reward of its arm."""
         return Observations(self.counts, self.sums, self.squares)
 
-    def plus(self, other: Pairs) -> Pairs:
+    def plus(self, other: ArmPairs) -> ArmPairs:
         """With more pairs of the same centre."""
-        return Pairs(
+        return ArmPairs(
             self.centre,
             self.counts + other.counts,
             self.sums + other.sums,
@@ -67,9 +67,9 @@ class Pairs:
             self.products + other.products,
         )
 
-    def at(self, arms: IntArray) -> Pairs:
+    def at(self, arms: IntArray) -> ArmPairs:
         """Those of some arms, shape (m,)."""
-        return Pairs(
+        return ArmPairs(
             self.centre,
             self.counts[arms],
             self.sums[arms],
@@ -103,7 +103,7 @@ def single(seen: BlockTotals) -> BlockTotals:
     return BlockTotals(seen.blocks[kept], seen.arms[kept], seen.counts[kept], seen.sums[kept])
 
 
-def pairs_with(seen: BlockTotals, centre: int, num_arms: int) -> Pairs:
+def pairs_with(seen: BlockTotals, centre: int, num_arms: int) -> ArmPairs:
     """The pairs of each arm with a centre, in the blocks that have one measurement of both."""
     entries = single(seen)
     values = np.full(entries.number, np.nan)
@@ -118,7 +118,9 @@ def pairs_with(seen: BlockTotals, centre: int, num_arms: int) -> Pairs:
         return np.asarray(np.bincount(arms, each, minlength=num_arms))
 
     counts = np.bincount(arms, minlength=num_arms).astype(np.int64)
-    return Pairs(centre, counts, added(apart), added(apart**2), added(beside), added(beside**2), added(apart * beside))
+    return ArmPairs(
+        centre, counts, added(apart), added(apart**2), added(beside), added(beside**2), added(apart * beside)
+    )
 
 
 def alone(seen: BlockTotals, centre: int) -> tuple[int, float, float]:
@@ -134,7 +136,7 @@ HEURISTIC_PRIOR = 10.0  # blocks that the correlation which arms have in common 
 
 
 @record
-class Spread:
+class PairSpread:
     """What may be assumed of the blocks of the next batch for a candidate c, fixed before their first reward.
 
     Args:
@@ -153,7 +155,7 @@ class Spread:
     slopes: FloatArray
     variances: FloatArray
     centre_variance: float
-    before: Pairs
+    before: ArmPairs
 
     def __post_init__(self) -> None:
         freeze(self, difference_bounds=np.float64, bounds=np.float64, slopes=np.float64, variances=np.float64)
@@ -185,7 +187,7 @@ def _times(weights: FloatArray, scales: FloatArray | float) -> FloatArray:
     return np.asarray(np.where(used, np.abs(weights) * np.where(used, scales, 0.0), 0.0))
 
 
-def spread_of_differences(before: Pairs, failure: float) -> Spread:
+def spread_of_differences(before: ArmPairs, failure: float) -> PairSpread:
     """Where blocks may be off by any amount: differences alone count.
 
     Source: docs/certified-elimination.md, lines 19 and 27.
@@ -193,10 +195,10 @@ def spread_of_differences(before: Pairs, failure: float) -> Spread:
     seen, num_arms = before.differences, len(before.counts)
     bounds = variance_bounds(seen, failure / num_arms)
     nothing, ones = np.full(num_arms, np.inf), np.ones(num_arms)
-    return Spread(bounds, nothing, np.inf, ones, likely_variances(seen), 0.0, before)
+    return PairSpread(bounds, nothing, np.inf, ones, likely_variances(seen), 0.0, before)
 
 
-def spread_of_streams(before: Pairs, past: Observations, failure: float) -> Spread:
+def spread_of_streams(before: ArmPairs, past: Observations, failure: float) -> PairSpread:
     """Where blocks share random numbers, and nothing else: rewards count by themselves too.
 
     The slope of an arm is drawn towards rho s_j / s_c, rho being the correlation that arms have in common.
@@ -215,7 +217,7 @@ def spread_of_streams(before: Pairs, past: Observations, failure: float) -> Spre
     slopes = np.clip(shared / hub, 0.0, 1.0)
     left = np.maximum(own - 2.0 * slopes * shared + slopes**2 * hub, 0.05 * own)
     slopes[centre] = 0.0
-    return Spread(
+    return PairSpread(
         variance_bounds(seen, 0.5 * failure / num_arms),
         variance_bounds(past, 0.25 * failure),
         float(variance_bounds(past, 0.25 * failure / num_arms)[centre]),
@@ -250,7 +252,7 @@ def upper_bounds(processes: MeanProcesses, candidate: int, threshold: float) -> 
     return np.asarray(np.minimum(bounds, UNKNOWN))
 
 
-def planned(processes: MeanProcesses, goal: Goal, spread: Spread) -> Rest:
+def pairs_remaining(processes: MeanProcesses, goal: OpenComparisons, spread: PairSpread) -> RemainingPulls:
     """The pulls that are predicted to reject all rivals, and the processes that had better start anew.
 
         need_j = log(1/delta) - log value - epsilon F_j(c)
@@ -293,16 +295,16 @@ def planned(processes: MeanProcesses, goal: Goal, spread: Spread) -> Rest:
     counts = np.zeros(len(goal.scores))
     counts[rivals] = rival_pulls(np.array([best]))[0]
     counts[goal.candidate] = max(best, float(counts.max()))
-    return Rest(goal.candidate, len(counts), counts, 0.0, rivals[fresh], np.empty(0, np.int64))
+    return RemainingPulls(goal.candidate, len(counts), counts, 0.0, rivals[fresh], np.empty(0, np.int64))
 
 
-def told(
+def update_pairs(
     processes: MeanProcesses,
-    goal: Goal,
+    goal: OpenComparisons,
     margins: FloatArray,
-    pairs: Pairs,
+    pairs: ArmPairs,
     centre: Observations,
-    spread: Spread,
+    spread: PairSpread,
 ) -> MeanProcesses:
     """The processes after a batch for a candidate.
 
@@ -333,7 +335,9 @@ def told(
     return processes.with_flows(rivals, processes.taken[rivals] + flows, {goal.candidate: given}, gained)
 
 
-def _within_blocks(rivals: IntArray, own: FloatArray, beside: FloatArray, pairs: Pairs, spread: Spread) -> FloatArray:
+def _within_blocks(
+    rivals: IntArray, own: FloatArray, beside: FloatArray, pairs: ArmPairs, spread: PairSpread
+) -> FloatArray:
     """sum y - cost, y = beside r_c - own r_j, over the blocks that have both; shape (m,)."""
     here, before = pairs.at(rivals), spread.before.at(rivals)
     sums, within, size = here.totals(-own, beside - own)
@@ -347,7 +351,9 @@ def _within_blocks(rivals: IntArray, own: FloatArray, beside: FloatArray, pairs:
     return sums - _cost(NormalMgf(bounds, bounds, variances, centres, before.counts), seen)
 
 
-def _elsewhere(rivals: IntArray, weights: FloatArray, pairs: Pairs, centre: Observations, spread: Spread) -> FloatArray:
+def _elsewhere(
+    rivals: IntArray, weights: FloatArray, pairs: ArmPairs, centre: Observations, spread: PairSpread
+) -> FloatArray:
     """sum y - cost, y = weight r_c, over the candidate's blocks without the arm; shape (m,), 0 where there are none."""
     rest = Observations(
         centre.counts[0] - pairs.counts, centre.sums[0] - pairs.centre_sums, _squares(centre)[0] - pairs.centre_squares
@@ -372,7 +378,7 @@ def _cost(mgf: NormalMgf, seen: Observations) -> FloatArray:
     return mgf.total(np.ones(len(places)), places, seen)
 
 
-def _at(values: FloatArray, rivals: IntArray, spread: Spread) -> FloatArray:
+def _at(values: FloatArray, rivals: IntArray, spread: PairSpread) -> FloatArray:
     """The values of some arms as an array of all, shape (K,)."""
     found = np.zeros(len(spread.slopes))
     found[rivals] = values
@@ -385,7 +391,7 @@ def _squares(seen: Observations) -> FloatArray:
     return seen.squares
 
 
-def controlled(past: Observations, scales: FloatArray, spread: Spread) -> tuple[Observations, FloatArray]:
+def controlled(past: Observations, scales: FloatArray, spread: PairSpread) -> tuple[Observations, FloatArray]:
     """(what arms would have got in blocks as good as all of the centre's, scales of that). For steering only.
 
         mean_j - beta_j (n / n_j) (mean of r_c beside j - mean of r_c),    n: blocks with both
@@ -406,7 +412,7 @@ def controlled(past: Observations, scales: FloatArray, spread: Spread) -> tuple[
     return Observations(past.counts, past.counts * means), np.sqrt(variances)
 
 
-def without_effects(seen: BlockTotals, past: Observations) -> Observations:
+def without_pair_effects(seen: BlockTotals, past: Observations) -> Observations:
     """A batch as it would have been if no block had an effect, as far as this can be told. For steering only.
 
     The effect of a block is how far its rewards lie above the earlier means of their arms, on average.

@@ -135,7 +135,7 @@ class ArmElimination:
         object.__setattr__(self, "traits", self._traits())
 
     def init(self) -> EliminationState:
-        return initial_state(self.rounds)  # line 1
+        return initial_rounds(self.rounds)  # line 1
 
     def ask(self, state: EliminationState) -> Plan:
         if state.opened is not None:
@@ -291,7 +291,7 @@ class EliminationState:
         freeze(self, active=np.int64)
 
 
-def initial_state(settings: RoundSettings) -> EliminationState:
+def initial_rounds(settings: RoundSettings) -> EliminationState:
     """All arms active; finished at once where the answer needs no pull."""
     finished, gap = settings.problem.answer_without_pulls()
     num_arms = settings.problem.num_arms

@@ -42,7 +42,7 @@ from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, compared_with, designed, trace_row
 from surepick.policies.dimension import best_found, bias, embedding_design, whole_pulls
 from surepick.policies.model_checks import with_failed_checks
-from surepick.policies.options import check_options, not_negative, one_of, option, positive
+from surepick.policies.options import at_least_zero, check_options, one_of, option, positive
 from surepick.policies.paper.arm_elimination import FLOORS, rounded
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class NeuralElimination:
         return NeuralRule(self.problem, self.slack, self.constants, self.floor, self.misspecification or 0.0)
 
     def init(self) -> NeuralState:
-        return initial_state(self.rule)  # line 1
+        return initial_neural_state(self.rule)  # line 1
 
     def ask(self, state: NeuralState) -> Plan:
         rule, k, active = self.rule, state.round, state.active
@@ -175,7 +175,7 @@ class NeuralElimination:
         arms = self._arms
         scores = self._trained(arms, seen).scores  # line 8
         alarms = self._collapsed(plan, arms, state) if plan.round == 1 else ()
-        return conclude(self.rule, state, plan, seen, scores, alarms=alarms)  # line 9
+        return conclude_round(self.rule, state, plan, seen, scores, alarms=alarms)  # line 9
 
     def claim(self, state: NeuralState) -> Claim:
         scores = "here the scores are those of a trained network, whose error nothing bounds"
@@ -220,7 +220,7 @@ class NeuralRule:
     slack: float = option(0.1, options.slack)
     constants: str = option("derived", one_of(*CONSTANTS))
     floor: str = option("support", one_of(*FLOORS))
-    misspecification: float = option(0.0, not_negative("how far the means may be from the embedding."))
+    misspecification: float = option(0.0, at_least_zero("how far the means may be from the embedding."))
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -279,14 +279,14 @@ class NeuralState:
         freeze(self, active=np.int64)
 
 
-def initial_state(rule: NeuralRule) -> NeuralState:
+def initial_neural_state(rule: NeuralRule) -> NeuralState:
     """All arms active; finished at once where the answer needs no pull."""
     finished, _ = rule.problem.answer_without_pulls()
     num_arms = rule.problem.num_arms
     return NeuralState(1, np.arange(num_arms), Observations.nothing(num_arms), 0, 0, finished)
 
 
-def conclude(
+def conclude_round(
     rule: NeuralRule,
     state: NeuralState,
     plan: Plan,

@@ -111,7 +111,7 @@ class UnknownMisspecificationElimination:
         )
 
     def init(self) -> arm_elimination.EliminationState:
-        state = arm_elimination.initial_state(self.rounds)  # lines 1 and 2
+        state = arm_elimination.initial_rounds(self.rounds)  # lines 1 and 2
         return state if state.finished == "single" else replace(state, finished="", gap=None)
 
     def ask(self, state: arm_elimination.EliminationState) -> Plan:

@@ -17,25 +17,25 @@ from surepick.estimators import NormalMgf, estimate, least_squares
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
-from surepick.policies.blocking import blocking_of, filled, price_of_blocks, shared_effect, without_effects
+from surepick.policies.blocking import blocking_of, filled_blocks, price_of_blocks, shared_effect, without_effects
 from surepick.policies.carried import predictions
-from surepick.policies.carried.predictions import BatchSizes, Grid, rounded
+from surepick.policies.carried.predictions import BatchSizes, Grid, rounded_batch
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import capped, delta_for_test
 from surepick.policies.certified.elimination import first_dimension
 from surepick.policies.options import check_options, option
 from surepick.policies.questions.asked import inquiry_of
-from surepick.policies.questions.inquiries import UNEVEN, Inquiry, Limit, View, assumed_of, told_beside
+from surepick.policies.questions.inquiries import UNEVEN, ConstraintTest, Inquiry, View, assumed_of, told_beside
 from surepick.policies.questions.outlook import (
     Aims,
     Ground,
     Lists,
     QuestionState,
-    Rest,
+    RemainingOfBets,
     Sheets,
     check_blocks,
     sheet_of,
-    written,
+    updated,
 )
 from surepick.questions import Above, constraints_of
 
@@ -45,7 +45,7 @@ HEURISTIC_LAST = 2.5  # of the predicted rest: after the last batch that is allo
 
 
 def total_of(
-    sizes: BatchSizes, problem: Problem, rest: Rest, seen: Observations, round_number: int, grid: Grid | None
+    sizes: BatchSizes, problem: Problem, rest: RemainingOfBets, seen: Observations, round_number: int, grid: Grid | None
 ) -> int:
     """Pulls of the next batch."""
     if sizes.exact is not None:
@@ -92,11 +92,11 @@ def exactly(
         costs: of a pull of each arm, shape (K,); None: all alike.
     """
     if checked is None:
-        return rounded(weights, total, round_number)
+        return rounded_batch(weights, total, round_number)
     embedding, dim, share = checked
 
     def spread(pulls: int) -> IntArray:
-        return model_checks.spread_over_equals(embedding, rounded(weights, pulls, round_number), costs)
+        return model_checks.spread_over_equals(embedding, rounded_batch(weights, pulls, round_number), costs)
 
     extra = model_checks.check_pulls(embedding, dim, spread(max(1, int(total / (1.0 + share)))), share, costs)
     return np.asarray(spread(total - int(extra.sum())) + extra)
@@ -117,11 +117,11 @@ def first_pulls(problem: Problem, embedded: Embedding, weights: FloatArray) -> I
     support = np.flatnonzero(weights)
     rows = np.sqrt(weights[support])[:, None] * embedded.features[support]
     counts = np.zeros(len(weights), np.int64)
-    counts[support[predictions.spanning(rows)]] = needed_repeats(problem)
+    counts[support[predictions.spanning_arms(rows)]] = needed_repeats(problem)
     return counts
 
 
-def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: NormalMgf) -> Rest:
+def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: NormalMgf) -> RemainingOfBets:
     """What is still to be measured, without the arms that would get too few pulls for a bound."""
     rest = ground.rest(aims, noise_mgf)
     planned, needed = rest.weights * rest.pulls, needed_repeats(ground.problem)
@@ -132,7 +132,7 @@ def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: Norm
     weights = np.where(avoided, 0.0, rest.weights)
     kept = float(weights.sum())
     cost = None if rest.cost is None else kept * rest.cost
-    return Rest(weights / kept, kept * rest.pulls, None, cost)
+    return RemainingOfBets(weights / kept, kept * rest.pulls, None, cost)
 
 
 def _avoiding(noise_mgf: NormalMgf, avoided: BoolArray) -> NormalMgf:
@@ -303,7 +303,7 @@ class CertifiedLists:
         )
         blocking = self.blocking
         centre = None if blocking is None or blocking.control is not None else state.leader
-        counts = filled(
+        counts = filled_blocks(
             self._whole(state.dim, rest.weights, total, state.round, state.seen),
             blocking,
             centre,
@@ -371,7 +371,7 @@ class CertifiedLists:
         """Why more pulls would not help, if there is a reason."""
         if state.finished not in ("", "equal"):
             return ""
-        return uniform.said(self.problem, uniform.equal_repeats(self.problem, state.seen))
+        return uniform.equal_words(self.problem, uniform.equal_repeats(self.problem, state.seen))
 
     def _opening(self, round_number: int) -> Plan:
         """The first batch: all arms alike. It shows where to look, and is evidence for nothing."""
@@ -388,7 +388,7 @@ class CertifiedLists:
         if not known_scale(self.problem.noise) and isinstance(embedded, Embedding):
             counts = first_pulls(self.problem, embedded, weights)
         if self.batch_size is not None and isinstance(embedded, IndependentArms):
-            counts = predictions.listed(embedded.num_arms, total, round_number)
+            counts = predictions.listed_sizes(embedded.num_arms, total, round_number)
         value, bound = design.value, design.lower_bound
         return Plan(round_number, counts, dim=dim, design_value=value, lower_bound=bound,
                     misspecification=embedded.misspecification)  # fmt: skip
@@ -417,7 +417,7 @@ class CertifiedLists:
             return None
         if state.round > predictions.batches_of_a_list(self._first_pulls * embedded.num_arms, size):
             return None
-        counts = predictions.listed(embedded.num_arms, size, state.round)
+        counts = predictions.listed_sizes(embedded.num_arms, size, state.round)
         return Plan(round=state.round, counts=counts, dim=state.dim, lower_bound=0.0)
 
     def _whole(
@@ -459,7 +459,7 @@ class CertifiedLists:
                 gains = self._limits[at].gains(bet, past[at], came[at], view.standings[at])
             else:
                 gains = ground.gains(bet, state.seen, seen, view.outlook)
-            sheets = written(sheets, sheet_of(sheets, bet.sheet, self.problem.num_arms, bet.start).after(gains))
+            sheets = updated(sheets, sheet_of(sheets, bet.sheet, self.problem.num_arms, bet.start).after(gains))
         return sheets
 
     def _without_effects(self, past: Observations, seen: Observations) -> Observations:
@@ -486,8 +486,8 @@ class CertifiedLists:
         return Ground(self.problem, self.embedding, dim, self._inquiry.number, self.tolerance, self.blocks is not None)
 
     @property
-    def _limits(self) -> tuple[Limit, ...]:
-        return tuple(Limit(self.problem, one) for one in constraints_of(self.problem.question))
+    def _limits(self) -> tuple[ConstraintTest, ...]:
+        return tuple(ConstraintTest(self.problem, one) for one in constraints_of(self.problem.question))
 
     def _uneven(self, alarms: tuple[str, ...]) -> list[str]:
         """What is said of quantities that have noise against what was declared."""

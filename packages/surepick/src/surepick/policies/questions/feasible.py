@@ -18,7 +18,7 @@ from surepick.errors import InvalidInput
 from surepick.policies.base import Claim, Policy, Problem, Spec, Traits
 from surepick.policies.certified.sampling_rule import efforts
 from surepick.policies.questions import outlook
-from surepick.policies.questions.inquiries import Inquiry, OfMany, Standing, View, threshold_of
+from surepick.policies.questions.inquiries import ConstraintEstimate, Inquiry, OfMany, View, bet_threshold
 from surepick.questions import Constraint, OneOf
 
 HEURISTIC_FRESH = 3  # candidates that a batch begins to test beside the one that looks best
@@ -62,7 +62,7 @@ class BestOfFeasible:
 
         Half of delta, unless no bound has noise, so that nothing of this kind can be wrong.
         """
-        return threshold_of(2 * self.num_arms, self.delta)
+        return bet_threshold(2 * self.num_arms, self.delta)
 
     @property
     def out(self) -> float:
@@ -71,7 +71,7 @@ class BestOfFeasible:
         r: bounds with noise; where there are none, log(1 / delta).
         """
         noisy = sum(one.noise is not None for one in self.constraints)
-        return threshold_of(2 * (1 + noisy) if noisy else 1, self.delta)
+        return bet_threshold(2 * (1 + noisy) if noisy else 1, self.delta)
 
     def worse(self, place: int) -> float:
         """log(2 (1 + r) k (k + 1) / delta): the same, that an arm is no better than the k-th candidate, k = place + 1.
@@ -212,7 +212,7 @@ class BestOfFeasible:
         return most
 
 
-def _pulls(leads: FloatArray, lacks: FloatArray, standing: Standing) -> FloatArray:
+def _pulls(leads: FloatArray, lacks: FloatArray, standing: ConstraintEstimate) -> FloatArray:
     """Pulls of each arm until its evidence is enough; leads are lowered by part of their errors; shape (K,)."""
     errors = np.where(np.isfinite(standing.errors), standing.errors, 0.0)
     careful = np.maximum(leads - outlook.HEURISTIC_CAUTION * errors, 0.25 * standing.tolerance)
@@ -362,7 +362,7 @@ def sample_of(asked: OneOf, num_arms: int, delta: float) -> IntArray:
     return np.sort(drawn)
 
 
-def arms_of(arms: Arms, members: IntArray) -> Arms:
+def arms_of_segment(arms: Arms, members: IntArray) -> Arms:
     """The arms with these indices."""
     ids = KnownIds(arms.ids[arm] for arm in members.tolist())
     costs = None if arms.costs is None else arms.costs[members]

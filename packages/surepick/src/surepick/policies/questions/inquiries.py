@@ -41,7 +41,7 @@ EXACT = 1e-9  # of its size, within which repeats of a quantity without noise ag
 
 
 @record
-class Standing:
+class ConstraintEstimate:
     """How the arms stand to one constraint.
 
     Args:
@@ -68,7 +68,7 @@ class Standing:
 
 
 @record
-class Limit:
+class ConstraintTest:
     """A constraint with what it takes to judge it: its arms have no structure.
 
     Args:
@@ -79,24 +79,24 @@ class Limit:
     problem: Problem
     constraint: Constraint
 
-    def standing(self, seen: Quantity) -> Standing:
+    def standing(self, seen: Quantity) -> ConstraintEstimate:
         """What the past suggests."""
         one, known = self.constraint, seen.counts > 0
         if one.noise is None:
             room = np.where(known, self._within(seen.means), 0.0)
             nothing = np.zeros(len(known))
-            return Standing(room, nothing, nothing, known, one.tolerance, True, None)
+            return ConstraintEstimate(room, nothing, nothing, known, one.tolerance, True, None)
         told = seen.observations
         scales = noise_mgf_after(one.noise, told).noise_scales(one.tolerance)
         if not known.any():
             unknown = np.full(len(known), np.inf)
             outlook = Outlook(np.full(len(known), one.bound), one.bound, lambda _: unknown)
-            return Standing(np.zeros(len(known)), unknown, scales, known, one.tolerance, False, outlook)
+            return ConstraintEstimate(np.zeros(len(known)), unknown, scales, known, one.tolerance, False, outlook)
         outlook = self._ground(one.noise).outlook(told)
         room = outlook.leads(NUMBER, high=not one.at_most)
-        return Standing(room, outlook.errors(NUMBER), scales, known, one.tolerance, False, outlook)
+        return ConstraintEstimate(room, outlook.errors(NUMBER), scales, known, one.tolerance, False, outlook)
 
-    def gains(self, bet: Bet, past: Quantity, seen: Quantity, standing: Standing) -> FloatArray:
+    def gains(self, bet: Bet, past: Quantity, seen: Quantity, standing: ConstraintEstimate) -> FloatArray:
         """The log e-values of a batch for one bet on this quantity, shape (K,)."""
         if self.constraint.noise is None or standing.outlook is None or not standing.known.any():
             return np.zeros(len(bet.arms))
@@ -165,7 +165,7 @@ class View:
     sheets: Sheets
     lists: Lists
     outlook: Outlook
-    standings: tuple[Standing, ...] = ()
+    standings: tuple[ConstraintEstimate, ...] = ()
     scales: FloatArray = field(default_factory=partial(np.empty, 0))
 
     def sheet(self, name: str) -> Sheet:
@@ -225,13 +225,13 @@ def classified(highs: FloatArray, lows: FloatArray, lists: Lists, asked: BoolArr
             shape (K,).
         asked: which arms there are, shape (K,).
     """
-    threshold, still = threshold_of(int(np.count_nonzero(asked)), delta), asked & ~lists.decided
+    threshold, still = bet_threshold(int(np.count_nonzero(asked)), delta), asked & ~lists.decided
     up, down = still & (highs >= threshold), still & (lows >= threshold)
     first = up & (~down | (highs >= lows))
     return Lists(lists.inside | first, lists.outside | (down & ~first))
 
 
-def threshold_of(nulls: int, delta: float) -> float:
+def bet_threshold(nulls: int, delta: float) -> float:
     """log(nulls / delta): what a process must reach where so many can be true."""
     return math.log(nulls / delta)
 
@@ -320,7 +320,7 @@ class AboveCentre(OfMany):
         """What each arm's evidence lacks for one of the two lists, shape (K,)."""
         sheet, asked = view.sheet(name), int(np.count_nonzero(self.asked))
         if not self.discovery:
-            return threshold_of(asked, self.delta) - sheet.peaks
+            return bet_threshold(asked, self.delta) - sheet.peaks
         listed = view.lists.inside if name == "above" else view.lists.outside
         looks = self._looks_above(view) == (name == "above")
         expected = max(int(np.count_nonzero(self.asked & np.where(view.lists.decided, listed, looks))), 1)
@@ -364,7 +364,7 @@ class TopOf(OfMany):
     @property
     def threshold(self) -> float:
         """log(m (K - m) / delta): the pairs of a true one of the m best and one that is none (line 7)."""
-        return threshold_of(self.m * (self.num_arms - self.m), self.delta)
+        return bet_threshold(self.m * (self.num_arms - self.m), self.delta)
 
     def bets(self, view: View) -> tuple[Bet, ...]:
         """Of every pair that may be one across the cut, not of the guess alone: evidence of the first batches, which
@@ -444,7 +444,7 @@ class GoodOnes(OfMany):
     @property
     def threshold(self) -> float:
         """log(K / delta): of each arm one null at most is true, of its place on one of the lists (line 9)."""
-        return threshold_of(self.num_arms, self.delta)
+        return bet_threshold(self.num_arms, self.delta)
 
     def bets(self, view: View) -> tuple[Bet, ...]:
         threshold, witness = self.threshold, self._witness(view)

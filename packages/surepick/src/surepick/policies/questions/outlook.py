@@ -94,7 +94,7 @@ def sheet_of(sheets: Sheets, name: str, num_arms: int, start: float = 0.0) -> Sh
     return Sheet(name, np.full(num_arms, start), np.full(num_arms, start)) if found is None else found
 
 
-def written(sheets: Sheets, sheet: Sheet) -> Sheets:
+def updated(sheets: Sheets, sheet: Sheet) -> Sheets:
     """The sheets with that one in the place of its former self, or added."""
     if all(one.name != sheet.name for one in sheets):
         return (*sheets, sheet)
@@ -187,7 +187,7 @@ class Aims:
 
 
 @record
-class Rest:
+class RemainingOfBets:
     """What is still to be measured, as it is predicted.
 
     Args:
@@ -347,7 +347,7 @@ class Ground:
         )
         return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
 
-    def rest(self, aims: Aims, noise_mgf: estimators.NoiseMgf | estimators.NormalMgf) -> Rest:
+    def rest(self, aims: Aims, noise_mgf: estimators.NoiseMgf | estimators.NormalMgf) -> RemainingOfBets:
         """What deciding all pairs is predicted to take still, by the design that does it with the fewest pulls.
 
         Where pulls cost c_x, the design is for noise scales s_x sqrt(c_x), and x gets its weight divided by c_x: then
@@ -358,17 +358,17 @@ class Ground:
             return self._with_alone(aims, aims.alone, scales)
         if costs is None:
             design = self._design(aims, scales)
-            return Rest(design.weights, design.value, design.lower_bound, None)
+            return RemainingOfBets(design.weights, design.value, design.lower_bound, None)
         design = self._design(aims, scales * np.sqrt(costs))
         pulls = design.weights / costs
-        return Rest(
+        return RemainingOfBets(
             pulls / pulls.sum(),
             design.value * float(pulls.sum()),
             None,
             design.value * self.problem.cheapest_cost,
         )
 
-    def _with_alone(self, aims: Aims, alone: FloatArray, scales: FloatArray) -> Rest:
+    def _with_alone(self, aims: Aims, alone: FloatArray, scales: FloatArray) -> RemainingOfBets:
         """The design of the pairs, raised to what each arm takes by itself."""
         costs, pulls = self.problem.relative_costs, alone
         if len(aims.first):
@@ -376,7 +376,7 @@ class Ground:
             shares = design.weights if costs is None else design.weights / costs
             pulls = np.maximum(design.value * shares, alone)
         cost = None if costs is None else float(pulls @ costs) * self.problem.cheapest_cost
-        return Rest(pulls / pulls.sum(), float(pulls.sum()), None, cost)
+        return RemainingOfBets(pulls / pulls.sum(), float(pulls.sum()), None, cost)
 
     def _design(self, aims: Aims, scales: FloatArray) -> Design:
         """The design that decides all pairs with the fewest pulls; its value is their number."""

@@ -40,7 +40,7 @@ ROUNDED_DOWN = 1e-10  # of the sizes of the summands of a gain
 
 
 @record
-class Bet:
+class RowBet:
     """What a batch says of every row at once.
 
     Args:
@@ -67,7 +67,7 @@ class Bet:
     @staticmethod
     def of(
         centre: FloatArray, guess: FloatArray, features: FloatArray, counts: IntArray, sums: FloatArray, scale: float
-    ) -> Bet | None:
+    ) -> RowBet | None:
         """That of a batch; None where it does not see every direction.
 
         Args:
@@ -83,7 +83,7 @@ class Bet:
         mismatch = float(np.linalg.norm(information @ inverse - np.eye(rank))) + ROUNDING * (rank + 8) * spread
         excess = float(np.linalg.norm(factor.T @ information @ factor - np.eye(rank))) + ROUNDING * (rank + 8) * spread
         slope = inverse @ (features.T @ (sums / scale**2))
-        return Bet(centre, guess, slope, factor, float(counts.sum() / scale**2), mismatch, excess)
+        return RowBet(centre, guess, slope, factor, float(counts.sum() / scale**2), mismatch, excess)
 
 
 @record
@@ -104,7 +104,7 @@ class Rule:
     misspecification: float
     longest: float
 
-    def gains(self, bet: Bet, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def gains(self, bet: RowBet, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(log of the factor that a batch gives each process, at least, if its row is better than the candidate by the
         slack; tau slack, which comes on top), both of shape (n,).
 
@@ -123,7 +123,7 @@ class Rule:
         gains = tau * (told - off - lost - ROUNDED_DOWN * summands) - 0.5 * tau**2 * sizes
         return gains, tau * self.slack
 
-    def rejected(self, bets: Sequence[Bet], rows: FloatArray) -> BoolArray:
+    def rejected(self, bets: Sequence[RowBet], rows: FloatArray) -> BoolArray:
         """Whether some candidate has beaten each row: after one of the batches its process had reached 1/delta."""
         total, beaten = np.zeros(len(rows)), np.zeros(len(rows), bool)
         for bet in bets:
@@ -158,7 +158,7 @@ class Left:
 
 
 def _left(
-    where: Coordinates, rule: Rule, bets: tuple[Bet, ...], guess: FloatArray, most: int, rows: FloatArray, first: int
+    where: Coordinates, rule: Rule, bets: tuple[RowBet, ...], guess: FloatArray, most: int, rows: FloatArray, first: int
 ) -> Left:
     kept, scores = np.empty(len(rows), bool), np.empty(len(rows))
     for top in range(0, len(rows), PIECE):
@@ -172,7 +172,7 @@ def _left(
 
 
 def left(
-    passes: Passes, where: Coordinates, rule: Rule, bets: tuple[Bet, ...], guess: FloatArray, *, most: int
+    passes: Passes, where: Coordinates, rule: Rule, bets: tuple[RowBet, ...], guess: FloatArray, *, most: int
 ) -> Left:
     """The rows that are not beaten, by one pass over all.
 
@@ -182,7 +182,7 @@ def left(
     return passes.map_reduce("rivals", partial(_left, where, rule, bets, guess, most), Left.plus)
 
 
-def left_of(rows: IntArray, features: FloatArray, rule: Rule, bets: tuple[Bet, ...], guess: FloatArray) -> Left:
+def left_of(rows: IntArray, features: FloatArray, rule: Rule, bets: tuple[RowBet, ...], guess: FloatArray) -> Left:
     """The same of some rows, whose features in these directions are in memory, shape (n, r)."""
     kept = np.flatnonzero(~rule.rejected(bets, features))
     best = Largest.of((features @ guess)[kept], 0, 1)
@@ -398,7 +398,7 @@ USUAL_LANDMARKS = 200
 
 
 @record
-class FirstLook:
+class FirstPass:
     """What some four passes over K rows find.
 
     Args:
@@ -416,7 +416,7 @@ class FirstLook:
     _tree: Tree | None = field(default=None, compare=False, repr=False)
 
     @staticmethod
-    def at(passes: Passes, kernel: Kernel | None, rules: SubsetRules) -> FirstLook:
+    def at(passes: Passes, kernel: Kernel | None, rules: SubsetRules) -> FirstPass:
         """Look at the rows."""
         found, tree = first_look(passes)
         where: Coordinates = (
@@ -425,7 +425,7 @@ class FirstLook:
         made = d_optimal(passes, where)
         arms = _arms(passes.rows, made.rows)
         design = _sparse(made.rows, made.weights, made.value, where, arms)
-        return FirstLook(tree.root, tree.sizes, where, design, arms, tree)
+        return FirstPass(tree.root, tree.sizes, where, design, arms, tree)
 
     def tree_of(self, passes: Passes) -> Tree:
         """The hashes of all rows; without those of the first look it takes a pass."""
@@ -447,7 +447,7 @@ class FirstLook:
         return {"root": self.root, "sizes": list(self.sizes), "where": where, "design": encode(design)}
 
     @staticmethod
-    def of(spec: Mapping[str, Any], rows: RowBlocks, kernel: Kernel | None) -> FirstLook:
+    def of(spec: Mapping[str, Any], rows: RowBlocks, kernel: Kernel | None) -> FirstPass:
         """From plain data and the rows that were looked at; those of the design are read, no others."""
         sizes = tuple(one.num_rows for one in rows.sources)
         try:
@@ -464,7 +464,7 @@ class FirstLook:
             if isinstance(error, InvalidInput):
                 raise
             raise InvalidInput(f"'first_look' cannot be read: {error!r}.") from None
-        return FirstLook(str(spec["root"]), sizes, where, design, arms)
+        return FirstPass(str(spec["root"]), sizes, where, design, arms)
 
 
 @record

@@ -24,8 +24,8 @@ from surepick.linalg.factorisations import solve_positive_definite
 from surepick.linalg.rows import one_blas_thread
 from surepick.noise import Noise, Normal, failure_probability, parse_noise
 from surepick.policies.base import Claim, Policy, Problem, Spec, Traits, trace_row
-from surepick.policies.carried.predictions import rounded
-from surepick.policies.subset.evidence import Bet, FirstLook, Left, Rule, Subset, SubsetRules, Told, left, left_of
+from surepick.policies.carried.predictions import rounded_batch
+from surepick.policies.subset.evidence import FirstPass, Left, RowBet, Rule, Subset, SubsetRules, Told, left, left_of
 
 USUAL_SIZE = 50_000
 HEURISTIC_FIRST = 4  # pulls for each direction in the first batch
@@ -57,7 +57,7 @@ class SubsetState:
 
     round: int
     batches: tuple[Observations, ...]
-    bets: tuple[Bet, ...]
+    bets: tuple[RowBet, ...]
     candidates: tuple[int, ...]
     left: int
     rows: IntArray | None
@@ -93,7 +93,7 @@ class _Held:
     __slots__ = ("bets", "features", "found")
 
     def __init__(self) -> None:
-        self.bets: tuple[Bet, ...] | None = None
+        self.bets: tuple[RowBet, ...] | None = None
         self.found: Left | None = None
         self.features: FloatArray | None = None
 
@@ -128,7 +128,7 @@ class SubsetSelection:
 
     problem: Problem
     passes: Passes
-    look: FirstLook
+    look: FirstPass
     rules: SubsetRules
     _held: _Held = field(default_factory=_Held, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
@@ -164,9 +164,9 @@ class SubsetSelection:
         rules = SubsetRules(delta, assumed.spec, norm_bound, size, slack, max_rank, _named(known), epsilon)
         if look is None:
             with one_blas_thread():
-                seen = FirstLook.at(passes, known, rules)
+                seen = FirstPass.at(passes, known, rules)
         else:
-            seen = FirstLook.of(look, rows, known)
+            seen = FirstPass.of(look, rows, known)
         asked, wanted = (max(slack, 1.0), delta) if promised is None else promised
         problem = Problem(seen.arms.num_arms, asked, wanted, assumed, arms=seen.arms)
         return SubsetSelection(problem, passes, seen, rules)
@@ -206,7 +206,7 @@ class SubsetSelection:
 
     def ask(self, state: SubsetState) -> Plan:
         total = max(state.pulls, HEURISTIC_FIRST * self.where.rank)
-        counts = rounded(self.design.weights, total, state.round)
+        counts = rounded_batch(self.design.weights, total, state.round)
         return Plan(
             round=state.round,
             counts=counts,
@@ -220,7 +220,7 @@ class SubsetSelection:
         before, bets, candidates = state.seen(self.problem.num_arms), state.bets, state.candidates
         if state.served >= 0:
             centre = self.where.of(self.passes.rows.take(np.array([state.served])))[0]
-            bet = Bet.of(centre, self._guess(before), self.design.features, seen.counts, seen.sums, self._scale)
+            bet = RowBet.of(centre, self._guess(before), self.design.features, seen.counts, seen.sums, self._scale)
             bets = bets if bet is None else (*bets, bet)
             candidates = candidates if state.served in candidates else (*candidates, state.served)
         guess = self._guess(before.plus(seen))
@@ -295,7 +295,7 @@ class SubsetSelection:
         solved = solve_positive_definite(information, features.T @ seen.sums) if seen.total else None
         return np.zeros(rank) if solved is None else solved
 
-    def _left(self, bets: tuple[Bet, ...], guess: FloatArray) -> Left:
+    def _left(self, bets: tuple[RowBet, ...], guess: FloatArray) -> Left:
         """The rows that are not beaten; those that were last are enough, where they were few and the bets went on."""
         held = self._held
         known = held.found is not None and held.bets is not None and bets[: len(held.bets)] == held.bets

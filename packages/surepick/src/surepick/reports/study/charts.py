@@ -12,8 +12,8 @@ from surepick.core.records import record
 from surepick.errors import SurepickError
 from surepick.forecasts import Forecast, forecast
 from surepick.policies.base import Policy
-from surepick.reports.study.facts import MOST_ROWS, Facts
-from surepick.reports.study.lists import Frame, Histogram, Rows, Scale, histogram, rows_of, spread, staircase
+from surepick.reports.study.facts import MOST_ROWS, StudyFacts
+from surepick.reports.study.lists import Frame, Histogram, Rows, Scale, histogram, rows_shown, spread_labels, staircase
 
 COMPARISONS_SHOWN = 30
 RIGHT = 540.0  # where the rows end; the numbers stand beyond
@@ -103,7 +103,7 @@ class Comparisons:
     tested_several: bool = False
 
 
-def comparisons(study: Facts) -> Comparisons | None:
+def comparisons(study: StudyFacts) -> Comparisons | None:
     """The intervals of the candidates, or why there are none; None before a batch is complete."""
     document = study.document
     if not document["rounds"]:
@@ -112,12 +112,12 @@ def comparisons(study: Facts) -> Comparisons | None:
         return Comparisons("too-many", inline=INLINE)
     if document["intervals"] is None:
         return Comparisons("no-intervals")
-    known, unknown = bounds_of(study)
+    known, unknown = bounds_shown(study)
     if not known:
         return Comparisons("nothing-known")
     shown = known[:COMPARISONS_SHOWN]
     limits = sorted({bound.allowed for bound in shown})
-    rows = rows_of([study.names[bound.candidate] for bound in shown], right=RIGHT, top=62.0)
+    rows = rows_shown([study.names[bound.candidate] for bound in shown], right=RIGHT, top=62.0)
     only = _only_witness(known)
     margins = [bound.margin for bound in known]
     last = margins[math.ceil(0.98 * len(margins)) - 1]
@@ -141,7 +141,7 @@ def comparisons(study: Facts) -> Comparisons | None:
     )
 
 
-def bounds_of(study: Facts) -> tuple[list[Bound], list[int]]:
+def bounds_shown(study: StudyFacts) -> tuple[list[Bound], list[int]]:
     """(what is known of each candidate but the recommended one, the hardest to rule out first; those without a bound).
 
     What is known last: closed batches only.
@@ -158,7 +158,7 @@ def bounds_of(study: Facts) -> tuple[list[Bound], list[int]]:
     return sorted(known, key=lambda bound: (bound.margin, bound.candidate)), unknown
 
 
-def _star(study: Facts, known: list[Bound]) -> Star | None:
+def _star(study: StudyFacts, known: list[Bound]) -> Star | None:
     under_test = [look["candidate"] for look in study.looks if look["candidate"] is not None]
     if not study.tests_one or study.proved or not under_test or under_test[-1] == study.document["best_arm"]:
         return None
@@ -178,14 +178,14 @@ def _range(shown: list[Bound], limits: list[float]) -> tuple[float, float]:
     ends = [*(bound.upper for bound in shown), *(-bound.lead for bound in shown)]
     sizes = sorted(map(abs, ends))
     most = FARTHEST * max(sizes[(3 * len(sizes)) // 4], *limits)
-    low, high = spread([*(end for end in ends if abs(end) <= most), *limits, 0.0])
+    low, high = spread_labels([*(end for end in ends if abs(end) <= most), *limits, 0.0])
     room = 0.04 * (high - low)
     return low - room, high + room
 
 
 def _margins(margins: list[float], last: float) -> Histogram:
     """Where the margins of all candidates lie; one edge of a column is at 0."""
-    low, high = spread([margins[0], last, 0.0])
+    low, high = spread_labels([margins[0], last, 0.0])
     width = (high - low) / 38
     across = COMPARISONS_FRAME.across(-math.ceil(-low / width) * width, math.ceil(high / width) * width)
     return histogram(margins, COMPARISONS_FRAME, across, round((across.high - across.low) / width))
@@ -200,7 +200,7 @@ PULLS_FRAME = Frame(78.0, 620.0, 34.0, 190.0)
 
 
 @record
-class Effort:
+class EffortChart:
     """How often candidates were measured.
 
     Args:
@@ -230,7 +230,7 @@ class Effort:
     share: float
 
 
-def effort(study: Facts) -> Effort | None:
+def effort(study: StudyFacts) -> EffortChart | None:
     """How often candidates were measured; None if none was."""
     pulls: list[int] = study.document["candidates"]["pulls"]
     total, measured = sum(pulls), sum(count > 0 for count in pulls)
@@ -243,9 +243,9 @@ def effort(study: Facts) -> Effort | None:
     if study.best is not None:
         shown += [study.best] * (study.best not in shown)
         listed = listed if study.best in listed else [*listed[:-1], study.best]
-    rows = rows_of([study.names[candidate] for candidate in shown], right=548.0, top=30.0)
+    rows = rows_shown([study.names[candidate] for candidate in shown], right=548.0, top=30.0)
     few = min(10, max(1, len(order) // 4))
-    return Effort(
+    return EffortChart(
         shown=tuple(shown),
         most=most,
         rows=rows,
@@ -321,7 +321,7 @@ class Gaps:
     rises: bool
 
 
-def gaps(study: Facts) -> Gaps | None:
+def gaps(study: StudyFacts) -> Gaps | None:
     """The line of the certified gap; None where fewer than two batches prove something about their best candidate, or
     all of them were given up."""
     if study.guesses or study.unproved:
@@ -360,7 +360,7 @@ def gaps(study: Facts) -> Gaps | None:
     )
 
 
-def proofs(study: Facts) -> tuple[Proved, ...]:
+def proofs(study: StudyFacts) -> tuple[Proved, ...]:
     """What each batch proved of the candidate that was the best so far after it."""
     spent = accumulate(sum(look["told"]["pulls"]) for look in study.looks)
     return tuple(
@@ -440,7 +440,7 @@ class Narrowing:
     rises: bool
 
 
-def narrowing(study: Facts) -> Narrowing | None:
+def narrowing(study: StudyFacts) -> Narrowing | None:
     """The line of candidates that were still possible; None before a batch is complete."""
     if not study.looks:
         return None
@@ -472,7 +472,7 @@ def narrowing(study: Facts) -> Narrowing | None:
     )
 
 
-def _turns(study: Facts, points: tuple[tuple[int, int], ...], across: Scale, up: Scale) -> tuple[Turn, ...]:
+def _turns(study: StudyFacts, points: tuple[tuple[int, int], ...], across: Scale, up: Scale) -> tuple[Turn, ...]:
     """The largest rises that came with another candidate under test, where there is room for a name."""
     rises, before = [], None
     for (_, earlier), (spent, count), look in zip(points, points[1:], study.looks, strict=False):
@@ -550,7 +550,7 @@ class Spending:
     end: tuple[float, float]
 
 
-def spending(study: Facts, seen: Foreseen) -> Spending | None:
+def spending(study: StudyFacts, seen: Foreseen) -> Spending | None:
     """What was spent beside the forecast; None without one."""
     if seen.forecast is None:
         return None

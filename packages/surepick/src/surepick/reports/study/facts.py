@@ -22,7 +22,7 @@ CONCLUSION = re.compile(r"\s?(?:No other candidate can be better by more than [0
 
 
 @record
-class Facts:
+class StudyFacts:
     """A study as the sections of its report see it.
 
     Args:
@@ -135,7 +135,7 @@ class Facts:
         return gap is not None and gap < self.widest
 
 
-def facts_of(document: Document) -> Facts:
+def facts_of(document: Document) -> StudyFacts:
     """Read what the sections need from the certificate with its candidates."""
     number_of, ids = document["arms"]["number"], document["arms"]["ids"]
     alarms = tuple(dict.fromkeys(alarm for entry in document["rounds"] for alarm in entry["alarms"]))
@@ -149,7 +149,7 @@ def facts_of(document: Document) -> Facts:
     names = tuple(map(str, range(number_of))) if ids is None else tuple(ids)
     if document.get("lists") is not None:
         fates = fates_of(names, document["lists"], fates)
-    return Facts(
+    return StudyFacts(
         document=document,
         standing=standing,
         alarms=alarms,
@@ -198,7 +198,7 @@ NOBODY = "without a name"
 
 
 @record
-class Kept:
+class KeptPulls:
     """A plan that was judged.
 
     Args:
@@ -227,7 +227,7 @@ class History:
         durable: the log is in a database, where it was written before anything was measured.
     """
 
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptPulls, ...]
     late: tuple[tuple[str, int], ...]
     prior: tuple[tuple[str, int], ...]
     durable: bool
@@ -251,7 +251,7 @@ def history_of(log: base.Log, judged: int) -> History:
                 reasons[event.reason] += event.pulls
         closed = [event.at for event in events if event.kind == base.CLOSED and event.plan == planned.number]
         kept.append(
-            Kept(
+            KeptPulls(
                 planned.number,
                 planned.opened_at,
                 closed[0] if closed else planned.opened_at,
@@ -264,7 +264,7 @@ def history_of(log: base.Log, judged: int) -> History:
     return History(tuple(kept), aside[base.LATE], aside[base.PRIOR], not isinstance(log, MemoryLog))
 
 
-def batches(study: Facts, kept: History) -> list[tuple[dict[str, Any], Kept | None]]:
+def batches(study: StudyFacts, kept: History) -> list[tuple[dict[str, Any], KeptPulls | None]]:
     """The closed batches, each with what the log says of it; of very many the first and the last few."""
     by_number = {one.number: one for one in kept.kept}
     looks = study.looks if len(study.looks) <= 2 * EDGES else (*study.looks[:EDGES], *study.looks[-EDGES:])
@@ -288,7 +288,7 @@ FIELD_WORDS = {"arm": "candidate", "arms": "candidates", "pull": "measurement", 
 MOST_ROWS = 300  # of a table
 
 
-def number(value: float | None, digits: int = 4) -> str:
+def number_text(value: float | None, digits: int = 4) -> str:
     """A number as people write it: "1,204", "0.153", "\N{MINUS SIGN}2.5", "3.1e-07"; "unknown" for None."""
     if value is None:
         return "unknown"
@@ -306,7 +306,7 @@ def number(value: float | None, digits: int = 4) -> str:
     return (MINUS if value < 0 else "") + text
 
 
-def listed(parts: Iterable[str]) -> str:
+def listed_words(parts: Iterable[str]) -> str:
     """Things in a sentence: "a, b and c"."""
     *most, last = parts
     return f"{', '.join(most)} and {last}" if most else last
@@ -326,7 +326,7 @@ def column(values: Sequence[float | None], digits: int = 4, *, unknown: str = "u
             return unknown
         text = f"{abs(value):,.{decimals}f}"
         if not math.isfinite(value) or (value != 0 and not text.strip("0.,")) or abs(value) >= LARGEST_PLAIN:
-            return number(value, digits)
+            return number_text(value, digits)
         return (MINUS if value < 0 else "") + text
 
     return [written(value) for value in values]
@@ -346,7 +346,7 @@ def plain(sentence: str, kept: Iterable[str] = ()) -> str:
     return found.sub(lambda match: FIELD_WORDS.get(match[0], match[0]), sentence)
 
 
-def shortened(text: str, most: int) -> str:
+def shortened_id(text: str, most: int) -> str:
     """At most so many letters, the middle left out; names often differ at their ends."""
     if len(text) <= most:
         return text
@@ -368,7 +368,7 @@ def labels(names: Sequence[str], most: int) -> list[str]:
     cut = min(shared, max(map(len, names)) + 1 - most)
     rest = [f"{dots}{name[cut:]}" if cut > 2 else name for name in names]
     ways = (
-        [shortened(name, most) for name in rest],
+        [shortened_id(name, most) for name in rest],
         [name if len(name) <= most else f"{dots}{name[1 - most :]}" for name in rest],
         [name if len(name) <= most else f"{name[: most - 1]}{dots}" for name in rest],
     )
@@ -390,7 +390,7 @@ Doubt = Literal["contradicted", "missing-results", "network", "rule-of-thumb", "
 
 
 @record
-class Answer:
+class AnswerSection:
     """What is said of the answer in the certificate's own words.
 
     Args:
@@ -410,7 +410,7 @@ class Answer:
     abandoned: tuple[str, ...]
 
 
-def answer_of(study: Facts) -> Answer:
+def answer_section(study: StudyFacts) -> AnswerSection:
     """The certificate's sentences for the head of the report."""
     document = study.document
     abandoned = tuple(dict.fromkeys(reason for look in study.looks for reason in look["abandoned"]))
@@ -421,7 +421,7 @@ def answer_of(study: Facts) -> Answer:
     reason, conclusion = _without_alarms(study, "(Alarms: see below.)"), ""
     if study.unproved and (found := CONCLUSION.search(reason)):
         reason, conclusion = reason[: found.start()].strip(), found[0].strip()
-    return Answer(
+    return AnswerSection(
         doubt=_doubt(study, abandoned),
         grounds=plain(CONCLUSION.sub("", _without_alarms(study, "")).strip(), own),
         promise=plain(promise, own),
@@ -431,7 +431,7 @@ def answer_of(study: Facts) -> Answer:
     )
 
 
-def users_words(study: Facts) -> list[str]:
+def users_words(study: StudyFacts) -> list[str]:
     """What people wrote into the study, longest first: reasons, and the candidate's name."""
     reasons = [reason for look in study.looks for reason in look["abandoned"]]
     reasons += [reason for _, reason in study.withdrawals]
@@ -440,7 +440,7 @@ def users_words(study: Facts) -> list[str]:
     return sorted({*reasons, *closed, study.document["best_arm"]} - {""}, key=len, reverse=True)
 
 
-def _doubt(study: Facts, abandoned: tuple[str, ...]) -> Doubt:
+def _doubt(study: StudyFacts, abandoned: tuple[str, ...]) -> Doubt:
     if study.standing == "contradicted":
         return "contradicted"
     if set(abandoned) - {base.INDEPENDENT_OF_VALUE}:
@@ -452,7 +452,7 @@ def _doubt(study: Facts, abandoned: tuple[str, ...]) -> Doubt:
     return "estimated-norm" if ESTIMATED_NORM in study.document["reason"] else "unknown"
 
 
-def _without_alarms(study: Facts, instead: str) -> str:
+def _without_alarms(study: StudyFacts, instead: str) -> str:
     reason: str = study.document["reason"]
     for alarm in study.alarms:
         reason = reason.replace(f"The data speak against the embedding: {alarm}.", instead)

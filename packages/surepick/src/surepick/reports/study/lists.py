@@ -11,7 +11,7 @@ import numpy as np
 from surepick.core.records import FloatArray, record
 from surepick.linalg.factorisations import symmetric_spectrum
 from surepick.questions import Above, AllGood, BestFeasible, Question, TopM, parse_question
-from surepick.reports.study.facts import MOST_ROWS, Facts, Fate, column, distinct
+from surepick.reports.study.facts import MOST_ROWS, Fate, StudyFacts, column, distinct
 
 # --- Where marks lie: frames, scales and their ticks, bins, and the paths of a few shapes. Templates write them as SVG.
 
@@ -94,7 +94,7 @@ def nice_step(least: float) -> float:
     return next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= least * (1.0 - 1e-9))
 
 
-def spread(values: Iterable[float]) -> tuple[float, float]:
+def spread_labels(values: Iterable[float]) -> tuple[float, float]:
     """(lowest, highest), widened where they are equal."""
     found = list(values)
     low, high = min(found), max(found)
@@ -128,7 +128,7 @@ class Rows:
     step: float
 
 
-def rows_of(names: Sequence[str], *, right: float, top: float, step: float = 26.0) -> Rows:
+def rows_shown(names: Sequence[str], *, right: float, top: float, step: float = 26.0) -> Rows:
     """Rows with room for these names, and a symbol, at their left."""
     short = tuple(distinct(names, LETTERS, MOST_LETTERS))
     left = max(120.0, 34.0 + LETTER * max(map(len, short), default=0))
@@ -139,7 +139,7 @@ def rows_of(names: Sequence[str], *, right: float, top: float, step: float = 26.
 
 
 @record
-class Column:
+class ScaleColumn:
     """One column of a distribution.
 
     Args:
@@ -169,7 +169,7 @@ class Histogram:
     frame: Frame
     across: Scale
     up: Scale
-    columns: tuple[Column, ...]
+    columns: tuple[ScaleColumn, ...]
 
 
 def histogram(values: Sequence[float], frame: Frame, across: Scale, number_of: int) -> Histogram:
@@ -180,7 +180,7 @@ def histogram(values: Sequence[float], frame: Frame, across: Scale, number_of: i
         counts[min(int((across.at(value) - across.start) / width), number_of - 1)] += 1
     edges = [_back(across, part / number_of) for part in range(number_of + 1)]
     columns = tuple(
-        Column(edges[part], edges[part + 1], count, across.start + width * part, width)
+        ScaleColumn(edges[part], edges[part + 1], count, across.start + width * part, width)
         for part, count in enumerate(counts)
     )
     return Histogram(frame, across, frame.up(0.0, float(max(counts)), whole=True), columns)
@@ -272,7 +272,7 @@ class Panel:
     known: int
 
 
-def standings(study: Facts) -> tuple[Panel, ...]:
+def standings(study: StudyFacts) -> tuple[Panel, ...]:
     """The reward, and each quantity with a bound; () where the answer is no list, or nothing was measured."""
     if study.lists is None or study.document["arms"]["ids"] is None:
         return ()
@@ -289,7 +289,7 @@ def standings(study: Facts) -> tuple[Panel, ...]:
     return tuple(one for one in panels if one is not None)
 
 
-def _points(study: Facts, parts: Sequence[dict[str, Any]]) -> list[Point]:
+def _points(study: StudyFacts, parts: Sequence[dict[str, Any]]) -> list[Point]:
     """Averages of all candidates that were measured, from the totals of the batches."""
     number = len(study.names)
     pulls, sums, squares = [0] * number, [0.0] * number, [0.0] * number
@@ -310,7 +310,7 @@ def _points(study: Facts, parts: Sequence[dict[str, Any]]) -> list[Point]:
     return found
 
 
-def _lines(study: Facts, asked: Question | None, told: Sequence[Point]) -> list[tuple[float, str]]:
+def _lines(study: StudyFacts, asked: Question | None, told: Sequence[Point]) -> list[tuple[float, str]]:
     """What the averages are compared with."""
     sign = -1.0 if study.document["minimize"] else 1.0
     ranked = sorted((sign * point.average for point in told), reverse=True)
@@ -330,17 +330,19 @@ def _lines(study: Facts, asked: Question | None, told: Sequence[Point]) -> list[
     return []
 
 
-def _panel(study: Facts, name: str, told: Sequence[Point], lines: Sequence[tuple[float, str]]) -> Panel | None:
+def _panel(study: StudyFacts, name: str, told: Sequence[Point], lines: Sequence[tuple[float, str]]) -> Panel | None:
     if not told:
         return None
     near = [(min((abs(point.average - line) for line, _ in lines), default=-point.average), point) for point in told]
     shown = [point for _, point in sorted(near, key=lambda one: (one[0], one[1].candidate))[:SHOWN]]
     shown.sort(key=lambda point: (-point.average, point.candidate))
-    low, high = spread([*(point.average for point in shown), *(line for line, _ in lines)])
+    low, high = spread_labels([*(point.average for point in shown), *(line for line, _ in lines)])
     room = MOST_ROOM * (high - low)
     ends = [point.average + side * ERRORS * (point.error or 0.0) for point in shown for side in (-1.0, 1.0)]
-    rows = rows_of([study.names[point.candidate] for point in shown], right=560.0, top=62.0)
-    across = rows.frame.across(*spread([max(min([low, *ends]), low - room), min(max([high, *ends]), high + room)]))
+    rows = rows_shown([study.names[point.candidate] for point in shown], right=560.0, top=62.0)
+    across = rows.frame.across(
+        *spread_labels([max(min([low, *ends]), low - room), min(max([high, *ends]), high + room)])
+    )
     return Panel(name, tuple(shown), rows, across, tuple(sorted(lines)), len(told))
 
 
@@ -401,7 +403,7 @@ class Map:
     written: tuple[list[str], ...] = ()
 
 
-def candidate_map(study: Facts, features: FloatArray) -> Map:
+def candidate_map(study: StudyFacts, features: FloatArray) -> Map:
     """The candidates on the plane of their features.
 
     Args:
@@ -415,8 +417,8 @@ def candidate_map(study: Facts, features: FloatArray) -> Map:
     left_to_right = plane.places[:, 0].tolist()
     upwards = [ROWS[fate] for fate in fates] if plane.flat else plane.places[:, 1].tolist()
     inner = Frame(frame.left + 14.0, frame.right - 14.0, frame.top + 14.0, frame.bottom - 14.0)
-    across = inner.across(*spread(left_to_right))
-    up = frame.up(-0.5, 2.5) if plane.flat else inner.up(*spread(upwards))
+    across = inner.across(*spread_labels(left_to_right))
+    up = frame.up(-0.5, 2.5) if plane.flat else inner.up(*spread_labels(upwards))
     where = [(across.at(x), up.at(y)) for x, y in zip(left_to_right, upwards, strict=True)]
     places: dict[Fate, list[int]] = {fate: [] for fate in get_args(Fate)}
     for candidate, fate in enumerate(fates):
@@ -444,7 +446,7 @@ def _apart(where: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _diamonds(
-    study: Facts, where: list[tuple[float, float]], possible: list[int], size: float
+    study: StudyFacts, where: list[tuple[float, float]], possible: list[int], size: float
 ) -> tuple[tuple[str, str], ...]:
     if len(possible) > NAMED:
         return (("", "".join(diamond(x, y, size) for x, y in _apart(where[candidate] for candidate in possible))),)

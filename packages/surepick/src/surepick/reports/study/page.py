@@ -15,7 +15,7 @@ from surepick.certificates.document import certificate_document
 from surepick.core.files import as_path, write_whole
 from surepick.core.records import FloatArray
 from surepick.errors import InvalidInput
-from surepick.policies.prices import product
+from surepick.policies.prices import cost_of
 from surepick.reports.study import facts as written
 from surepick.reports.study.charts import Foreseen, comparisons, effort, foreseen, gaps, narrowing, spending
 from surepick.reports.study.facts import (
@@ -23,7 +23,7 @@ from surepick.reports.study.facts import (
     NOBODY,
     Document,
     History,
-    answer_of,
+    answer_section,
     batches,
     facts_of,
     history_of,
@@ -102,7 +102,7 @@ def write_report(
     if study.elsewhere is not None:
         write_whole(target, study.elsewhere.report(name, forecast_up_to), what="the report")
         return target
-    check_extra()
+    check_jinja()
     document = certificate_document(study, name)
     judged = max((look["plan"] for entry in document["rounds"] for look in entry["looks"]), default=0)
     page = report_page(
@@ -115,7 +115,7 @@ def write_report(
     return target
 
 
-def check_extra() -> None:
+def check_jinja() -> None:
     """Refuse to go on without what reports need."""
     try:
         import jinja2  # noqa: F401, PLC0415 (an extra)
@@ -135,7 +135,7 @@ def report_page(document: Document, *, history: History, features: FloatArray, e
     return environment.get_template("report.html").render(
         study=study,
         document=document,
-        answer=answer_of(study),
+        answer=answer_section(study),
         narrowing=narrowing(study),
         gaps=gaps(study),
         comparisons=comparisons(study),
@@ -216,7 +216,7 @@ def with_costs(document: Document, study: Study) -> Document:
     if prices is None:
         return document
     rows = zip(prices.each(len(study.ids)).tolist(), candidates["pulls"], strict=True)
-    costs = [product(price, pulls) for price, pulls in rows]
+    costs = [cost_of(price, pulls) for price, pulls in rows]
     return {**document, "candidates": {**candidates, "costs": costs}, "batch_cost": prices.batch}
 
 
@@ -234,11 +234,11 @@ def _environment(own: list[str]) -> Environment:
         "column": written.column,
         "date": lambda seconds: _dated(time(seconds)),
         "dated": _dated,
-        "listed": written.listed,
+        "listed": written.listed_words,
         "negative": operator.neg,
-        "number": written.number,
+        "number": written.number_text,
         "plain": lambda sentence: written.plain(sentence, own),
-        "shortened": written.shortened,
+        "shortened": written.shortened_id,
         "signed": written.signed_column,
     }
     environment.globals |= {

@@ -74,7 +74,7 @@ T = TypeVar("T", bound=type)
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # what values of a wrong kind cause
 
 
-class Illegible(StorageError):
+class CorruptRow(StorageError):
     """A stored value is of a wrong kind; the error that it caused is the cause of this one."""
 
 
@@ -86,7 +86,7 @@ def reading(study: str, what: str = "what is stored") -> Iterator[None]:
     except SurepickError:
         raise
     except UNREADABLE as error:
-        raise Illegible(
+        raise CorruptRow(
             f"study {study!r}: {what} cannot be read ({error}). The database was altered or is damaged. "
             "Nothing was changed now; take the latest backup (docs/studies.md)."
         ) from error
@@ -128,7 +128,7 @@ def _rows(method: Any) -> Any:
 # --- Where a study is kept, as far as others have to know.
 
 
-class Elsewhere(Protocol):
+class RemoteLog(Protocol):
     """Whoever has the log of a study that is not here; the documents that need all of it are made there."""
 
     def certificate(self, name: str | None) -> dict[str, Any]:
@@ -154,10 +154,10 @@ class Elsewhere(Protocol):
         """
 
 
-class Kept:
+class Memo:
     """What a study says of where it is kept."""
 
-    elsewhere: Elsewhere | None = None  # None: its log is here
+    elsewhere: RemoteLog | None = None  # None: its log is here
 
     def worker_name(self, process: str) -> str:
         """Under which name a process measures, if nobody gave it one."""

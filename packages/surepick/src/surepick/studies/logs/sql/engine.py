@@ -454,7 +454,7 @@ WORDS = (
 STEPS = Path(__file__).parent / "migrations"
 
 
-def migrate(engine: Engine, url: str) -> tuple[str | None, str]:
+def migrate_database(engine: Engine, url: str) -> tuple[str | None, str]:
     """Bring the tables to the newest schema: all steps are taken, or none."""
     config = Config()
     config.set_main_option("script_location", str(STEPS))

@@ -22,7 +22,7 @@ from surepick.studies.logs.sql import schema as tables
 # --- Rows of the database as records of the log. Values of a wrong kind raise; `legible` turns that into words.
 
 
-def check_arms(arms: Sequence[int], num_arms: int) -> None:
+def check_stored_arms(arms: Sequence[int], num_arms: int) -> None:
     """Refuse arms that the study does not have: a negative one would count for another."""
     if len(arms) and not (min(arms) >= 0 and max(arms) < num_arms):
         raise ValueError(f"there are {num_arms} arms, and a row is of arm {max(arms, key=abs)}")
@@ -37,7 +37,7 @@ def leased_of(rows: Sequence[Row[Any]], num_arms: int) -> tuple[base.Leased, ...
     for number, parts in by_number.items():
         counts, first, again = (np.zeros(num_arms, np.int64) for _ in range(3))
         arms = [part.arm for part in parts]
-        check_arms(arms, num_arms)
+        check_stored_arms(arms, num_arms)
         counts[arms] = [part.pulls for part in parts]
         first[arms] = [part.first for part in parts]
         again[arms] = [part.again for part in parts]
@@ -71,7 +71,7 @@ def row_of(event: base.Event) -> dict[str, Any]:
 
 def events_of(rows: Sequence[Row[Any]], num_arms: int) -> tuple[base.Event, ...]:
     """Events from their rows."""
-    check_arms([row.arm for row in rows if row.arm is not None], num_arms)
+    check_stored_arms([row.arm for row in rows if row.arm is not None], num_arms)
     return tuple(event_of(row) for row in rows)
 
 
@@ -184,7 +184,7 @@ class SqlLog(chain.ChainedRows):
                 chain.NEW_EVENTS, {chain.STUDY: self._study, chain.PLANS: (0, plan), chain.AFTER: events}
             ).all()
         columns = np.array([tuple(row) for row in rows], np.int64).reshape(-1, 4)
-        check_arms(columns[:, 1].tolist(), self._num_arms)
+        check_stored_arms(columns[:, 1].tolist(), self._num_arms)
         return base.Arrivals(
             arms=columns[:, 1],
             pulls=columns[:, 2],
@@ -287,7 +287,7 @@ class SqlLog(chain.ChainedRows):
                 {chain.STUDY: self._study},
             ).all()
         found = {int(arm): int(pulls) for arm, pulls in rows}
-        check_arms(list(found), self._num_arms)
+        check_stored_arms(list(found), self._num_arms)
         return found
 
     def latest_plan_of(self, worker: str) -> int:
@@ -364,7 +364,7 @@ def _results(
     num_arms: int,
 ) -> base.Results:
     """Results from the columns of their rows; what some rows have and others do not is refused."""
-    check_arms(arms, num_arms)
+    check_stored_arms(arms, num_arms)
     if not np.isfinite(np.array(sums, np.float64)).all():
         raise ValueError("a reward is not finite")
     if _there(blocks) and not all(isinstance(block, str) for block in blocks):

@@ -19,7 +19,7 @@ from changing_lists import (
     wrongly_certified,
 )
 
-from surepick.policies.carried.situation import Situation
+from surepick.policies.carried.situation import DecisionContext
 from surepick.policies.certified.conclusion import threshold_of
 
 FEW_AND_MANY = [(0.3, 160), *[pytest.param(delta, 5_000, marks=pytest.mark.slow) for delta in (0.05, 0.3)]]
@@ -82,7 +82,7 @@ def test_each_group_that_comes_keeps_its_share(delta, runs):
 @both
 def test_groups_that_all_have_the_whole_of_delta_are_noticed(delta, runs, monkeypatch):
     """The saboteur: somebody adds candidates until one of them is believed to be no better."""
-    monkeypatch.setattr(Situation, "thresholds", lambda self, _: threshold_of(self.problem))
+    monkeypatch.setattr(DecisionContext, "thresholds", lambda self, _: threshold_of(self.problem))
     wrong = int(settled_by_group(runs, delta=delta, groups=GROUPS).any(axis=0).sum())
     print(f"\nall of delta {delta} for each group: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")
     assert wrong > failures_allowed(runs, delta)

@@ -74,7 +74,7 @@ def rechain(path) -> None:
         plans = {row["number"]: row for row in rows("SELECT * FROM plan")}
         for decision in rows("SELECT * FROM decision ORDER BY plan"):
             number = decision["plan"]
-            records = "" if number == 0 else sql_seals.records_of(database, study["id"], number)
+            records = "" if number == 0 else sql_seals.row_hashes(database, study["id"], number)
             own = decision_hash({**decision, "previous": previous, "records": records})
             put("decision", decision, previous=previous, hash=own, records=records)
             if number + 1 in plans:

@@ -15,7 +15,7 @@ from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.factorisations import whitened
 from surepick.policies.blocking import without_effects_on_vectors
 from surepick.policies.carried import elimination
-from surepick.policies.carried.vectors_rule import Pulls, Sight
+from surepick.policies.carried.vectors_rule import Information, Pulls
 
 SCALES = np.array([0.5, 1.0, 0.7, 0.4, 0.9, 0.6])
 SIX = np.random.default_rng(1).normal(0.0, 1.0, (6, 2))
@@ -65,7 +65,7 @@ def test_the_information_is_what_the_weights_cost_and_move(seed):
     """M of v'Mv / 2 and of the flows M v, sum w z z' - sum w z sum w z' / sum w over the blocks."""
     counts, sums = tables(seed)
     vectors, seen = arm_vectors(), totals_of(counts, sums)
-    information = Sight.of(Pulls.within(vectors.white, seen, SCALES)).information
+    information = Information.of(Pulls.within(vectors.white, seen, SCALES)).information
     v = np.random.default_rng(seed).normal(0.0, 1.0, (1, vectors.white.shape[1]))
     found = VectorProcesses.started(vectors, 0.0).after_blocks(
         vectors, 0, np.array([1]), v, totals_of(counts, 0.0 * sums), SCALES

@@ -11,8 +11,8 @@ from surepick.estimators import RegularLeastSquares, least_squares
 from surepick.linalg.factorisations import row_norms, whitened
 from surepick.policies.carried import guesses
 from surepick.policies.carried.guesses import chances_of_fit, chances_of_vectors
-from surepick.policies.carried.situation import Situation, looked_at
-from surepick.policies.carried.state import tightened
+from surepick.policies.carried.situation import DecisionContext, looked_at
+from surepick.policies.carried.state import intersected
 
 
 def batch(rng: np.random.Generator, num_arms: int, pulled: int) -> sp.Observations:
@@ -61,19 +61,19 @@ def test_bounds_of_processes_that_changed_are_those_of_all(monkeypatch, candidat
     features = rng.standard_normal((candidates, 6))
     theta = rng.standard_normal(6)
     means = features @ (theta / np.sqrt(theta @ theta))
-    few, told = [], Situation.tightened_by
+    few, told = [], DecisionContext.tightened_by
 
     def compared(self, state, processes, candidate):
         found = told(self, state, processes, candidate)
         whole = self.upper_bounds(processes, candidate, state.roster)
-        np.testing.assert_array_equal(found[-1].bounds, tightened(state.tested, candidate, whole)[-1].bounds)
+        np.testing.assert_array_equal(found[-1].bounds, intersected(state.tested, candidate, whole)[-1].bounds)
         if looked_at(state, candidate):
             few.append(len(processes.changed_since(state.vectors)))
             before = np.minimum(state.bounds_of(candidate), self.upper_bounds(state.vectors, candidate, state.roster))
             np.testing.assert_array_equal(before, state.bounds_of(candidate))
         return found
 
-    monkeypatch.setattr(Situation, "tightened_by", compared)
+    monkeypatch.setattr(DecisionContext, "tightened_by", compared)
     policy = sp.make_policy(
         "certified-linear", sp.Arms(features), epsilon=0.02, delta=0.05, noise=sp.SubGaussian(0.5), norm_bound=1.0
     )

@@ -27,15 +27,15 @@ def test_spanning_rows_are_as_few_as_there_are_directions():
 
 def test_an_arm_without_a_bound_is_left_out_unless_it_is_worth_its_repeats():
     white, bounded = np.array([[1.0, 0], [0, 1.0], [1.0, 1.0], [1.0, -1.0]]), np.array([True, True, False, False])
-    assert predictions.unworthy(np.array([50.0, 50.0, 3.0, 40.0]), bounded, white, 10).tolist() == [
+    assert predictions.underreplicated(np.array([50.0, 50.0, 3.0, 40.0]), bounded, white, 10).tolist() == [
         False,
         False,
         True,
         False,
     ]
-    assert not predictions.unworthy(np.array([50.0, 50.0, 0.0, 40.0]), bounded, white, 10).any()
+    assert not predictions.underreplicated(np.array([50.0, 50.0, 0.0, 40.0]), bounded, white, 10).any()
     alone = np.array([True, False, False, False])
-    assert not predictions.unworthy(
+    assert not predictions.underreplicated(
         np.array([50.0, 5.0, 3.0, 4.0]), alone, white, 10
     ).any()  # nobody else sees the rest
 
@@ -45,12 +45,12 @@ def test_an_arm_without_a_bound_is_left_out_unless_it_is_worth_its_repeats():
 )
 def test_a_plan_is_completed_where_the_largest_batch_has_room(limit, expected):
     counts, seen, bounded = np.array([20, 6, 4, 0]), np.array([30, 2, 0, 0]), np.array([True, False, False, False])
-    assert predictions.completed(counts, seen, bounded, 10, limit).tolist() == expected
+    assert predictions.topped_up(counts, seen, bounded, 10, limit).tolist() == expected
 
 
 def test_arms_that_were_begun_are_finished_if_they_are_needed():
     white = np.array([[1.0, 0], [1.0, 0], [0, 1.0], [1.0, 1.0]])
-    assert predictions.lacking(np.array([1, 5, 3, 0]), white, 8).tolist() == [0, 3, 5, 0]
+    assert predictions.shortfall(np.array([1, 5, 3, 0]), white, 8).tolist() == [0, 3, 5, 0]
 
 
 def test_pulls_for_the_checks_keep_their_share_and_finish_one_arm_first():

@@ -93,7 +93,7 @@ def test_processes_that_such_a_batch_cannot_match_start_anew():
     vectors, processes = planner.situation.vectors(plan.dim), planner.situation.moved(state, plan.dim).vectors
     guess = planner.situation.guess(processes, state.seen)
     goal = planner.predictions._goal_for(state, guess, plan.candidate)
-    rest = vectors_plan.one_by_one(vectors, processes, goal)
+    rest = vectors_plan.rivals_only(vectors, processes, goal)
     anew = vectors_rule.restarts(vectors, processes, goal, plan.counts.astype(float))
     assert rest is not None
     assert set(rest.restarts) <= set(anew)
@@ -130,7 +130,7 @@ def test_the_bias_of_a_candidate_and_its_rival_alone_is_none():
             biased,
             processes,
             one,
-            vectors_rule.Sight.of(vectors_rule.Pulls.of(vectors.white, pulls, goal.noise_scales)),
+            vectors_rule.Information.of(vectors_rule.Pulls.of(vectors.white, pulls, goal.noise_scales)),
         )
         for pulls in (counts, np.ones(ARMS, np.int64))
     )
@@ -139,8 +139,8 @@ def test_the_bias_of_a_candidate_and_its_rival_alone_is_none():
 
 def test_many_directions_and_arms_are_dear():
     features = np.zeros((sampling_rule.HEURISTIC_MANY + 1, sampling_rule.DEAR))
-    assert sampling_rule.is_dear(Embedding(features, 0.0))
-    assert not sampling_rule.is_dear(Embedding(features[1:], 0.0))
+    assert sampling_rule.is_expensive(Embedding(features, 0.0))
+    assert not sampling_rule.is_expensive(Embedding(features[1:], 0.0))
     assert sampling_rule.tolerance_of(Embedding(features, 0.0), 0.05) == sampling_rule.HEURISTIC_ROUGH
 
 
@@ -212,6 +212,6 @@ def test_pulls_that_see_a_part_of_a_rival_would_take_for_ever():
     two, all_four = np.array([0.5, 0.5, 0.0, 0.0]), np.full(4, 0.25)
     assert vectors_plan.pulls_by_direction(vectors, processes, goal, two) == np.inf
     assert vectors_plan.pulls_by_direction(vectors, processes, goal, all_four) < np.inf
-    seen = vectors_rule.Sight.of(vectors_rule.Pulls.of(white, two, goal.noise_scales))
+    seen = vectors_rule.Information.of(vectors_rule.Pulls.of(white, two, goal.noise_scales))
     assert not seen.whole
     assert list(seen.misses(white)) == [False, False, True, True]

@@ -29,7 +29,7 @@ from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.progress import Progress
 from surepick.studies.recording import Accept, Receipt, pairs
 from surepick.studies.study import Study
-from surepick.studies.validation import ResultParser, source, stated
+from surepick.studies.validation import ResultParser, checked_reason, source
 from surepick_server.client.transport import MOST_ROWS, Transport, in_parts, joined_receipts
 
 RECEIPT = "X-Surepick-Receipt"
@@ -226,11 +226,11 @@ class RemoteStudy(Study):
     def abandon(self, reason: str, ids: Sequence[object] | None = None) -> None:
         """As `Study.abandon`; it takes the role owner."""
         whose = None if ids is None else list(self._entries.arms_of(ids)[1])
-        self._post("abandon", {"reason": stated(reason), "ids": whose})
+        self._post("abandon", {"reason": checked_reason(reason), "ids": whose})
 
     def withdraw(self, ids: Sequence[object], reason: str) -> None:
         """As `Study.withdraw`; it takes the role owner."""
-        self._post("withdraw", {"reason": stated(reason), "ids": list(self._entries.arms_of(ids)[1])})
+        self._post("withdraw", {"reason": checked_reason(reason), "ids": list(self._entries.arms_of(ids)[1])})
 
     def add(self, ids: Sequence[object]) -> None:
         """As `Study.add`; it takes the role owner."""
@@ -242,7 +242,7 @@ class RemoteStudy(Study):
 
     def close(self, reason: str = "") -> None:
         """As `Study.close`; it takes the role owner."""
-        self._post("close", {"reason": stated(reason)})
+        self._post("close", {"reason": checked_reason(reason)})
 
     # what is known
 

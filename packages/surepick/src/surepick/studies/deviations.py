@@ -22,7 +22,7 @@ from surepick.studies.logs import base
 from surepick.studies.logs.keys import normal_form
 from surepick.studies.progress import times
 from surepick.studies.replay import relisted
-from surepick.studies.validation import source, stated
+from surepick.studies.validation import checked_reason, source
 from surepick.text import quoted
 
 AS_THEY_CAME = (
@@ -200,7 +200,7 @@ def with_early_end(answer: Certificate, end: EarlyEnd) -> Certificate:
 
 def abandon_open(ledger: StudyLog, reason: str, ids: Sequence[object] | None) -> None:
     """As `Study.abandon`, which has the arguments."""
-    why = stated(reason)
+    why = checked_reason(reason)
     if not why:
         raise InvalidInput(
             "an abandonment needs its reason: independent-of-value if which results are missing has nothing to do "
@@ -219,7 +219,7 @@ def abandon_open(ledger: StudyLog, reason: str, ids: Sequence[object] | None) ->
 
 def withdraw_ids(ledger: StudyLog, ids: Sequence[object], reason: str) -> None:
     """As `Study.withdraw`, which has the arguments."""
-    why, policy = stated(reason), ledger.replay.policy
+    why, policy = checked_reason(reason), ledger.replay.policy
     if not why:
         raise InvalidInput(
             "a withdrawal needs its reason: independent-of-value if which candidate goes, and when, has nothing to do "
@@ -331,7 +331,7 @@ def close_open(ledger: StudyLog, reason: str) -> None:
             if waits and not head.refusal:
                 continue  # its last result came meanwhile: it may have stopped the study
             if log.ended() is None:
-                log.add_event(base.Event(base.ENDED, 0, reason=stated(reason), at=log.clock()))
+                log.add_event(base.Event(base.ENDED, 0, reason=checked_reason(reason), at=log.clock()))
             return
 
 
@@ -413,7 +413,7 @@ MEANWHILE = (
 
 def undo_keys(ledger: StudyLog, keys: Sequence[object] | None, worker: str | None, reason: str) -> list[base.Reported]:
     """As `Study.undo`, which has the arguments; gives the results that were taken back."""
-    why = stated(reason) or NO_REASON
+    why = checked_reason(reason) or NO_REASON
     wanted = None if keys is None else _texts(keys)
     whose = {"", base.ANYONE} if worker is None else {source(worker)}
     with ledger.turn():

@@ -255,7 +255,7 @@ def source(worker: str | None) -> str:
     return "" if worker is None else storable_text("worker", worker)
 
 
-def stated(reason: str) -> str:
+def checked_reason(reason: str) -> str:
     """A reason, for the log."""
     return storable_text("the reason", reason).strip()
 

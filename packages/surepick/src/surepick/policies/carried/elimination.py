@@ -23,13 +23,13 @@ from surepick.policies.carried import blocks_rule, means_rule, vectors_rule
 from surepick.policies.carried.guesses import HEURISTIC_CAUTION, Guess
 from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.predictions import BatchSizes, moved_off
-from surepick.policies.carried.situation import Situation, carried_intervals, checked_later, started
+from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later, started
 from surepick.policies.carried.state import (
+    Availability,
     CarriedState,
     OpenComparisons,
     Processes,
     RemainingPulls,
-    Roster,
     gap_of,
     start_weights,
     stop_if_decided,
@@ -299,7 +299,7 @@ class CarriedElimination:
         if not waiting:
             return state
         away = np.isin(np.arange(num_arms), waiting)
-        return replace(state, leader=int(np.argmin(away)), roster=Roster(away, away, -away.astype(np.int64)))
+        return replace(state, leader=int(np.argmin(away)), roster=Availability(away, away, -away.astype(np.int64)))
 
     def ask(self, state: CarriedState) -> Plan:
         plan, blocking = self._planner.next_batch(state), self.blocking
@@ -387,7 +387,7 @@ class CarriedElimination:
         """
         return self._relisted(step, *self._situation.with_added(step.state, arms))
 
-    def _relisted(self, step: Step[CarriedState], state: CarriedState, roster: Roster) -> Step[CarriedState]:
+    def _relisted(self, step: Step[CarriedState], state: CarriedState, roster: Availability) -> Step[CarriedState]:
         after = self._situation.relisted(state, roster, over=self._planner.sizes.over(state.round))
         row = replace(step.record, active=after.active, leader=after.leader, certified_gap=self._gap(after))
         return Step(after, _listing(row, after), self._deciding(after))
@@ -444,8 +444,8 @@ class CarriedElimination:
         return deciding
 
     @property
-    def _situation(self) -> Situation:
-        return Situation(self.problem, self._levelled, self._cache, self.blocking, self.later_share)
+    def _situation(self) -> DecisionContext:
+        return DecisionContext(self.problem, self._levelled, self._cache, self.blocking, self.later_share)
 
     @property
     def _planner(self) -> Planner:
@@ -522,5 +522,5 @@ def _listing(row: RoundRecord, after: CarriedState) -> RoundRecord:
         return row
     gone = roster.withdrawn
     return replace(
-        row, withdrawn=gone if len(gone) else None, waiting=None if roster.groups is None else roster.waiting
+        row, withdrawn=gone if len(gone) else None, waiting=None if roster.cohorts is None else roster.waiting
     )

@@ -22,7 +22,7 @@ from surepick.policies.carried.guesses import (
     Guess,
 )
 from surepick.policies.carried.predictions import BatchSizes, Grid, Predictions
-from surepick.policies.carried.situation import Situation, started
+from surepick.policies.carried.situation import DecisionContext, started
 from surepick.policies.carried.state import CarriedState, RemainingPulls
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import capped, threshold_of
@@ -46,7 +46,7 @@ class Planner:
         sizes: of the batches.
     """
 
-    situation: Situation
+    situation: DecisionContext
     dim: int | None
     tolerance: float
     reserve: float
@@ -137,7 +137,7 @@ class Planner:
         vectors, counts = self.situation.vectors(processes.dim), state.seen.counts
         if predictions.spans(vectors.white[noise_mgf.bounded]):
             return None
-        left = predictions.lacking(counts, vectors.white, predictions.least(self.situation.problem))
+        left = predictions.shortfall(counts, vectors.white, predictions.least(self.situation.problem))
         if not predictions.spans(vectors.white[counts > 0]):
             embedded = vectors.embedded
             design = best_found(self._opening_design, embedded, self.tolerance)
@@ -202,7 +202,7 @@ class Planner:
         """A batch of about that much money in the proportions of what is still to be measured."""
         weights = steadied_weights(rest.pulls / rest.pulls.sum())
         if rest.costs is not None:
-            total = max(total, rest.dearest_pull) * rest.num_pulls / rest.total
+            total = max(total, rest.most_expensive_pull) * rest.num_pulls / rest.total
         wanted = self.sizes.exact or max(1, math.ceil(total))
         embedded = self.situation.embedded(rest.dim)
         if isinstance(embedded, IndependentArms):
@@ -238,7 +238,7 @@ class Planner:
                 return model_checks.with_check_pulls(embedding, dim, counts, share=self.reserve, costs=costs)
             if seen is None or not isinstance(noise_mgf, NormalMgf):
                 return counts
-            counts = predictions.completed(
+            counts = predictions.topped_up(
                 counts, seen.counts, noise_mgf.bounded, predictions.least(self.situation.problem), self.sizes.largest
             )
             return counts + self._check_repeats(dim, counts, seen, noise_mgf)

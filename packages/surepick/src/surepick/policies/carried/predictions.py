@@ -21,10 +21,10 @@ from surepick.linalg.farthest_pairs import farthest_first
 from surepick.noise import failure_probability, known_scale
 from surepick.policies.base import Problem
 from surepick.policies.carried import guesses, means_rule, vectors_rule
-from surepick.policies.carried.situation import Situation, started
+from surepick.policies.carried.situation import DecisionContext, started
 from surepick.policies.carried.state import CarriedState, OpenComparisons, RemainingPulls
 from surepick.policies.certified import sampling_rule
-from surepick.policies.certified.sampling_rule import is_dear
+from surepick.policies.certified.sampling_rule import is_expensive
 
 # --- How many pulls a batch has, and where they go if they are fewer than a design needs. Validity rests on none of it.
 
@@ -251,7 +251,7 @@ def spans(rows: FloatArray) -> bool:
     return bool(len(spanning_arms(rows)) == rows.shape[1])
 
 
-def unworthy(pulls: FloatArray, bounded: BoolArray, white: FloatArray, needed: int) -> BoolArray:
+def underreplicated(pulls: FloatArray, bounded: BoolArray, white: FloatArray, needed: int) -> BoolArray:
     """The arms without a bound that had better stay so, shape (K,); none where the others do not see every direction.
 
     Args:
@@ -265,7 +265,7 @@ def unworthy(pulls: FloatArray, bounded: BoolArray, white: FloatArray, needed: i
     return few
 
 
-def completed(counts: IntArray, seen: IntArray, bounded: BoolArray, needed: int, limit: int | None) -> IntArray:
+def topped_up(counts: IntArray, seen: IntArray, bounded: BoolArray, needed: int, limit: int | None) -> IntArray:
     """The pulls of a plan in which each arm without a bound gets the repeats that it lacks.
 
     Args:
@@ -283,7 +283,7 @@ def completed(counts: IntArray, seen: IntArray, bounded: BoolArray, needed: int,
     return found
 
 
-def lacking(seen: IntArray, white: FloatArray, needed: int) -> IntArray:
+def shortfall(seen: IntArray, white: FloatArray, needed: int) -> IntArray:
     """What some arms that were begun lack, as few of them as span what all of those span, shape (K,).
 
     Those with the most pulls are preferred.
@@ -360,7 +360,7 @@ class Predictions:
         sizes: of the batches.
     """
 
-    situation: Situation
+    situation: DecisionContext
     dim: int | None
     tolerance: float
     sizes: BatchSizes
@@ -369,7 +369,7 @@ class Predictions:
         """What the opening takes in all: a share of what certifying the leader is predicted to cost; where designs take
         long, by a guess that asks for none."""
         processes = started(state)
-        if isinstance(processes, VectorProcesses) and is_dear(self.situation.vectors(processes.dim).embedded):
+        if isinstance(processes, VectorProcesses) and is_expensive(self.situation.vectors(processes.dim).embedded):
             vectors = self.situation.vectors(processes.dim)
             return (
                 share
@@ -416,7 +416,7 @@ class Predictions:
         vectors = self.situation.vectors(processes.dim)
         if goal.costs is None and vectors_rule.least_effort(vectors, goal) >= limit:
             return math.inf
-        if is_dear(vectors.embedded):
+        if is_expensive(vectors.embedded):
             return vectors_rule.effort_by(vectors, processes, goal, self.shares(state), direct=self._direct(state))
         return self.rest_of(state, goal).effort
 
@@ -453,7 +453,7 @@ class Predictions:
         if isinstance(noise_mgf, NoiseMgf):
             return self._cheaper(processes, goal, lambda: planned(goal), direct=self._direct(state))
         rest = planned(goal)
-        avoided = unworthy(rest.pulls, noise_mgf.bounded, vectors.white, least(self.situation.problem))
+        avoided = underreplicated(rest.pulls, noise_mgf.bounded, vectors.white, least(self.situation.problem))
         if not avoided.any():
             return rest
         scales = np.where(avoided, AVOIDED, 1.0) * goal.noise_scales
@@ -471,7 +471,7 @@ class Predictions:
     ) -> RemainingPulls:
         """Through the vectors, or rival by rival where that takes fewer pulls, at least one of each arm."""
         vectors = self.situation.vectors(processes.dim)
-        alone = vectors_rule.one_by_one(vectors, processes, goal) if direct else None
+        alone = vectors_rule.rivals_only(vectors, processes, goal) if direct else None
         if alone is not None and goal.costs is None and alone.effort <= vectors.white.shape[1]:
             return alone  # a design, which sees all directions, has no fewer arms
         rest = planned()
@@ -502,7 +502,7 @@ class Predictions:
         with its misspecification and no more directions."""
         here = self.situation.moved(state, best.dim)
         vectors, processes = self.situation.vectors(best.dim), here.vectors
-        if processes is None or not is_dear(vectors.embedded):
+        if processes is None or not is_expensive(vectors.embedded):
             return True
         goal, shares = self._goal_for(here, guess, best.candidate), self.shares(state)
         less = replace(vectors.embedded, misspecification=self.situation.embedding.misspecification(dim))

@@ -22,15 +22,15 @@ from surepick.policies.blocking import without_effects, without_effects_on_vecto
 from surepick.policies.carried.guesses import Guess, guess_of_means, guess_of_vectors, measured_share
 from surepick.policies.carried.state import (
     HEURISTIC_FIRST_START,
+    Availability,
+    CandidateBounds,
     CarriedState,
     OpenComparisons,
     Processes,
-    Roster,
-    Tested,
+    intersected,
     open_rivals,
     start_weights,
     stop_if_decided,
-    tightened,
 )
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import Cache, threshold_of
@@ -43,7 +43,7 @@ HEURISTIC_FEW = 8  # arms of which there are less than one in so many are looked
 
 
 @record
-class Situation:
+class DecisionContext:
     """The question and the arms.
 
     Args:
@@ -60,7 +60,7 @@ class Situation:
     blocks: Blocking | None = None
     later_share: float | None = None
 
-    def thresholds(self, roster: Roster | None) -> FloatArray | float:
+    def thresholds(self, roster: Availability | None) -> FloatArray | float:
         """log(1/delta_j) of the process of each arm, shape (K,), or of all alike.
 
             delta_j = delta (1 - r) for the first list,   delta r / (g (g + 1)) for what came as the g-th
@@ -68,11 +68,11 @@ class Situation:
         Source: docs/changing-candidates.md, line 33.
         """
         threshold, share = threshold_of(self.problem), self.later_share
-        if share is None or roster is None or roster.groups is None:
+        if share is None or roster is None or roster.cohorts is None:
             return threshold
-        group = np.maximum(roster.groups, 1)
+        group = np.maximum(roster.cohorts, 1)
         return threshold - np.where(
-            roster.groups == 0, math.log1p(-share), math.log(share) - np.log(group * (group + 1.0))
+            roster.cohorts == 0, math.log1p(-share), math.log(share) - np.log(group * (group + 1.0))
         )
 
     @property
@@ -176,7 +176,7 @@ class Situation:
 
         return self.cache.plug_in(processes.dim, seen, form)
 
-    def upper_bounds(self, processes: Processes, candidate: int, roster: Roster | None = None) -> FloatArray:
+    def upper_bounds(self, processes: Processes, candidate: int, roster: Availability | None = None) -> FloatArray:
         """U of every arm against the candidate, shape (K,)."""
         threshold = self.thresholds(roster)
 
@@ -187,7 +187,7 @@ class Situation:
 
         return self.cache.bounds(processes, candidate, form)
 
-    def tightened_by(self, state: CarriedState, processes: Processes, candidate: int) -> tuple[Tested, ...]:
+    def tightened_by(self, state: CarriedState, processes: Processes, candidate: int) -> tuple[CandidateBounds, ...]:
         """The candidates of a state with what the processes after its next batch say of one of them.
 
         An arm whose process holds what it held when the candidate was looked at last has the bound of then: only the
@@ -195,12 +195,12 @@ class Situation:
         """
         before = state.vectors
         if before is None or not isinstance(processes, VectorProcesses) or not looked_at(state, candidate):
-            return tightened(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
+            return intersected(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
         changed = processes.changed_since(before)
         if HEURISTIC_FEW * len(changed) >= len(state.beaten):
-            return tightened(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
+            return intersected(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
         vectors, threshold = self.vectors(processes.dim), self.thresholds(state.roster)
-        return tightened(state.tested, candidate, processes.some_upper_bounds(vectors, candidate, threshold, changed))
+        return intersected(state.tested, candidate, processes.some_upper_bounds(vectors, candidate, threshold, changed))
 
     def goal(
         self, state: CarriedState, candidate: int, guess: Guess, margins: Callable[[IntArray], FloatArray]
@@ -252,7 +252,7 @@ class Situation:
             return MeanProcesses.started(self.problem.num_arms, first)
         return VectorProcesses.started(self.vectors(dim), first)
 
-    def without(self, state: CarriedState, arms: IntArray, independent: BoolArray) -> tuple[CarriedState, Roster]:
+    def without(self, state: CarriedState, arms: IntArray, independent: BoolArray) -> tuple[CarriedState, Availability]:
         """(what stays known, who is there) when some arms go; `CarriedElimination.withdraw` has the arguments."""
         away, dropped = np.array(state.away), np.array(state.dropped)
         away[arms], dropped[arms[independent]] = True, True
@@ -260,29 +260,29 @@ class Situation:
             raise InvalidInput("all candidates would be withdrawn; close the study instead.")
         tested = tuple(one for one in state.tested if not dropped[one.candidate])
         shown = np.zeros_like(away) if (dropped & ~state.dropped).any() else state.beaten  # perhaps by one who left
-        groups = None if state.roster is None else state.roster.groups
+        groups = None if state.roster is None else state.roster.cohorts
         if groups is not None:
             groups = np.where(np.isin(np.arange(len(away)), arms), np.maximum(groups, 0), groups)
-        return replace(state, tested=tested, beaten=shown), Roster(away, dropped, groups)
+        return replace(state, tested=tested, beaten=shown), Availability(away, dropped, groups)
 
-    def with_added(self, state: CarriedState, arms: IntArray) -> tuple[CarriedState, Roster]:
+    def with_added(self, state: CarriedState, arms: IntArray) -> tuple[CarriedState, Availability]:
         """(what stays known, who is there) when some arms come; `CarriedElimination.add` has the arguments."""
         roster = state.roster
-        if roster is None or roster.groups is None or (roster.groups[arms] >= 0).any():
+        if roster is None or roster.cohorts is None or (roster.cohorts[arms] >= 0).any():
             raise InvalidInput("only candidates that were declared to come later can be added, each once.")
-        come = np.isin(np.arange(len(roster.away)), arms)
-        groups = np.where(come, max(int(roster.groups.max()), 0) + 1, roster.groups)
+        come = np.isin(np.arange(len(roster.unavailable)), arms)
+        groups = np.where(come, max(int(roster.cohorts.max()), 0) + 1, roster.cohorts)
         anew = tuple(replace(one, bounds=np.where(come, UNKNOWN, one.bounds)) for one in state.tested)
-        return replace(state, tested=anew), Roster(roster.away & ~come, roster.dropped & ~come, groups)
+        return replace(state, tested=anew), Availability(roster.unavailable & ~come, roster.excluded & ~come, groups)
 
-    def relisted(self, state: CarriedState, roster: Roster, *, over: bool) -> CarriedState:
+    def relisted(self, state: CarriedState, roster: Availability, *, over: bool) -> CarriedState:
         """The state with that list, and what follows from it at once."""
-        away, dropped, processes, tested = roster.away, roster.dropped, state.processes, state.tested
+        away, dropped, processes, tested = roster.unavailable, roster.excluded, state.processes, state.tested
         leader = int(np.argmin(away)) if away[state.leader] else state.leader
         if processes is not None:
             processes = replace(processes)  # another object for the cache, since thresholds may be others
             leader = self.leader(processes, state.seen, away) if away[state.leader] else leader
-            tested = tightened(tested, leader, self.upper_bounds(processes, leader, roster))
+            tested = intersected(tested, leader, self.upper_bounds(processes, leader, roster))
         finished = "budget" if over else ""
         if processes is None and np.count_nonzero(~away) == 1 and not over:
             finished = "single" if np.count_nonzero(~dropped) == 1 else "withdrawn"

@@ -18,7 +18,7 @@ Processes = MeanProcesses | VectorProcesses
 
 
 @record
-class Tested:
+class CandidateBounds:
     """What is known of a candidate: by how much each other arm is better than it at most.
 
     Args:
@@ -38,7 +38,7 @@ class Tested:
 
 
 @record
-class Roster:
+class Availability:
     """Arms that went, and arms that come later.
 
     Args:
@@ -48,22 +48,22 @@ class Roster:
             shape (K,); None: nobody comes.
     """
 
-    away: BoolArray
-    dropped: BoolArray
-    groups: IntArray | None = None
+    unavailable: BoolArray
+    excluded: BoolArray
+    cohorts: IntArray | None = None
 
     def __post_init__(self) -> None:
-        freeze(self, away=np.bool_, dropped=np.bool_, groups=np.int64)
+        freeze(self, unavailable=np.bool_, excluded=np.bool_, cohorts=np.int64)
 
     @property
     def withdrawn(self) -> IntArray:
         """The arms that went."""
-        return np.flatnonzero(self.away if self.groups is None else self.away & (self.groups >= 0))
+        return np.flatnonzero(self.unavailable if self.cohorts is None else self.unavailable & (self.cohorts >= 0))
 
     @property
     def waiting(self) -> int:
         """How many arms may still come."""
-        return 0 if self.groups is None else int(np.count_nonzero(self.groups < 0))
+        return 0 if self.cohorts is None else int(np.count_nonzero(self.cohorts < 0))
 
 
 @record
@@ -92,7 +92,7 @@ class CarriedState:
     seen: Observations
     means: MeanProcesses | None
     vectors: VectorProcesses | None
-    tested: tuple[Tested, ...]
+    tested: tuple[CandidateBounds, ...]
     beaten: BoolArray
     candidate: int
     dim: int
@@ -100,7 +100,7 @@ class CarriedState:
     finished: str
     compressed: bool = False
     alarms: tuple[str, ...] = ()
-    roster: Roster | None = None
+    roster: Availability | None = None
     level: float | None = None
 
     def __post_init__(self) -> None:
@@ -129,12 +129,12 @@ class CarriedState:
     @property
     def away(self) -> BoolArray:
         """The arms that are neither measured nor recommended any more, shape (K,)."""
-        return np.zeros(len(self.beaten), bool) if self.roster is None else self.roster.away
+        return np.zeros(len(self.beaten), bool) if self.roster is None else self.roster.unavailable
 
     @property
     def dropped(self) -> BoolArray:
         """Those of them that the others need not be compared with, shape (K,)."""
-        return np.zeros(len(self.beaten), bool) if self.roster is None else self.roster.dropped
+        return np.zeros(len(self.beaten), bool) if self.roster is None else self.roster.excluded
 
     def bounds_of(self, candidate: int) -> FloatArray:
         """The candidate's smallest U so far, shape (K,); UNKNOWN where it was never tried."""
@@ -175,11 +175,11 @@ def stop_if_decided(state: CarriedState, epsilon: float) -> CarriedState:
 MOST_TESTED = 6  # candidates whose bounds are kept; to forget one only costs what it showed
 
 
-def tightened(tested: tuple[Tested, ...], candidate: int, bounds: FloatArray) -> tuple[Tested, ...]:
+def intersected(tested: tuple[CandidateBounds, ...], candidate: int, bounds: FloatArray) -> tuple[CandidateBounds, ...]:
     """The candidates with the bounds of one more batch for one of them."""
     known = next((one.bounds for one in tested if one.candidate == candidate), bounds)
     others = tuple(one for one in tested if one.candidate != candidate)[1 - MOST_TESTED :]
-    return (*others, Tested(candidate, np.minimum(known, bounds)))
+    return (*others, CandidateBounds(candidate, np.minimum(known, bounds)))
 
 
 def gap_of(state: CarriedState, candidate: int) -> float:
@@ -302,7 +302,7 @@ class RemainingPulls:
         return self.total + float(np.count_nonzero(once) if self.costs is None else self.costs[once].sum())
 
     @property
-    def dearest_pull(self) -> float:
+    def most_expensive_pull(self) -> float:
         """What the dearest of the pulls costs, or all of them where that is less: a batch of less would wait for it."""
         dearest = 1.0 if self.costs is None else float(self.costs[self.pulls > 0.0].max(initial=1.0))
         return min(dearest, self.total)

@@ -23,7 +23,7 @@ from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.rows import each_row_block
 from surepick.policies.carried.state import OpenComparisons, RemainingPulls, start_weights
-from surepick.policies.certified.sampling_rule import FewArms, is_dear, tolerance_of
+from surepick.policies.certified.sampling_rule import FewArms, is_expensive, tolerance_of
 from surepick.policies.dimension import best_found
 
 HEURISTIC_KAPPA = 0.7  # of the bet that promises most
@@ -89,7 +89,7 @@ class Pulls:
 
 
 @record
-class Sight:
+class Information:
     """What pulls see of all directions.
 
     Args:
@@ -107,13 +107,13 @@ class Sight:
     whole: bool
 
     @staticmethod
-    def of(pulls: Pulls) -> Sight:
+    def of(pulls: Pulls) -> Information:
         """That of some pulls. Cost: O(p r^2 + r^3)."""
         information = np.asarray((pulls.rows.T * (pulls.counts / pulls.noise_scales**2)) @ pulls.rows)
         inverse = np.asarray(np.linalg.pinv(information, rcond=CUT, hermitian=True), np.float64)
         largest = float(np.linalg.norm(information, 2))
         rank = np.linalg.matrix_rank(information, tol=CUT * largest, hermitian=True)
-        return Sight(pulls, information, inverse, largest, bool(rank == len(information)))
+        return Information(pulls, information, inverse, largest, bool(rank == len(information)))
 
     def misses(self, rows: FloatArray) -> BoolArray:
         """Which of some vectors, shape (m, r), these pulls do not see as a whole, shape (m,)."""
@@ -124,7 +124,7 @@ class Sight:
 
 
 @record
-class Account:
+class Balance:
     """What the processes of the rivals hold, as some pulls see it.
 
     Args:
@@ -158,11 +158,11 @@ def account_of(
     vectors: ArmVectors,
     processes: VectorProcesses,
     goal: OpenComparisons,
-    sight: Sight,
+    sight: Information,
     slope: FloatArray | None = None,
     *,
     closely: bool | None = None,
-) -> Account:
+) -> Balance:
     """What the processes of the rivals hold, as some pulls see it."""
     rivals, slope = goal.rivals, slope_of(vectors, goal) if slope is None else slope
     inverse, pulls, dim = sight.inverse, sight.pulls, len(sight.inverse)
@@ -196,7 +196,7 @@ def account_of(
     bias = np.asarray(gamma * (2.0 + lengths))
     if gamma > 0.0 and (len(rivals) < dim if closely is None else closely):
         bias = np.minimum(bias, gamma * _unmatched(goal, pulls, towards @ inverse))
-    return Account(towards, inverse, sizes, visible, left, costs, goal.threshold - held, bias)
+    return Balance(towards, inverse, sizes, visible, left, costs, goal.threshold - held, bias)
 
 
 def _unmatched(goal: OpenComparisons, pulls: Pulls, seen: FloatArray) -> FloatArray:
@@ -208,7 +208,7 @@ def _unmatched(goal: OpenComparisons, pulls: Pulls, seen: FloatArray) -> FloatAr
 
 
 def fresh_starts(
-    processes: VectorProcesses, goal: OpenComparisons, account: Account, slack: FloatArray
+    processes: VectorProcesses, goal: OpenComparisons, account: Balance, slack: FloatArray
 ) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
     """(which had better start anew, tau, evidence that it buys beyond the need, what a new start needs)."""
     lack = goal.aimed(account.needs)
@@ -228,7 +228,7 @@ def restarts(
     """The rivals whose processes had better start anew if pulls are planned in these proportions, shape (K,)."""
     if not processes.lengths[goal.rivals].any():
         return goal.rivals[:0]
-    sight = Sight.of(Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales))
+    sight = Information.of(Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales))
     account = account_of(vectors, processes, goal, sight)
     slack = np.maximum(goal.margins - account.bias, LEAST_SLACK * goal.margins)
     fresh, *_ = fresh_starts(processes, goal, account, slack)
@@ -265,7 +265,7 @@ def place_vector_bets(
     elif future.sum() > 0.0:
         whole = Pulls.of(vectors.white, counts + future, goal.noise_scales)
     slope, directions = slope_of(vectors, goal), np.empty((len(goal.rivals), vectors.white.shape[1]))
-    now, later = Sight.of(batch), None if whole is None else Sight.of(whole)
+    now, later = Information.of(batch), None if whole is None else Information.of(whole)
 
     def place(rows: slice) -> None:
         directions[rows] = _placed(vectors, processes, goal.among(rows), margins[rows], now, later, noise_mgf, slope)
@@ -279,8 +279,8 @@ def _placed(
     processes: VectorProcesses,
     goal: OpenComparisons,
     margins: FloatArray,
-    batch: Sight,
-    whole: Sight | None,
+    batch: Information,
+    whole: Information | None,
     noise_mgf: NoiseMgf | NormalMgf,
     slope: FloatArray,
 ) -> FloatArray:
@@ -299,7 +299,7 @@ def _placed(
 
 
 def _directions(
-    account: Account, margins: FloatArray, pulls: Pulls, noise_mgf: NoiseMgf | NormalMgf
+    account: Balance, margins: FloatArray, pulls: Pulls, noise_mgf: NoiseMgf | NormalMgf
 ) -> tuple[FloatArray, FloatArray]:
     """(tau, v = M (T y - G)); tau alone gives no pull a weight at which bets are expensive."""
     room = np.where(account.visible, np.maximum(margins - account.bias, 0.0), 0.0)
@@ -355,13 +355,13 @@ def vectors_remaining(
 
     if not processes.lengths[rivals].any():
         if gamma > 0.0:  # where designs take long, what was measured so far stands for the one before
-            before = weights if weights is not None and is_dear(embedded) else star().weights
+            before = weights if weights is not None and is_expensive(embedded) else star().weights
             bias = account_of(vectors, processes, goal, _bought(vectors, goal, before)).bias
         design = star()
     else:
         start = np.full(embedded.num_arms, 1.0 / embedded.num_arms) if weights is None else weights
         aims: FloatArray | None = None
-        for _ in range(1 if is_dear(embedded) else STEPS):
+        for _ in range(1 if is_expensive(embedded) else STEPS):
             account = account_of(vectors, processes, goal, _bought(vectors, goal, start))
             if not account.visible.all():
                 start = 0.5 * start + 0.5 / embedded.num_arms
@@ -391,7 +391,7 @@ def _aimed(arms: FloatArray | DesignInput, aims: FloatArray, tolerance: float, f
     )
 
 
-def one_by_one(vectors: ArmVectors, processes: VectorProcesses, goal: OpenComparisons) -> RemainingPulls | None:
+def rivals_only(vectors: ArmVectors, processes: VectorProcesses, goal: OpenComparisons) -> RemainingPulls | None:
     """The pulls of the candidate and its rivals themselves that are predicted to reject these: few arms where rivals
     are few, and no bias, however poor the vectors.
 
@@ -454,7 +454,7 @@ def effort_by(
     """
     price = 1.0 if goal.costs is None else float(goal.costs.mean())
     through = pulls_by_direction(vectors, processes, goal, weights) + price * vectors.white.shape[1]
-    alone = one_by_one(vectors, processes, goal) if direct else None
+    alone = rivals_only(vectors, processes, goal) if direct else None
     return through if alone is None else float(min(through, alone.effort))
 
 
@@ -463,9 +463,9 @@ def least_effort(vectors: ArmVectors, goal: OpenComparisons) -> float:
     return float(min(len(goal.rivals), vectors.white.shape[1]))
 
 
-def _bought(vectors: ArmVectors, goal: OpenComparisons, weights: FloatArray) -> Sight:
+def _bought(vectors: ArmVectors, goal: OpenComparisons, weights: FloatArray) -> Information:
     """What the pulls of a design see whose weights are shares of money."""
-    return Sight.of(Pulls.of(vectors.white, goal.pulls_for(weights), goal.noise_scales))
+    return Information.of(Pulls.of(vectors.white, goal.pulls_for(weights), goal.noise_scales))
 
 
 def _uneven(noise_scales: FloatArray) -> bool:
@@ -499,7 +499,7 @@ def _star(
 
 
 def _targets(
-    processes: VectorProcesses, goal: OpenComparisons, account: Account, slack: FloatArray
+    processes: VectorProcesses, goal: OpenComparisons, account: Balance, slack: FloatArray
 ) -> tuple[BoolArray, FloatArray]:
     """(which had better start anew, u / sqrt(2 (beta + tau m)) of each rival)."""
     fresh, tau, gain, needed = fresh_starts(processes, goal, account, slack)

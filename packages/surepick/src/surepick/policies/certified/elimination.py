@@ -21,7 +21,7 @@ from surepick.policies import model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, designed
 from surepick.policies.certified import conclusion, sampling_rule
 from surepick.policies.certified.conclusion import Cache, CertifiedState, current_test, opens, threshold_of
-from surepick.policies.certified.sampling_rule import HEURISTIC_MANY, NextBatch, OpenTest, PlugInMeans, is_dear
+from surepick.policies.certified.sampling_rule import HEURISTIC_MANY, NextBatch, OpenTest, PlugInMeans, is_expensive
 from surepick.policies.dimension import DesignOf, best_found, cheapest_dimension
 from surepick.policies.options import check_options, option
 
@@ -200,7 +200,7 @@ class CertifiedElimination:
         plug_in = self._plug_in(state.dim, state.seen)
         best = int(np.argmax(plug_in.scores))
         candidate = best if state.candidate < 0 else state.candidate
-        dear = is_dear(self.embedded(state.dim))
+        dear = is_expensive(self.embedded(state.dim))
         if dear and best != candidate and self._better(state, best, candidate, plug_in):
             candidate = best
         batch = self._batch_for(state, candidate, state.dim, plug_in)
@@ -249,7 +249,7 @@ class CertifiedElimination:
                 break
             dim = min(self.embedding.max_dim, math.ceil(1.25 * dim))
             here = self.embedded(best.dim)
-            if is_dear(here) and isinstance(here, Embedding):  # with its misspecification and no more directions
+            if is_expensive(here) and isinstance(here, Embedding):  # with its misspecification and no more directions
                 less = replace(here, misspecification=self.embedding.misspecification(dim))
                 now, then = (self._pulls(state, batch.candidate, one, plug_in) for one in (here, less))
                 if then >= sampling_rule.HEURISTIC_GAIN * now:

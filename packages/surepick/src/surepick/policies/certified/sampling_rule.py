@@ -32,10 +32,10 @@ HEURISTIC_SURE = 0.67  # of the pulls of a batch on few arms: so many must be pr
 
 def tolerance_of(embedded: Embedding | IndependentArms, tolerance: float) -> float:
     """Relative gap that is asked of a design: where designs take long more than is asked of others."""
-    return max(tolerance, HEURISTIC_ROUGH) if is_dear(embedded) else tolerance
+    return max(tolerance, HEURISTIC_ROUGH) if is_expensive(embedded) else tolerance
 
 
-def is_dear(embedded: Embedding | IndependentArms) -> bool:
+def is_expensive(embedded: Embedding | IndependentArms) -> bool:
     """Whether a design takes seconds: many directions, and many arms."""
     return isinstance(embedded, Embedding) and embedded.dim >= DEAR and embedded.num_arms > HEURISTIC_MANY
 
@@ -56,7 +56,7 @@ class FewArms:
     @staticmethod
     def of(needed: Callable[[FloatArray], float] | None, embedded: Embedding | IndependentArms) -> FewArms:
         """For designs whose value is in pulls."""
-        if needed is None or not is_dear(embedded):
+        if needed is None or not is_expensive(embedded):
             return FewArms(None, None)
 
         def accept(weights: FloatArray) -> bool:
@@ -268,7 +268,7 @@ def next_batch(
     least = np.full(len(rivals), 2.0 * gamma) if bias is None else bias
     matters = gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > NEGLIGIBLE_BIAS * test.epsilon
     if bias is None and matters and isinstance(embedded, Embedding):
-        before = counts if counts is not None and is_dear(embedded) else solved(least)[0].weights
+        before = counts if counts is not None and is_expensive(embedded) else solved(least)[0].weights
         own = _lengths(embedded, candidate, rivals, before, white)
         least = gamma * (2.0 + np.where(np.isfinite(own), own, 0.0))
     design, bias_limited = solved(least)

@@ -31,9 +31,9 @@ from surepick.policies.carried.state import (
     OpenComparisons,
     RemainingPulls,
     gap_of,
+    intersected,
     open_rivals,
     start_weights,
-    tightened,
 )
 from surepick.policies.certified.conclusion import delta_for_test, threshold_of
 from surepick.policies.options import check_options, option
@@ -319,7 +319,7 @@ class PairedElimination:
         leader, threshold = self._guess(state).likeliest(self.problem.epsilon), threshold_of(self.problem)
         tested = before.tested
         for one in sorted({leader, leader if candidate < 0 else candidate}):
-            tested = tightened(tested, one, rule.upper_bounds(processes, one, threshold))
+            tested = intersected(tested, one, rule.upper_bounds(processes, one, threshold))
         beaten = before.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
         certified = next((one for one in tested if np.all(beaten | one.rejected(self.problem.epsilon))), None)
         if certified is not None:

@@ -78,7 +78,7 @@ def grid_of(ground: Ground, seen: Observations | None) -> Grid | None:
     return Grid.of(size, max(2 * size, 4), sigma=sigma, epsilon=problem.epsilon, threshold=threshold)
 
 
-def exactly(
+def fixed_size(
     weights: FloatArray,
     total: int,
     round_number: int,
@@ -125,7 +125,7 @@ def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: Norm
     """What is still to be measured, without the arms that would get too few pulls for a bound."""
     rest = ground.rest(aims, noise_mgf)
     planned, needed = rest.weights * rest.pulls, needed_repeats(ground.problem)
-    avoided = predictions.unworthy(planned, noise_mgf.bounded, embedded.features, needed)
+    avoided = predictions.underreplicated(planned, noise_mgf.bounded, embedded.features, needed)
     if not avoided.any():
         return rest
     rest = ground.rest(aims, _avoiding(noise_mgf, avoided))
@@ -154,7 +154,7 @@ def with_repeats(
 ) -> IntArray:
     """The pulls of a plan with the repeats that bounds need, and some that a lack of fit can show in, shape (K,)."""
     needed = needed_repeats(problem)
-    found = predictions.completed(counts, seen.counts, noise_mgf.bounded, needed, limit)
+    found = predictions.topped_up(counts, seen.counts, noise_mgf.bounded, needed, limit)
     if model_checks.is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms:
         return found
     features = embedding.at(embedding.max_dim).features
@@ -427,7 +427,7 @@ class CertifiedLists:
         if exact is not None:
             vectors = not isinstance(self._ground(dim).embedded, IndependentArms)
             checked = (self.embedding, dim, self.reserve) if vectors else None
-            return exactly(weights, exact, round_number, costs, checked)
+            return fixed_size(weights, exact, round_number, costs, checked)
         pulls = capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
         counts = round_design(weights, pulls)
         if isinstance(self._ground(dim).embedded, IndependentArms):

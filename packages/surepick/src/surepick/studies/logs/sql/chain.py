@@ -16,7 +16,7 @@ from surepick.core.plans import Plan, RoundRecord
 from surepick.core.records import from_json, to_json
 from surepick.errors import OutOfTurn, StorageError
 from surepick.studies.logs.base import COUNTED, Clock, Decision, Deviations, Planned, system_clock
-from surepick.studies.logs.hash_chain import chained, legible, reading
+from surepick.studies.logs.hash_chain import chained, readable, reading
 from surepick.studies.logs.sql import schema as sql_seals
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import in_words, shown
@@ -94,7 +94,7 @@ INSERT = {table: sa.insert(table) for table in (plan, lease, observation, event,
 T = TypeVar("T")
 
 
-@legible
+@readable
 class ChainedRows:
     """Plans and decisions of one study, and the connections through which its rows are read and written.
 
@@ -256,7 +256,7 @@ class ChainedRows:
         if plan == 0:
             return ""
         with self._reading() as connection:
-            return sql_seals.records_of(connection, self._study, plan)
+            return sql_seals.row_hashes(connection, self._study, plan)
 
     def last_decision(self) -> Decision | None:
         with self._reading() as connection:

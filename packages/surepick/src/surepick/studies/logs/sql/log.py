@@ -13,7 +13,7 @@ from sqlalchemy.engine import Row
 
 from surepick.errors import StorageError
 from surepick.studies.logs import base
-from surepick.studies.logs.hash_chain import legible
+from surepick.studies.logs.hash_chain import readable
 from surepick.studies.logs.keys import from_values, read_values
 from surepick.studies.logs.sql import chain
 from surepick.studies.logs.sql import schema as sql_seals
@@ -79,7 +79,7 @@ CHUNK = 500  # keys or blocks in one question
 MOST_RECENT = 1_000  # rows of all studies among which the newest of one is looked for first
 
 
-@legible
+@readable
 class SqlLog(chain.ChainedRows):
     """The log of one study in a database.
 

@@ -199,7 +199,7 @@ def study_seal(row: Any) -> str:
     return chained(row["hash"], *map(str, numbers))
 
 
-def records_of(connection: Connection, study: int, plan: int) -> str:
+def row_hashes(connection: Connection, study: int, plan: int) -> str:
     """The hashes of the rows of a plan that is closed, as JSON."""
     found = {}
     for kind, table, columns in KINDS:
@@ -297,7 +297,7 @@ def end_hash(connection: Connection, study: int, start: str, row: Any) -> str:
     """The hash of the event that ends a study."""
     last = connection.execute(sa.select(sa.func.max(plan.c.number)).where(plan.c.study == study)).scalar()
     text = row_text([row[name] for name in EVENT])
-    return chained(start, text, "" if last is None else records_of(connection, study, last))
+    return chained(start, text, "" if last is None else row_hashes(connection, study, last))
 
 
 def altered_end(connection: Connection, study: int, start: str) -> Iterator[str]:

@@ -25,33 +25,21 @@ SAME_LENGTH = 1e-12  # relative; far above what rounding makes of the length of 
 
 @record
 class DesignProblem:
-    """Distinct arms in whitened coordinates, longest first, and the points that are compared.
+    """Distinct arms in whitened coordinates, longest first, and the points that are compared."""
 
-    Args:
-        basis: Z, shape (k, r), one row a distinct arm, Z'Z = k I: what can be measured.
-        lengths: ||z||, decreasing, shape (k,).
-        points: what is compared: `basis` itself, of which differences of active rows count; or vectors that count
-            themselves (`opposite`: a vector y is the difference of y/2 and its opposite), longest first.
-        point_lengths: their lengths, decreasing.
-        active: rows of `points` that are compared, sorted, unique.
-        group: for each of the K arms, its row in `basis`, shape (K,).
-        first: for each row of `basis`, the first of the K arms that it stands for, shape (k,).
-        rounding: what rounding may have added to an entry of the basis, as a share of the largest.
-        centre: a point near the active rows, shape (r,): their mean, or that of a larger problem; not used for
-            vectors.
-        opposite: the points are vectors.
-    """
-
-    basis: FloatArray
-    lengths: FloatArray
+    basis: FloatArray  # Z, (k, r), one row a distinct arm, Z'Z = k I: what can be measured
+    lengths: FloatArray  # ||z||, decreasing, (k,)
+    # what is compared: `basis` itself, of which differences of active rows count; or vectors that count themselves
+    # (`opposite`: a vector y is the difference of y/2 and its opposite), longest first
     points: FloatArray
-    point_lengths: FloatArray
-    active: IntArray
-    group: IntArray
-    first: IntArray
-    rounding: float
+    point_lengths: FloatArray  # their lengths, decreasing
+    active: IntArray  # rows of `points` that are compared, sorted, unique
+    group: IntArray  # for each of the K arms, its row in `basis`, (K,)
+    first: IntArray  # for each row of `basis`, the first of the K arms that it stands for, (k,)
+    rounding: float  # what rounding may have added to an entry of the basis, as a share of the largest
+    # a point near the active rows, (r,): their mean, or that of a larger problem; not used for vectors
     centre: FloatArray
-    opposite: bool = False
+    opposite: bool = False  # the points are vectors
 
     @property
     def rank(self) -> int:
@@ -202,17 +190,11 @@ def check_rank_tolerance(rank_tolerance: float | None) -> None:
 
 @record
 class DesignInput:
-    """What designs for the same arms have in common: formed once, and used for each.
+    """What designs for the same arms have in common: formed once, and used for each."""
 
-    Args:
-        problem: the distinct arms in whitened coordinates; what is compared is not set.
-        dim: d, the columns of the features.
-        form: gives what takes other vectors there, formed once and only if it is asked for.
-    """
-
-    problem: DesignProblem
-    dim: int
-    form: Callable[[], ImageMap]
+    problem: DesignProblem  # the distinct arms in whitened coordinates; what is compared is not set
+    dim: int  # d, the columns of the features
+    form: Callable[[], ImageMap]  # gives what takes other vectors there, formed once and only if it is asked for
 
     @staticmethod
     def of(

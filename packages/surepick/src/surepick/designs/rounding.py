@@ -272,17 +272,11 @@ def rounded_weights(problem: DesignProblem, weights: FloatArray, *, share: float
 
 @record
 class Few:
-    """Weights, and what solving for them has found of the vectors.
+    """Weights, and what solving for them has found of the vectors."""
 
-    Args:
-        weights: lambda, shape (k,), sum 1.
-        pairs: in use, as rows of the points, shape (n, 2).
-        multipliers: their pi, shape (n,), not all 0.
-    """
-
-    weights: FloatArray
-    pairs: IntArray
-    multipliers: FloatArray
+    weights: FloatArray  # lambda, (k,), sum 1
+    pairs: IntArray  # in use, as rows of the points, (n, 2)
+    multipliers: FloatArray  # their pi, (n,), not all 0
 
 
 def thinned(

@@ -114,19 +114,12 @@ def _check_device(device: str) -> None:
 
 @record
 class GradientSpectrum:
-    """The singular value decomposition of the gradients of all arms, G = U diag(e) V', without V.
+    """The singular value decomposition of the gradients of all arms, G = U diag(e) V', without V."""
 
-    Args:
-        values: e, decreasing, shape (min(K, p),), of the gradients as they are.
-        vectors: U, shape (K, min(K, p)), orthonormal columns.
-        width: m.
-        num_parameters: p.
-    """
-
-    values: FloatArray
-    vectors: FloatArray
-    width: int
-    num_parameters: int
+    values: FloatArray  # e, decreasing, (min(K, p),), of the gradients as they are
+    vectors: FloatArray  # U, (K, min(K, p)), orthonormal columns
+    width: int  # m
+    num_parameters: int  # p
 
     def __post_init__(self) -> None:
         freeze(self, values=np.float64, vectors=np.float64)

@@ -21,17 +21,12 @@ CERTAIN = 1e6  # evidence of differences that are known without noise
 
 @record
 class Evidence:
-    """What one batch says against each rival.
+    """What one batch says against each rival."""
 
-    Args:
-        gains: log e-values, shape (K,); 0 for c and where nothing is learnt, CERTAIN where no noise is left to doubt.
-        bets: t, shape (K,), in 1 / reward units: with m in place of epsilon the gain is gain + t (m - epsilon).
-        drawn: t xhat, shape (K,): xhat estimates h_j - h_c.
-    """
-
+    # log e-values, (K,); 0 for c and where nothing is learnt, CERTAIN where no noise is left to doubt
     gains: FloatArray
-    bets: FloatArray
-    drawn: FloatArray
+    bets: FloatArray  # t, (K,), in 1 / reward units: with m in place of epsilon the gain is gain + t (m - epsilon)
+    drawn: FloatArray  # t xhat, (K,): xhat estimates h_j - h_c
 
     def __post_init__(self) -> None:
         freeze(self, gains=np.float64, bets=np.float64, drawn=np.float64)
@@ -149,21 +144,13 @@ def batch_evidence(
 
 @record
 class _Placed:
-    """Bets on some rivals, each of shape (m,).
+    """Bets on some rivals, each of shape (m,)."""
 
-    Args:
-        bias: beta.
-        bets: t.
-        drawn: xhat.
-        penalty: what is taken off.
-        none: whether the weights are 0.
-    """
-
-    bias: FloatArray
-    bets: FloatArray
-    drawn: FloatArray
-    penalty: FloatArray
-    none: BoolArray
+    bias: FloatArray  # beta
+    bets: FloatArray  # t
+    drawn: FloatArray  # xhat
+    penalty: FloatArray  # what is taken off
+    none: BoolArray  # whether the weights are 0
 
 
 def _placed(sums: Sums, margins: FloatArray, needs: FloatArray | None, caution: float) -> _Placed:

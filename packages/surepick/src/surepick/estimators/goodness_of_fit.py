@@ -217,17 +217,11 @@ SURPRISE = 0.9  # a of the result that is looked at
 
 @record
 class RepeatSpread:
-    """What repeats say against declared scales.
+    """What repeats say against declared scales."""
 
-    Args:
-        evidence: log E of all candidates together.
-        worst: the candidate whose repeats speak most against its scale.
-        within: SS of each, shape (K,), in squared reward units.
-    """
-
-    evidence: float
-    worst: int
-    within: FloatArray
+    evidence: float  # log E of all candidates together
+    worst: int  # the candidate whose repeats speak most against its scale
+    within: FloatArray  # SS of each, (K,), in squared reward units
 
     def __post_init__(self) -> None:
         freeze(self, within=np.float64)

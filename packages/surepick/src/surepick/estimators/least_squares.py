@@ -24,21 +24,13 @@ PRIOR_DECADES, PRIOR_STEPS = 10, 4  # variances of a prior that are tried: below
 
 @record
 class LeastSquaresEstimate:
-    """theta-hat = A^-1 b of one batch, in coordinates where A(n) is the identity.
+    """theta-hat = A^-1 b of one batch, in coordinates where A(n) is the identity."""
 
-    Args:
-        scores: <z_x, theta-hat>, shape (K,), in reward units; differences of comparable arms are meaningful.
-        coordinates: u_x, shape (K, r), with ||z_a - z_b||_{A(n)^-1} = ||u_a - u_b||.
-        comparable: shape (K,), True where z_x - z_reference lies in the range of A(n).
-        total: N.
-        relative_error: the coordinates are exact to this share of their length.
-    """
-
-    scores: FloatArray
-    coordinates: FloatArray
-    comparable: BoolArray
-    total: int
-    relative_error: float
+    scores: FloatArray  # <z_x, theta-hat>, (K,), in reward units; differences of comparable arms are meaningful
+    coordinates: FloatArray  # u_x, (K, r), with ||z_a - z_b||_{A(n)^-1} = ||u_a - u_b||
+    comparable: BoolArray  # (K,), True where z_x - z_reference lies in the range of A(n)
+    total: int  # N
+    relative_error: float  # the coordinates are exact to this share of their length
 
     def __post_init__(self) -> None:
         freeze(self, scores=np.float64, coordinates=np.float64, comparable=np.bool_)
@@ -76,21 +68,13 @@ class LeastSquaresEstimate:
 
 @record
 class RegularLeastSquares:
-    """The same where A(n) is regular: all arms are comparable, and coordinates are formed of those that are asked for.
+    """The same where A(n) is regular: all arms are comparable, and only the coordinates that are asked for are formed."""
 
-    Args:
-        scores: <z_x, theta-hat>, shape (K,), in reward units.
-        basis: z, shape (K, r).
-        to_unit: u = z to_unit, shape (r, r); (r, d) for guesses in d features.
-        total: N.
-        relative_error: as in `LeastSquaresEstimate`.
-    """
-
-    scores: FloatArray
-    basis: FloatArray
-    to_unit: FloatArray
-    total: int
-    relative_error: float
+    scores: FloatArray  # <z_x, theta-hat>, (K,), in reward units
+    basis: FloatArray  # z, (K, r)
+    to_unit: FloatArray  # u = z to_unit, (r, r); (r, d) for guesses in d features
+    total: int  # N
+    relative_error: float  # as in `LeastSquaresEstimate`
 
     def __post_init__(self) -> None:
         freeze(self, scores=np.float64, basis=np.float64, to_unit=np.float64)
@@ -254,15 +238,10 @@ def _in_range(basis: FloatArray, span: factorisations.WeightedRange, reference: 
 
 @record
 class ArmMeansEstimate:
-    """Mean reward of each arm; the difference of two arms has variance sigma^2 (1/n_a + 1/n_b).
+    """Mean reward of each arm; the difference of two arms has variance sigma^2 (1/n_a + 1/n_b)."""
 
-    Args:
-        scores: means, shape (K,), in reward units; 0 where nothing was measured.
-        counts: n, shape (K,).
-    """
-
-    scores: FloatArray
-    counts: IntArray
+    scores: FloatArray  # means, (K,), in reward units; 0 where nothing was measured
+    counts: IntArray  # n, (K,)
 
     def __post_init__(self) -> None:
         freeze(self, scores=np.float64, counts=np.int64)
@@ -327,15 +306,11 @@ WORST_CONDITION = 1e-14
 
 @record
 class RegularisedEstimate:
-    """theta-hat = V^-1 b with V = eta I + sum_x n(x) x x', which is never singular.
+    """theta-hat = V^-1 b with V = eta I + sum_x n(x) x x', which is never singular."""
 
-    Args:
-        fitted: scores <x, theta-hat> and coordinates u_x with ||x - z||_{V^-1} = ||u_x - u_z||; all arms comparable.
-        log_growth: log det(V) - log det(eta I), not negative.
-    """
-
+    # scores <x, theta-hat> and coordinates u_x with ||x - z||_{V^-1} = ||u_x - u_z||; all arms comparable
     fitted: LeastSquaresEstimate
-    log_growth: float
+    log_growth: float  # log det(V) - log det(eta I), not negative
 
 
 def regularised_least_squares(rows: FloatArray, seen: Observations, *, regularization: float) -> RegularisedEstimate:

@@ -35,25 +35,15 @@ VECTOR_ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 
 @record
 class ArmVectors:
-    """The vectors of an embedding, and whitened coordinates in which flows are kept.
+    """The vectors of an embedding, and whitened coordinates in which flows are kept."""
 
-    Args:
-        embedded: psi_d, X, shape (K, d), and gamma.
-        white: Z, shape (K, r), Z'Z = K I.
-        back: B = Z'X / K with X = Z B up to `missed`, shape (r, d).
-        missed: largest ||x - z B|| of an arm, rounded up.
-        norm_bound: C.
-        longest: largest ||x|| of an arm.
-        lengths: ||z||, shape (K,).
-    """
-
-    embedded: Embedding
-    white: FloatArray
-    back: FloatArray
-    missed: float
-    norm_bound: float
-    longest: float
-    lengths: FloatArray
+    embedded: Embedding  # psi_d, X, (K, d), and gamma
+    white: FloatArray  # Z, (K, r), Z'Z = K I
+    back: FloatArray  # B = Z'X / K with X = Z B up to `missed`, (r, d)
+    missed: float  # largest ||x - z B|| of an arm, rounded up
+    norm_bound: float  # C
+    longest: float  # largest ||x|| of an arm
+    lengths: FloatArray  # ||z||, (K,)
 
     @property
     def widest(self) -> float:
@@ -76,15 +66,10 @@ class ArmVectors:
 
 @record
 class Flow:
-    """What the processes hold on the pulls of an arm that was a candidate.
+    """What the processes hold on the pulls of an arm that was a candidate."""
 
-    Args:
-        arm: the candidate.
-        flows: F_j(candidate), shape (K,).
-    """
-
-    arm: int
-    flows: FloatArray
+    arm: int  # the candidate
+    flows: FloatArray  # F_j(candidate), (K,)
 
     def __post_init__(self) -> None:
         freeze(self, flows=np.float64)
@@ -109,27 +94,17 @@ def without(given: tuple[Flow, ...], arms: IntArray) -> tuple[Flow, ...]:
 class VectorProcesses:
     """The processes of arms with vectors: F_j(x) is the sum of the weights of the pulls of x, G_j = sum_x F_j(x) x.
 
-        penalty = C ||G_j - T (x_c - x_j)|| + gamma sum_x |F_j(x) - T 1{x = c} + T 1{x = j}|
-
-    Args:
-        dim: of the embedding in whose coordinates the flows are kept; 0 before there are any.
-        log_values: shape (K,).
-        starts: shape (K,).
-        flows: sum_x F_j(x) z_x in whitened coordinates, shape (K, r).
-        lengths: sum over the batches of sum_x |F_j(x)|, shape (K,).
-        own: F_j(j), shape (K,).
-        given: F_j(c) of the batches since c became a candidate, for each candidate.
-        terms: summands behind a flow, for the bound on its rounding.
+    penalty = C ||G_j - T (x_c - x_j)|| + gamma sum_x |F_j(x) - T 1{x = c} + T 1{x = j}|
     """
 
-    dim: int
-    log_values: FloatArray
-    starts: IntArray
-    flows: FloatArray
-    lengths: FloatArray
-    own: FloatArray
-    given: tuple[Flow, ...]
-    terms: int = 0
+    dim: int  # of the embedding in whose coordinates the flows are kept; 0 before there are any
+    log_values: FloatArray  # (K,)
+    starts: IntArray  # (K,)
+    flows: FloatArray  # sum_x F_j(x) z_x in whitened coordinates, (K, r)
+    lengths: FloatArray  # sum over the batches of sum_x |F_j(x)|, (K,)
+    own: FloatArray  # F_j(j), (K,)
+    given: tuple[Flow, ...]  # F_j(c) of the batches since c became a candidate, for each candidate
+    terms: int = 0  # summands behind a flow, for the bound on its rounding
 
     def __post_init__(self) -> None:
         freeze(self, log_values=np.float64, starts=np.int64, flows=np.float64, lengths=np.float64, own=np.float64)
@@ -376,18 +351,12 @@ class MeanProcesses:
 
     What an unmatched flow could hide is bounded only by the range of the rewards; without one U_jc is known only while
     F_j(c) = T_j and no other candidate's flow is left.
-
-    Args:
-        log_values: shape (K,).
-        starts: shape (K,).
-        taken: T, at least 0, in 1 / reward units, shape (K,).
-        given: F_j(c), for each arm c that was a candidate and where something is left.
     """
 
-    log_values: FloatArray
-    starts: IntArray
-    taken: FloatArray
-    given: tuple[Flow, ...]
+    log_values: FloatArray  # (K,)
+    starts: IntArray  # (K,)
+    taken: FloatArray  # T, at least 0, in 1 / reward units, (K,)
+    given: tuple[Flow, ...]  # F_j(c), for each arm c that was a candidate and where something is left
 
     def __post_init__(self) -> None:
         freeze(self, log_values=np.float64, starts=np.int64, taken=np.float64)

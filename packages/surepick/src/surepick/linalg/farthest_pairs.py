@@ -29,18 +29,12 @@ SEVERAL = 4
 
 @record
 class Pairs:
-    """Far pairs of points, the farthest first.
+    """Far pairs of points, the farthest first."""
 
-    Args:
-        first, second: positions of the two points, shape (n,).
-        squares: their squared distances, shape (n,).
-        elsewhere: no pair that is not listed has a larger squared distance.
-    """
-
-    first: IntArray
+    first: IntArray  # positions of the two points, (n,)
     second: IntArray
-    squares: FloatArray
-    elsewhere: float
+    squares: FloatArray  # their squared distances, (n,)
+    elsewhere: float  # no pair that is not listed has a larger squared distance
 
     @property
     def exact(self) -> bool:

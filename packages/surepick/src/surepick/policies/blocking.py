@@ -88,14 +88,10 @@ class BlockEquations:
 
     Weights u_x(B) = w_x (l_x - lbar_B) on the arms' pulls, for numbers l with l = 0 at the centre, have the sum 0 in
     each block. They make the flows L l, cost l' L l / 2, and their sum over the rewards is l' Q.
-
-    Args:
-        matrix: L without the centre, shape (m, p, p): the process's own arm first, then its other arms.
-        totals: Q, shape (m, p).
     """
 
-    matrix: FloatArray
-    totals: FloatArray
+    matrix: FloatArray  # L without the centre, (m, p, p): the process's own arm first, then its other arms
+    totals: FloatArray  # Q, (m, p)
 
     def cost(self, levels: FloatArray) -> FloatArray:
         """l' L l / 2, shape (m,), rounded up."""

@@ -162,18 +162,12 @@ FEW = 16  # arms of which there are less than one in so many have their errors f
 
 @record
 class Guess:
-    """Guesses of the means, and of their errors.
+    """Guesses of the means, and of their errors."""
 
-    Args:
-        scores: f, shape (K,), in reward units, up to a constant.
-        errors: c -> standard errors of f_c - f_j, shape (K,).
-        some_errors: (c, arms j) -> the same of some arms, of the shape of these.
-        chances: epsilon -> the chance that each arm is within epsilon of the best one, shape (K,).
-    """
-
-    scores: FloatArray
-    errors: Callable[[int], FloatArray]
-    some_errors: Callable[[int, IntArray], FloatArray]
+    scores: FloatArray  # f, (K,), in reward units, up to a constant
+    errors: Callable[[int], FloatArray]  # c -> standard errors of f_c - f_j, (K,)
+    some_errors: Callable[[int, IntArray], FloatArray]  # (c, arms j) -> the same of some arms, of the shape of these
+    # epsilon -> the chance that each arm is within epsilon of the best one, (K,)
     chances: Callable[[float], FloatArray]
 
     def margins(

@@ -29,32 +29,20 @@ MOST_STARTS = 40
 
 @record
 class Bets:
-    """What the processes will hold after a batch.
+    """What the processes will hold after a batch."""
 
-    Args:
-        arms: whose processes bet, shape (m,).
-        taken: their T, shape (m,).
-        given: candidate -> their flow on its pulls, shape (m,).
-    """
-
-    arms: IntArray
-    taken: FloatArray
-    given: dict[int, FloatArray]
+    arms: IntArray  # whose processes bet, (m,)
+    taken: FloatArray  # their T, (m,)
+    given: dict[int, FloatArray]  # candidate -> their flow on its pulls, (m,)
 
 
 @record
 class _Account:
-    """What the processes of the rivals hold, as a goal sees it.
+    """What the processes of the rivals hold, as a goal sees it."""
 
-    Args:
-        needs: evidence that is still lacking if the flows were matched at T_j for nothing, shape (m,).
-        apart: T_j - F_j(c), shape (m,).
-        former: candidate -> flow on its pulls, shape (m,).
-    """
-
-    needs: FloatArray
-    apart: FloatArray
-    former: dict[int, FloatArray]
+    needs: FloatArray  # evidence that is still lacking if the flows were matched at T_j for nothing, (m,)
+    apart: FloatArray  # T_j - F_j(c), (m,)
+    former: dict[int, FloatArray]  # candidate -> flow on its pulls, (m,)
 
 
 def _account(processes: MeanProcesses, goal: OpenComparisons) -> _Account:

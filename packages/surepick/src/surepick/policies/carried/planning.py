@@ -38,19 +38,13 @@ HEURISTIC_REPEATS = 5  # of each arm where scales are unknown: the least that gi
 
 @record
 class Planner:
-    """Where the next batch measures. Nothing here can make a certificate wrong.
+    """Where the next batch measures. Nothing here can make a certificate wrong."""
 
-    Args:
-        situation: the question and the arms.
-        dim, tolerance, reserve: as in `CarriedElimination`.
-        sizes: of the batches.
-    """
-
-    situation: DecisionContext
-    dim: int | None
+    situation: DecisionContext  # the question and the arms
+    dim: int | None  # as in `CarriedElimination`
     tolerance: float
     reserve: float
-    sizes: BatchSizes
+    sizes: BatchSizes  # of the batches
 
     @property
     def predictions(self) -> Predictions:

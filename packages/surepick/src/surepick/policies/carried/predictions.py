@@ -46,15 +46,11 @@ class Grid:
     Nothing is known of the gaps beforehand. If each batch multiplies the pulls by the same factor, then whatever the
     gaps are, the pulls after some batch are within that factor of what they ask for.
 
-    Args:
-        start: with how many pulls a study usually begins.
-        end: what arms that are all equal are predicted to take.
-
     Source: Perchet et al. (2016), Gao et al. (2019).
     """
 
-    start: float
-    end: float
+    start: float  # with how many pulls a study usually begins
+    end: float  # what arms that are all equal are predicted to take
 
     @staticmethod
     def of(dim: int, least: int, *, sigma: float, epsilon: float, threshold: float) -> Grid:
@@ -73,20 +69,14 @@ class Grid:
 class BatchSizes:
     """What a user says of batches.
 
-    Args:
-        largest: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
-        exact: the pulls of every batch; None: they are chosen.
-        most: after so many batches the study ends; None: no limit.
-        fixed: what a batch costs beside its pulls, in pulls of the cheapest arm.
-
     Raises:
         InvalidInput: both a largest and an exact size are given.
     """
 
-    largest: int | None
-    exact: int | None
-    most: int | None
-    fixed: float = 0.0
+    largest: int | None  # most pulls in a batch, or the arms that a design needs if these are more; None: no limit
+    exact: int | None  # the pulls of every batch; None: they are chosen
+    most: int | None  # after so many batches the study ends; None: no limit
+    fixed: float = 0.0  # what a batch costs beside its pulls, in pulls of the cheapest arm
 
     def __post_init__(self) -> None:
         if self.largest is not None and self.exact is not None:
@@ -352,18 +342,12 @@ HEURISTIC_DESIGNED = 8.0  # pulls in the proportions so far for one by a design,
 
 @record
 class Predictions:
-    """What the past suggests of the pulls to come. Nothing here can make a certificate wrong.
+    """What the past suggests of the pulls to come. Nothing here can make a certificate wrong."""
 
-    Args:
-        situation: the question and the arms.
-        dim, tolerance: as in `CarriedElimination`.
-        sizes: of the batches.
-    """
-
-    situation: DecisionContext
-    dim: int | None
+    situation: DecisionContext  # the question and the arms
+    dim: int | None  # as in `CarriedElimination`
     tolerance: float
-    sizes: BatchSizes
+    sizes: BatchSizes  # of the batches
 
     def enough_for_opening(self, state: CarriedState, goal: OpenComparisons, share: float) -> float:
         """What the opening takes in all: a share of what certifying the leader is predicted to cost; where designs take

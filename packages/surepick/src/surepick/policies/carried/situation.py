@@ -44,21 +44,13 @@ HEURISTIC_FEW = 8  # arms of which there are less than one in so many are looked
 
 @record
 class DecisionContext:
-    """The question and the arms.
+    """The question and the arms."""
 
-    Args:
-        problem: what is asked.
-        embedding: the family psi_d; where there are blocks, with a coordinate for their level.
-        cache: of whitened coordinates and plug-in means.
-        blocks: what is said of blocks; None: measurements are independent.
-        later_share: the share of delta that is set aside for arms that come later; None: none do.
-    """
-
-    problem: Problem
-    embedding: ArmEmbedding
-    cache: Cache
-    blocks: Blocking | None = None
-    later_share: float | None = None
+    problem: Problem  # what is asked
+    embedding: ArmEmbedding  # the family psi_d; where there are blocks, with a coordinate for their level
+    cache: Cache  # of whitened coordinates and plug-in means
+    blocks: Blocking | None = None  # what is said of blocks; None: measurements are independent
+    later_share: float | None = None  # the share of delta that is set aside for arms that come later; None: none do
 
     def thresholds(self, roster: Availability | None) -> FloatArray | float:
         """log(1/delta_j) of the process of each arm, shape (K,), or of all alike.

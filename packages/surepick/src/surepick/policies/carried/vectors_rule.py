@@ -36,32 +36,20 @@ CUT = 1e-10  # of the largest eigenvalue of A
 
 @record
 class VectorBets:
-    """The weights of a batch: arm j weighs a pull of x by v_j' z_x / s_x^2.
+    """The weights of a batch: arm j weighs a pull of x by v_j' z_x / s_x^2."""
 
-    Args:
-        arms: whose processes bet, shape (m,).
-        directions: v in whitened coordinates, shape (m, r).
-    """
-
-    arms: IntArray
-    directions: FloatArray
+    arms: IntArray  # whose processes bet, (m,)
+    directions: FloatArray  # v in whitened coordinates, (m, r)
 
 
 @record
 class Pulls:
-    """Pulls, made or planned, as whitened coordinates see them.
+    """Pulls, made or planned, as whitened coordinates see them."""
 
-    Args:
-        rows: z of the arms pulled, shape (p, r).
-        counts: n, shape (p,).
-        noise_scales: s, shape (p,).
-        arms: which they are, shape (p,).
-    """
-
-    rows: FloatArray
-    counts: FloatArray
-    noise_scales: FloatArray
-    arms: IntArray
+    rows: FloatArray  # z of the arms pulled, (p, r)
+    counts: FloatArray  # n, (p,)
+    noise_scales: FloatArray  # s, (p,)
+    arms: IntArray  # which they are, (p,)
 
     @staticmethod
     def of(white: FloatArray, counts: FloatArray | IntArray, noise_scales: FloatArray) -> Pulls:
@@ -90,21 +78,13 @@ class Pulls:
 
 @record
 class Information:
-    """What pulls see of all directions.
+    """What pulls see of all directions."""
 
-    Args:
-        pulls: made or planned.
-        information: A = sum n_x z_x z_x' / s_x^2, shape (r, r).
-        inverse: A^-1 on its range, shape (r, r).
-        largest: the largest eigenvalue of A.
-        whole: whether A is regular.
-    """
-
-    pulls: Pulls
-    information: FloatArray
-    inverse: FloatArray
-    largest: float
-    whole: bool
+    pulls: Pulls  # made or planned
+    information: FloatArray  # A = sum n_x z_x z_x' / s_x^2, (r, r)
+    inverse: FloatArray  # A^-1 on its range, (r, r)
+    largest: float  # the largest eigenvalue of A
+    whole: bool  # whether A is regular
 
     @staticmethod
     def of(pulls: Pulls) -> Information:
@@ -125,28 +105,18 @@ class Information:
 
 @record
 class Balance:
-    """What the processes of the rivals hold, as some pulls see it.
+    """What the processes of the rivals hold, as some pulls see it."""
 
-    Args:
-        towards: y, shape (m, r).
-        inverse: A^-1 on its range, shape (r, r).
-        sizes: a = y' A^-1 y, positive, shape (m,).
-        visible: whether the pulls see anything of y, shape (m,); of a part of a batch they may not.
-        left: G - Tbar y with Tbar >= 0, shape (m, r).
-        costs: rho = (G - Tbar y)' A^-1 (G - Tbar y), shape (m,).
-        needs: evidence that is still lacking if the flows were matched at Tbar for nothing but what misspecification
-            takes of it, shape (m,).
-        bias: gamma (2 + sqrt(N a) / s) >= gamma (2 + sum n |u|) for u = y' A^-1 z / s^2, shape (m,).
-    """
-
-    towards: FloatArray
-    inverse: FloatArray
-    sizes: FloatArray
-    visible: BoolArray
-    left: FloatArray
-    costs: FloatArray
+    towards: FloatArray  # y, (m, r)
+    inverse: FloatArray  # A^-1 on its range, (r, r)
+    sizes: FloatArray  # a = y' A^-1 y, positive, (m,)
+    visible: BoolArray  # whether the pulls see anything of y, (m,); of a part of a batch they may not
+    left: FloatArray  # G - Tbar y with Tbar >= 0, (m, r)
+    costs: FloatArray  # rho = (G - Tbar y)' A^-1 (G - Tbar y), (m,)
+    # evidence that is still lacking if the flows were matched at Tbar for nothing but what misspecification takes of
+    # it, (m,)
     needs: FloatArray
-    bias: FloatArray
+    bias: FloatArray  # gamma (2 + sqrt(N a) / s) >= gamma (2 + sum n |u|) for u = y' A^-1 z / s^2, (m,)
 
 
 def slope_of(vectors: ArmVectors, goal: OpenComparisons) -> FloatArray:

@@ -34,20 +34,14 @@ HEURISTIC_RATIO = 0.5  # of the weights of one epoch and the one before
 
 @record
 class CandidateTest:
-    """The test of one candidate, from the batch before which it was opened to the end of the study.
+    """The test of one candidate, from the batch before which it was opened to the end of the study."""
 
-    Args:
-        candidate: c, the arm that it may certify.
-        weight: p, its share of the error probability, in (0, 1).
-        evidence: log of p times the e-process against "rival j is better than c by more than epsilon", shape (K,); of a
-            rejected rival perhaps as it was at the batch that rejected it.
-        settled: the rejected rivals, whose evidence has reached log(1/delta) at some time, ascending.
-    """
-
-    candidate: int
-    weight: float
+    candidate: int  # c, the arm that it may certify
+    weight: float  # p, its share of the error probability, in (0, 1)
+    # log of p times the e-process against "rival j is better than c by more than epsilon", (K,); of a rejected rival
+    # perhaps as it was at the batch that rejected it
     evidence: FloatArray
-    settled: IntArray
+    settled: IntArray  # the rejected rivals, whose evidence has reached log(1/delta) at some time, ascending
 
     def __post_init__(self) -> None:
         freeze(self, evidence=np.float64, settled=np.int64)
@@ -119,31 +113,18 @@ FEW = 4096  # arms on which all bets go on: it costs little
 
 @record
 class CertifiedState:
-    """Where a certified elimination stands.
+    """Where a certified elimination stands."""
 
-    Args:
-        round: the next batch, from 1.
-        seen: everything told so far; steers, and never enters a later batch's evidence.
-        epochs: the candidates tried so far, with their evidence.
-        candidate: the arm that the last batch was to certify; -1 before the first.
-        dim: dimension of the last batch's embedding; 0 before the first.
-        leader: the arm that would be recommended now.
-        active: the candidate and the rivals that may still be better by more than epsilon.
-        finished: why it stopped: "" while it runs, "certified", "single" or "given".
-        compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
-        alarms: what the checks of the embedding found so far, in words.
-    """
-
-    round: int
-    seen: Observations
-    epochs: tuple[CandidateTest, ...]
-    candidate: int
-    dim: int
-    leader: int
-    active: IntArray
-    finished: str
-    compressed: bool = False
-    alarms: tuple[str, ...] = ()
+    round: int  # the next batch, from 1
+    seen: Observations  # everything told so far; steers, and never enters a later batch's evidence
+    epochs: tuple[CandidateTest, ...]  # the candidates tried so far, with their evidence
+    candidate: int  # the arm that the last batch was to certify; -1 before the first
+    dim: int  # dimension of the last batch's embedding; 0 before the first
+    leader: int  # the arm that would be recommended now
+    active: IntArray  # the candidate and the rivals that may still be better by more than epsilon
+    finished: str  # why it stopped: "" while it runs, "certified", "single" or "given"
+    compressed: bool = False  # some batch used the features, so that the evidence rests on what the embedding assumes
+    alarms: tuple[str, ...] = ()  # what the checks of the embedding found so far, in words
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64)

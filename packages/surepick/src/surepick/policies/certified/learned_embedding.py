@@ -56,19 +56,12 @@ class EmbeddingLearner(Protocol):
 
 @record
 class Learnt:
-    """What the past says of the arms: an embedding, and a guess of the means.
+    """What the past says of the arms: an embedding, and a guess of the means."""
 
-    Args:
-        vectors: Z, shape (K, r), Z'Z = K I, its first column 1; None where the network is not used.
-        scores: guesses of the mean rewards, shape (K,).
-        doubt: root mean square error of the network's guess for an arm that it has not seen; infinite before any.
-        errors: the same for each guess, the arm's own measurements included, shape (K,).
-    """
-
-    vectors: FloatArray | None
-    scores: FloatArray
-    doubt: float
-    errors: FloatArray
+    vectors: FloatArray | None  # Z, (K, r), Z'Z = K I, its first column 1; None where the network is not used
+    scores: FloatArray  # guesses of the mean rewards, (K,)
+    doubt: float  # root mean square error of the network's guess for an arm that it has not seen; infinite before any
+    errors: FloatArray  # the same for each guess, the arm's own measurements included, (K,)
 
 
 @dataclass(frozen=True)
@@ -194,44 +187,27 @@ HEDGES = 2  # runners-up whose epochs open together with the first candidate's
 
 @record
 class PlannedBatch:
-    """A batch: what for, through which embedding, where.
+    """A batch: what for, through which embedding, where."""
 
-    Args:
-        candidate: c.
-        embedded: psi_b, or arms without structure.
-        weights: where to measure, shape (K,), sum 1.
-        predicted: pulls that rejecting all rivals is predicted to take still.
-        batch: pulls of the batch.
-    """
-
-    candidate: int
-    embedded: Embedding | IndependentArms
-    weights: FloatArray
-    predicted: float
-    batch: int
+    candidate: int  # c
+    embedded: Embedding | IndependentArms  # psi_b, or arms without structure
+    weights: FloatArray  # where to measure, (K,), sum 1
+    predicted: float  # pulls that rejecting all rivals is predicted to take still
+    batch: int  # pulls of the batch
 
 
 @record
 class NeuralSamplingRule:
-    """What a batch is steered by.
+    """What a batch is steered by."""
 
-    Args:
-        problem: what is asked.
-        state: where the study stands.
-        embedded: psi_b with its bound, or arms without structure where the network is not used.
-        plug_in: the means as they look so far.
-        noise_scales: s, shape (K,), in reward units.
-        norm_bound: C of psi_b.
-        tolerance: relative gap of the designs.
-    """
-
-    problem: Problem
-    state: CertifiedState
+    problem: Problem  # what is asked
+    state: CertifiedState  # where the study stands
+    # psi_b with its bound, or arms without structure where the network is not used
     embedded: Embedding | IndependentArms
-    plug_in: PlugInMeans
-    noise_scales: FloatArray
-    norm_bound: float
-    tolerance: float
+    plug_in: PlugInMeans  # the means as they look so far
+    noise_scales: FloatArray  # s, (K,), in reward units
+    norm_bound: float  # C of psi_b
+    tolerance: float  # relative gap of the designs
 
     def next_batch(self) -> PlannedBatch:
         """The candidate to go on with, and the batch that is predicted to bring it nearer to its certificate."""

@@ -44,14 +44,10 @@ def is_expensive(embedded: Embedding | IndependentArms) -> bool:
 class FewArms:
     """Whether a design may be one on few arms: where designs take long, if a batch with one pull of each is predicted
     to be enough, in spite of its bias.
-
-    Args:
-        unit: pulls that a value of 1 stands for; None: the tolerance alone decides.
-        accept: whether given weights, shape (K,), are enough.
     """
 
-    unit: float | None
-    accept: Callable[[FloatArray], bool] | None
+    unit: float | None  # pulls that a value of 1 stands for; None: the tolerance alone decides
+    accept: Callable[[FloatArray], bool] | None  # whether given weights, (K,), are enough
 
     @staticmethod
     def of(needed: Callable[[FloatArray], float] | None, embedded: Embedding | IndependentArms) -> FewArms:
@@ -83,19 +79,13 @@ NEGLIGIBLE_BIAS = 0.1  # of epsilon
 
 @record
 class NextBatch:
-    """What is still to be measured for a candidate.
+    """What is still to be measured for a candidate."""
 
-    Args:
-        candidate: c.
-        dim: d of the embedding that the design is for.
-        design: weights over the arms; value: the pulls that rejecting all rivals is predicted to take.
-        bias_limited: open rivals whose margin the bias nearly or fully eats; no number of pulls would reject them if
-            the means were as guessed.
-    """
-
-    candidate: int
-    dim: int
-    design: Design
+    candidate: int  # c
+    dim: int  # d of the embedding that the design is for
+    design: Design  # weights over the arms; value: the pulls that rejecting all rivals is predicted to take
+    # open rivals whose margin the bias nearly or fully eats; no number of pulls would reject them if the means were as
+    # guessed
     bias_limited: IntArray
 
     @property
@@ -112,16 +102,11 @@ class NextBatch:
 class PlugInMeans:
     """What the past suggests of the means. For steering only: pooled least squares has no valid width, because where it
     looked depends on what it saw.
-
-    Args:
-        scores: f, guesses of the mean rewards up to a constant, shape (K,).
-        fitted: the pooled estimate behind them.
-        noise_scale: the largest of the arms, in reward units.
     """
 
-    scores: FloatArray
-    fitted: estimators.Estimate
-    noise_scale: float
+    scores: FloatArray  # f, guesses of the mean rewards up to a constant, (K,)
+    fitted: estimators.Estimate  # the pooled estimate behind them
+    noise_scale: float  # the largest of the arms, in reward units
 
     def margins(self, candidate: int, epsilon: float) -> FloatArray:
         """Guesses of epsilon + h_c - h_j, by how much the truth contradicts "j is better by more than epsilon"; (K,).
@@ -189,25 +174,15 @@ def shrunk_means(
 
 @record
 class OpenTest:
-    """A candidate against its open rivals, and what is guessed of the means.
+    """A candidate against its open rivals, and what is guessed of the means."""
 
-    Args:
-        candidate: c.
-        rivals: the open ones, at least one, shape (m,).
-        evidence: log of weight times e-process, shape (K,).
-        threshold: log(1/delta).
-        plug_in: the means as they look so far.
-        noise_scales: s, shape (K,), in reward units.
-        epsilon: in reward units.
-    """
-
-    candidate: int
-    rivals: IntArray
-    evidence: FloatArray
-    threshold: float
-    plug_in: PlugInMeans
-    noise_scales: FloatArray
-    epsilon: float
+    candidate: int  # c
+    rivals: IntArray  # the open ones, at least one, (m,)
+    evidence: FloatArray  # log of weight times e-process, (K,)
+    threshold: float  # log(1/delta)
+    plug_in: PlugInMeans  # the means as they look so far
+    noise_scales: FloatArray  # s, (K,), in reward units
+    epsilon: float  # in reward units
 
     def efforts(self) -> FloatArray:
         """By how many standard errors the margin of each rival must exceed 0, shape (m,)."""

@@ -52,17 +52,11 @@ from surepick.policies.paired.rule import (
 
 @record
 class PairedState:
-    """Where the study stands.
+    """Where the study stands."""
 
-    Args:
-        carried: round, evidence, candidates and verdict; what it has seen is without the effects of blocks.
-        opening: what the blocks of the first batch with results had; None before it.
-        pairs: those with each arm that was a candidate.
-    """
-
-    carried: CarriedState
-    opening: BlockTotals | None = None
-    pairs: tuple[ArmPairs, ...] = ()
+    carried: CarriedState  # round, evidence, candidates and verdict; what it has seen is without the effects of blocks
+    opening: BlockTotals | None = None  # what the blocks of the first batch with results had; None before it
+    pairs: tuple[ArmPairs, ...] = ()  # those with each arm that was a candidate
 
     @property
     def round(self) -> int:

@@ -28,23 +28,15 @@ from surepick.policies.carried.state import OpenComparisons, RemainingPulls, sta
 
 @record
 class ArmPairs:
-    """What was seen of (d, r) = (r_j - r_c, r_c) in the blocks that had both the arm j and a centre c.
+    """What was seen of (d, r) = (r_j - r_c, r_c) in the blocks that had both the arm j and a centre c."""
 
-    Args:
-        centre: c.
-        counts: n, blocks that had both, shape (K,); 0 for the centre itself.
-        sums, squares: of d and of d^2, shape (K,), in reward units and their squares.
-        centre_sums, centre_squares: of r and of r^2 over the same blocks, shape (K,).
-        products: of d r, shape (K,).
-    """
-
-    centre: int
-    counts: IntArray
-    sums: FloatArray
+    centre: int  # c
+    counts: IntArray  # n, blocks that had both, (K,); 0 for the centre itself
+    sums: FloatArray  # of d and of d^2, (K,), in reward units and their squares
     squares: FloatArray
-    centre_sums: FloatArray
+    centre_sums: FloatArray  # of r and of r^2 over the same blocks, (K,)
     centre_squares: FloatArray
-    products: FloatArray
+    products: FloatArray  # of d r, (K,)
 
     def __post_init__(self) -> None:
         freeze(self, counts=np.int64, sums=np.float64, squares=np.float64)
@@ -137,25 +129,15 @@ HEURISTIC_PRIOR = 10.0  # blocks that the correlation which arms have in common 
 
 @record
 class PairSpread:
-    """What may be assumed of the blocks of the next batch for a candidate c, fixed before their first reward.
+    """What may be assumed of the blocks of the next batch for a candidate c, fixed before their first reward."""
 
-    Args:
-        difference_bounds: V of d = r_j - r_c, shape (K,), in squared reward units; infinite where there is none.
-        bounds: V of r_j, shape (K,); infinite where blocks may be off by any amount.
-        centre_bound: V of r_c; infinite likewise.
-        slopes: beta, by how much r_j moves with r_c, shape (K,), in [0, 1]; 1 where blocks may be off by any amount.
-        variances: guesses of the variance of r_j - beta r_c, shape (K,).
-        centre_variance: guess of that of r_c.
-        before: the pairs on which all this rests.
-    """
-
-    difference_bounds: FloatArray
-    bounds: FloatArray
-    centre_bound: float
-    slopes: FloatArray
-    variances: FloatArray
-    centre_variance: float
-    before: ArmPairs
+    difference_bounds: FloatArray  # V of d = r_j - r_c, (K,), in squared reward units; infinite where there is none
+    bounds: FloatArray  # V of r_j, (K,); infinite where blocks may be off by any amount
+    centre_bound: float  # V of r_c; infinite likewise
+    slopes: FloatArray  # beta, by how much r_j moves with r_c, (K,), in [0, 1]; 1 where blocks may be off by any amount
+    variances: FloatArray  # guesses of the variance of r_j - beta r_c, (K,)
+    centre_variance: float  # guess of that of r_c
+    before: ArmPairs  # the pairs on which all this rests
 
     def __post_init__(self) -> None:
         freeze(self, difference_bounds=np.float64, bounds=np.float64, slopes=np.float64, variances=np.float64)

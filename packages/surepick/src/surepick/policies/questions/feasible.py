@@ -34,19 +34,13 @@ class BestOfFeasible:
         out, j       evidence against "j keeps this bound", for one of the bounds, or against "h_j - h_c > epsilon"
         none         each arm is out for one of the bounds
 
-    Args:
-        num_arms: K.
-        constraints: the bounds.
-        epsilon: in reward units.
-        delta: what may be spent.
-
     Source: ours (docs/questions.md, lines 16 to 18).
     """
 
-    num_arms: int
-    constraints: tuple[Constraint, ...]
-    epsilon: float
-    delta: float
+    num_arms: int  # K
+    constraints: tuple[Constraint, ...]  # the bounds
+    epsilon: float  # in reward units
+    delta: float  # what may be spent
 
     @property
     def number(self) -> float | None:
@@ -239,15 +233,12 @@ class OfSegments(OfMany):
     The processes of a segment compare its own arms. Arms of different segments that have the same place in theirs share
     a sheet: the entries of a segment's arms are that segment's processes.
 
-    Args:
-        places: the segment of each arm, 0 .. G-1, shape (K,).
-        inquiries: the question of each segment, of arms that are numbered within it; None: all of its arms are on the
-            first list, whatever their means.
-
     Source: docs/questions.md, line 14.
     """
 
-    places: IntArray
+    places: IntArray  # the segment of each arm, 0 .. G-1, (K,).
+    # the question of each segment, of arms that are numbered within it; None: all of its arms are on the first list,
+    # whatever their means
     inquiries: tuple[Inquiry | None, ...]
 
     def __post_init__(self) -> None:

@@ -42,26 +42,16 @@ EXACT = 1e-9  # of its size, within which repeats of a quantity without noise ag
 
 @record
 class ConstraintEstimate:
-    """How the arms stand to one constraint.
+    """How the arms stand to one constraint."""
 
-    Args:
-        room: by how much each arm keeps the bound, as guessed, shape (K,), in the quantity's units; negative where it
-            does not.
-        errors: standard errors of `room`, shape (K,); 0 where there is no noise.
-        scales: of the noise, shape (K,); 0 without noise.
-        known: arms of which the quantity was measured, shape (K,).
-        tolerance: how far beyond the bound the answer may be.
-        exact: there is no noise, so that the room of known arms is a fact.
-        outlook: guesses, for bets; None where there is no noise.
-    """
-
+    # by how much each arm keeps the bound, as guessed, (K,), in the quantity's units; negative where it does not
     room: FloatArray
-    errors: FloatArray
-    scales: FloatArray
-    known: BoolArray
-    tolerance: float
-    exact: bool
-    outlook: Outlook | None
+    errors: FloatArray  # standard errors of `room`, (K,); 0 where there is no noise
+    scales: FloatArray  # of the noise, (K,); 0 without noise
+    known: BoolArray  # arms of which the quantity was measured, (K,)
+    tolerance: float  # how far beyond the bound the answer may be
+    exact: bool  # there is no noise, so that the room of known arms is a fact
+    outlook: Outlook | None  # guesses, for bets; None where there is no noise
 
     def __post_init__(self) -> None:
         freeze(self, room=np.float64, errors=np.float64, scales=np.float64, known=np.bool_)
@@ -69,15 +59,10 @@ class ConstraintEstimate:
 
 @record
 class ConstraintTest:
-    """A constraint with what it takes to judge it: its arms have no structure.
+    """A constraint with what it takes to judge it: its arms have no structure."""
 
-    Args:
-        problem: the question about the reward.
-        constraint: b, its direction, its tolerance and its noise.
-    """
-
-    problem: Problem
-    constraint: Constraint
+    problem: Problem  # the question about the reward
+    constraint: Constraint  # b, its direction, its tolerance and its noise
 
     def standing(self, seen: Quantity) -> ConstraintEstimate:
         """What the past suggests."""
@@ -152,20 +137,13 @@ HEURISTIC_ENTRIES = 30_000  # of the sheets of the m best, beyond which only arm
 
 @record
 class View:
-    """What a rule sees: all of it from the past.
+    """What a rule sees: all of it from the past."""
 
-    Args:
-        sheets: the evidence.
-        lists: what is answered so far.
-        outlook: guesses of the means.
-        standings: how the arms stand to each constraint.
-        scales: of the reward's noise, shape (K,), in reward units; empty where no constraint asks for them.
-    """
-
-    sheets: Sheets
-    lists: Lists
-    outlook: Outlook
-    standings: tuple[ConstraintEstimate, ...] = ()
+    sheets: Sheets  # the evidence
+    lists: Lists  # what is answered so far
+    outlook: Outlook  # guesses of the means
+    standings: tuple[ConstraintEstimate, ...] = ()  # how the arms stand to each constraint
+    # of the reward's noise, (K,), in reward units; empty where no constraint asks for them
     scales: FloatArray = field(default_factory=partial(np.empty, 0))
 
     def sheet(self, name: str) -> Sheet:
@@ -256,25 +234,15 @@ def discoveries(values: FloatArray, allowed: BoolArray, total: int, delta: float
 
 @record
 class AboveCentre(OfMany):
-    """Which arms are above a number, or an arm.
+    """Which arms are above a number, or an arm."""
 
-    Args:
-        num_arms: K.
-        centre: the control; NUMBER: there is a threshold.
-        threshold: tau; None: there is a control.
-        epsilon: the margin, in reward units.
-        delta: what may be spent.
-        discovery: errors are counted as shares of the lists.
-        by: how much above the threshold or the control is wanted, in reward units.
-    """
-
-    num_arms: int
-    centre: int
-    threshold: float | None
-    epsilon: float
-    delta: float
-    discovery: bool
-    by: float = 0.0
+    num_arms: int  # K
+    centre: int  # the control; NUMBER: there is a threshold
+    threshold: float | None  # tau; None: there is a control
+    epsilon: float  # the margin, in reward units
+    delta: float  # what may be spent
+    discovery: bool  # errors are counted as shares of the lists
+    by: float = 0.0  # how much above the threshold or the control is wanted, in reward units
 
     @property
     def number(self) -> float | None:
@@ -339,19 +307,12 @@ class AboveCentre(OfMany):
 
 @record
 class TopOf(OfMany):
-    """Which are the m best.
+    """Which are the m best."""
 
-    Args:
-        num_arms: K.
-        m: how many.
-        epsilon: in reward units.
-        delta: what may be spent.
-    """
-
-    num_arms: int
-    m: int
-    epsilon: float
-    delta: float
+    num_arms: int  # K
+    m: int  # how many
+    epsilon: float  # in reward units
+    delta: float  # what may be spent
 
     @property
     def number(self) -> float | None:
@@ -420,18 +381,12 @@ class TopOf(OfMany):
 
 @record
 class GoodOnes(OfMany):
-    """Which arms are within epsilon of the best.
+    """Which arms are within epsilon of the best."""
 
-    Args:
-        num_arms: K.
-        epsilon, slack: in reward units.
-        delta: what may be spent.
-    """
-
-    num_arms: int
-    epsilon: float
+    num_arms: int  # K
+    epsilon: float  # in reward units
     slack: float
-    delta: float
+    delta: float  # what may be spent
 
     @property
     def number(self) -> float | None:

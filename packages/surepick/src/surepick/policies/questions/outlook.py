@@ -32,31 +32,21 @@ NUMBER = -1  # as the centre of a comparison: a number that is known
 class Bet:
     """What a batch bets on, decided from the past: one comparison of many arms with one centre.
 
-        low      evidence against "h_i - h_c > margin":  that arm i is not above the centre by more
-        high     evidence against "h_c - h_i > margin":  that arm i is not below it by more
-
-    Args:
-        sheet: name of the sheet that it is written on.
-        centre: c, an arm, or NUMBER.
-        margin: in reward units, of any sign.
-        high: the second of the two.
-        arms: whose processes bet, shape (K,).
-        needs: what the evidence of each arm still lacks, shape (K,); bets need not promise much more.
-        start: log of the weight with which a new sheet begins, at most 0.
-        bold: where the arms share nothing, bets are as high as promises most: guesses of means that are drawn towards
-            their centre are caution enough. Else bets are a share of that.
-        quantity: what is compared: 0 the reward, l the quantity of the l-th constraint.
+    low      evidence against "h_i - h_c > margin":  that arm i is not above the centre by more
+    high     evidence against "h_c - h_i > margin":  that arm i is not below it by more
     """
 
-    sheet: str
-    centre: int
-    margin: float
-    high: bool
-    arms: BoolArray
-    needs: FloatArray
-    start: float = 0.0
+    sheet: str  # name of the sheet that it is written on
+    centre: int  # c, an arm, or NUMBER
+    margin: float  # in reward units, of any sign
+    high: bool  # the second of the two
+    arms: BoolArray  # whose processes bet, (K,)
+    needs: FloatArray  # what the evidence of each arm still lacks, (K,); bets need not promise much more
+    start: float = 0.0  # log of the weight with which a new sheet begins, at most 0
+    # where the arms share nothing, bets are as high as promises most: guesses of means that are drawn towards their
+    # centre are caution enough. Else bets are a share of that.
     bold: bool = False
-    quantity: int = 0
+    quantity: int = 0  # what is compared: 0 the reward, l the quantity of the l-th constraint
 
     def __post_init__(self) -> None:
         freeze(self, arms=np.bool_, needs=np.float64)
@@ -64,17 +54,11 @@ class Bet:
 
 @record
 class Sheet:
-    """One e-process for each arm, all against nulls of one kind.
+    """One e-process for each arm, all against nulls of one kind."""
 
-    Args:
-        name: which kind.
-        values: log of each process now, shape (K,).
-        peaks: log of the largest that each has been, shape (K,).
-    """
-
-    name: str
-    values: FloatArray
-    peaks: FloatArray
+    name: str  # which kind
+    values: FloatArray  # log of each process now, (K,)
+    peaks: FloatArray  # log of the largest that each has been, (K,)
 
     def __post_init__(self) -> None:
         freeze(self, values=np.float64, peaks=np.float64)
@@ -170,52 +154,33 @@ MOST_TARGETS = 2000  # pairs that a design is made for
 
 @record
 class Aims:
-    """The comparisons that are to be decided next.
+    """The comparisons that are to be decided next."""
 
-    Args:
-        first, second: the arms of each pair, or NUMBER in the second place, shape (m,).
-        leads: the margin plus the lead that the null denies, as guessed, shape (m,), in reward units.
-        needs: what the evidence of each pair still lacks, shape (m,).
-        alone: pulls that each arm takes whatever is measured of others, shape (K,); None: pairs are all.
-    """
-
-    first: IntArray
+    first: IntArray  # the arms of each pair, or NUMBER in the second place, (m,)
     second: IntArray
-    leads: FloatArray
-    needs: FloatArray
+    leads: FloatArray  # the margin plus the lead that the null denies, as guessed, (m,), in reward units
+    needs: FloatArray  # what the evidence of each pair still lacks, (m,)
+    # pulls that each arm takes whatever is measured of others, (K,); None: pairs are all
     alone: FloatArray | None = None
 
 
 @record
 class RemainingOfBets:
-    """What is still to be measured, as it is predicted.
+    """What is still to be measured, as it is predicted."""
 
-    Args:
-        weights: shares of the pulls, shape (K,).
-        pulls: how many.
-        least: no design needs fewer; None where the design is for money.
-        cost: money for them; None where all pulls cost alike.
-    """
-
-    weights: FloatArray
-    pulls: float
-    least: float | None
-    cost: float | None
+    weights: FloatArray  # shares of the pulls, (K,)
+    pulls: float  # how many
+    least: float | None  # no design needs fewer; None where the design is for money
+    cost: float | None  # money for them; None where all pulls cost alike
 
 
 @record
 class Outlook:
-    """Guesses of the means.
+    """Guesses of the means."""
 
-    Args:
-        scores: shape (K,), in reward units; absolute where there is a number to compare with.
-        number: what arms are compared with, in the same units.
-        errors: c or NUMBER -> standard errors of the difference of each arm to it, shape (K,).
-    """
-
-    scores: FloatArray
-    number: float
-    errors: Callable[[int], FloatArray]
+    scores: FloatArray  # (K,), in reward units; absolute where there is a number to compare with
+    number: float  # what arms are compared with, in the same units
+    errors: Callable[[int], FloatArray]  # c or NUMBER -> standard errors of the difference of each arm to it, (K,)
 
     def score_of(self, centre: int) -> float:
         """That of an arm, or the number."""
@@ -244,23 +209,14 @@ class Outlook:
 
 @record
 class Ground:
-    """The arms as they are compared: in d dimensions, with one more at the origin where there is a number.
+    """The arms as they are compared: in d dimensions, with one more at the origin where there is a number."""
 
-    Args:
-        problem: what is asked.
-        embedding: the family psi_d.
-        dim: d.
-        number: what arms are compared with; None: with each other.
-        tolerance: relative gap of the designs.
-        in_blocks: measurements of a block share an effect.
-    """
-
-    problem: Problem
-    embedding: ArmEmbedding
-    dim: int
-    number: float | None
-    tolerance: float
-    in_blocks: bool = False
+    problem: Problem  # what is asked
+    embedding: ArmEmbedding  # the family psi_d
+    dim: int  # d
+    number: float | None  # what arms are compared with; None: with each other
+    tolerance: float  # relative gap of the designs
+    in_blocks: bool = False  # measurements of a block share an effect
 
     @property
     def embedded(self) -> Embedding | IndependentArms:
@@ -417,15 +373,10 @@ def with_more(seen: Observations, more: int) -> Observations:
 
 @record
 class Lists:
-    """What is answered of each arm; an arm on neither list is undecided, or not asked about.
+    """What is answered of each arm; an arm on neither list is undecided, or not asked about."""
 
-    Args:
-        inside: shape (K,).
-        outside: shape (K,).
-    """
-
-    inside: BoolArray
-    outside: BoolArray
+    inside: BoolArray  # (K,)
+    outside: BoolArray  # (K,)
 
     def __post_init__(self) -> None:
         freeze(self, inside=np.bool_, outside=np.bool_)
@@ -443,31 +394,18 @@ class Lists:
 
 @record
 class QuestionState:
-    """Where the study stands.
+    """Where the study stands."""
 
-    Args:
-        round: the next batch, from 1.
-        seen: everything told so far; it steers, and never enters a later batch's evidence.
-        sheets: the evidence.
-        lists: what is answered so far.
-        dim: dimension of the last batch's embedding; 0 before the first.
-        active: the arms that are asked about and on no list, ascending.
-        leader: the arm that looks best now.
-        finished: why it stopped: "" while it runs, or "certified".
-        compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
-        alarms: what the checks of the embedding found so far, in words.
-    """
-
-    round: int
-    seen: Observations
-    sheets: Sheets
-    lists: Lists
-    dim: int
-    active: IntArray
-    leader: int
-    finished: str
-    compressed: bool = False
-    alarms: tuple[str, ...] = ()
+    round: int  # the next batch, from 1
+    seen: Observations  # everything told so far; it steers, and never enters a later batch's evidence
+    sheets: Sheets  # the evidence
+    lists: Lists  # what is answered so far
+    dim: int  # dimension of the last batch's embedding; 0 before the first
+    active: IntArray  # the arms that are asked about and on no list, ascending
+    leader: int  # the arm that looks best now
+    finished: str  # why it stopped: "" while it runs, or "certified"
+    compressed: bool = False  # some batch used the features, so that the evidence rests on what the embedding assumes
+    alarms: tuple[str, ...] = ()  # what the checks of the embedding found so far, in words
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64)

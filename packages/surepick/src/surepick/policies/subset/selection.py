@@ -41,29 +41,17 @@ BEST, NEARLY = "the best candidate", "one that is worse than the best by at most
 
 @record
 class SubsetState:
-    """Where the selection stands.
+    """Where the selection stands."""
 
-    Args:
-        round: the next batch, from 1.
-        batches: what was told, of the arms that may be measured, batch by batch.
-        bets: of each batch that served a candidate.
-        candidates: rows that were candidates; they stay on the list.
-        left: how many rows are not beaten.
-        rows: which, if they are few; None: they follow from the bets.
-        served: the row that looks best, which the next batch is to serve; -1 before the first.
-        leader: the arm that looks best of those that are measured.
-        finished: "shortened" when the list is short enough; "" while it is not.
-    """
-
-    round: int
-    batches: tuple[Observations, ...]
-    bets: tuple[RowBet, ...]
-    candidates: tuple[int, ...]
-    left: int
-    rows: IntArray | None
-    served: int
-    leader: int
-    finished: str
+    round: int  # the next batch, from 1
+    batches: tuple[Observations, ...]  # what was told, of the arms that may be measured, batch by batch
+    bets: tuple[RowBet, ...]  # of each batch that served a candidate
+    candidates: tuple[int, ...]  # rows that were candidates; they stay on the list
+    left: int  # how many rows are not beaten
+    rows: IntArray | None  # which, if they are few; None: they follow from the bets
+    served: int  # the row that looks best, which the next batch is to serve; -1 before the first
+    leader: int  # the arm that looks best of those that are measured
+    finished: str  # "shortened" when the list is short enough; "" while it is not
 
     @property
     def active(self) -> IntArray:
@@ -326,13 +314,9 @@ def _named(kernel: Kernel | None) -> str | None:
 
 @record
 class LongList:
-    """The long list behind the candidates of a study.
+    """The long list behind the candidates of a study."""
 
-    Args:
-        subset: how they were selected.
-    """
-
-    subset: Subset
+    subset: Subset  # how they were selected
 
     @property
     def total(self) -> int:

@@ -207,17 +207,13 @@ def largest_rows(
     passes: Passes,
     where: Coordinates,
     *,
-    factors: tuple[FloatArray, ...] = (),
-    slopes: FloatArray | None = None,
+    factors: tuple[FloatArray, ...] = (),  # L of each quadratic form, (r, any)
+    slopes: FloatArray | None = None,  # t of each linear function, (n, r)
     most: int = 1,
     floors: tuple[float, ...] | None = None,
     name: str = "search",
 ) -> tuple[Largest, ...]:
     """The rows with the largest u'M u, M = L L', and those with the largest u't, for u = x V; one pass for all.
-
-    Args:
-        factors: L of each quadratic form, shape (r, any).
-        slopes: t of each linear function, shape (n, r).
 
     Cost: O(K (D r + r^2)) time for each form.
     """

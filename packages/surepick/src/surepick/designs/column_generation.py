@@ -70,7 +70,6 @@ def pooled_working_set(
     hides what matters.
 
     Source: Titterington (1976) for the weights, Arora, Hazan and Kale (2012) for the multipliers; pools are ours.
-
     Cost: some 160 steps, and a look at all rows of each kind for each 20 of them: O((K + m) r^2).
     """
     problem, basis, points = objective.problem, objective.prices.single.rows, objective.longest.single.rows

@@ -59,7 +59,6 @@ def d_optimal(passes: Passes, where: Coordinates, *, tolerance: float = 0.05) ->
     that is longer than (1 + tolerance) r. At most r(r+1)/2 + 1 rows would do; a few more have weight.
 
     Source: Kiefer and Wolfowitz (1960) for the bound; Titterington (1976) for the steps; the passes are ours.
-
     Cost: a pass a round, 3 to 6 as a rule; a pool of at most 12 times 2,048 rows in memory.
     """
     unit, pool, features = unit_factor(where.information), np.empty(0, np.int64), np.empty((0, where.rank))
@@ -204,7 +203,6 @@ def design_of_rows(passes: Passes, *, tolerance: float, max_steps: int) -> Desig
     lower bound, and those of the largest radius, among which the farthest pair is; they join the pool.
 
     Source: ours (docs/design-solver.md, lines 12 and 13).
-
     Cost: a pass for the moments, one for the first pool, and one a round, O(K (D r + r^2)) time each. In memory the
         pool, and 32,768 rows whose pairs are compared.
     """

@@ -88,9 +88,6 @@ class Objective:
     def far(self, factor: FloatArray, *, most: int = 1, enough: float = np.inf, hot: IntArray | None = None) -> Pairs:
         """Far pairs of active points under A = L L', as rows of the problem's points.
 
-        Args:
-            factor: L, shape (r, r).
-
         Returns:
             Pairs whose first is the farthest, or beyond `enough`, or whose bound on all pairs is within `enough`. Only
             of the first is `elsewhere` a promise.
@@ -180,11 +177,7 @@ class Objective:
         self._noted, self._rows = None, np.empty(0, np.int64)
 
     def value(self, weights: FloatArray, *, range_cut: float = RANGE_CUT) -> float:
-        """The exact objective of weights, of any sum, on the distinct arms; infinity when a difference is not measured.
-
-        Args:
-            weights: lambda, shape (k,).
-        """
+        """The exact objective of weights (k,), of any sum, on the distinct arms; infinity where a difference is not seen."""
         return self._valued(weights, np.inf, range_cut)
 
     def at_most(self, ceiling: float, weights: FloatArray, *, range_cut: float = RANGE_CUT) -> bool:

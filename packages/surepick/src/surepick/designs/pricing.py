@@ -202,11 +202,7 @@ class Longest:
         return SingleRows(self._vectors, self._lengths)
 
     def under(self, factor: FloatArray, *, most: int, enough: float) -> Pairs:
-        """The longest under A = L L', each as a pair of its own.
-
-        Args:
-            factor: L, shape (r, r).
-        """
+        """The longest under A = L L', each as a pair of its own."""
         count, dim = self._vectors.shape
         if count <= FEW_VECTORS or dim < LEAST_DIRECTIONS:
             return self._by_length(factor, most)

@@ -265,11 +265,7 @@ def _longest_first(white: Whitened, classes: EqualRows) -> DesignProblem:
 
 
 def pose_targets(arms: DesignInput, targets: FloatArray, *, span_tolerance: float) -> DesignProblem:
-    """The problem of measuring m given vectors by pulls of the arms.
-
-    Args:
-        targets: y, shape (m, d), checked.
-    """
+    """The problem of measuring m given vectors by pulls of the arms."""
     imaged = arms.image.images(targets)
     beyond = np.flatnonzero(imaged.outside > span_tolerance)
     if beyond.size:
@@ -282,22 +278,17 @@ def pose_targets(arms: DesignInput, targets: FloatArray, *, span_tolerance: floa
 
 
 def pose_star(
-    features: FloatArray | DesignInput,
+    features: FloatArray | DesignInput,  # (K, d), checked; or arms that were posed before, without noise scales
     centre: int,
-    scales: FloatArray,
+    scales: FloatArray,  # w, positive, (K,)
     *,
     rank_tolerance: float | None,
     rivals: IntArray | None = None,
-    noise_scales: FloatArray | None = None,
+    noise_scales: FloatArray | None = None,  # v, positive, (K,); None = 1 for all
 ) -> DesignProblem:
     """As `pose_targets` for y_j = (x_c - x_j) / w_j, formed in whitened coordinates: in the span by construction.
 
     With noise scales v the arms are measured as x / v: a pull of arm x informs on x x' / v_x^2.
-
-    Args:
-        features: shape (K, d), checked; or arms that were posed before, without noise scales.
-        scales: w, positive, shape (K,).
-        noise_scales: v, positive, shape (K,); None = 1 for all.
     """
     if isinstance(features, DesignInput):
         arms = features.problem
@@ -355,10 +346,10 @@ LEAST_SHARE = 1e-200  # so that no arm of a pair is without weight
 
 
 def independent_pairs_design(
-    first: IntArray,
-    second: IntArray,
-    accuracies: FloatArray,
-    noise_scales: FloatArray,
+    first: IntArray,  # i, (m,), at least one pair
+    second: IntArray,  # c, (m,); -1: the arm is compared with a number that is known, and v_c = 0
+    accuracies: FloatArray,  # a, positive, (m,), in reward units
+    noise_scales: FloatArray,  # sqrt(v), positive, (K,), in reward units
     *,
     tolerance: float = 0.05,
 ) -> Design:
@@ -367,12 +358,6 @@ def independent_pairs_design(
         for weights q of the pairs, sum 1:   s_x = sum of q_p / a_p^2 over the pairs with x
         lambda_x in proportion to sqrt(v_x s_x),   tau >= (sum_x sqrt(v_x s_x))^2     (Cauchy and Schwarz)
         q_p <- q_p times the pair's value, until the largest value is near the bound
-
-    Args:
-        first: i, shape (m,), at least one pair.
-        second: c, shape (m,); -1: the arm is compared with a number that is known, and v_c = 0.
-        accuracies: a, positive, shape (m,), in reward units.
-        noise_scales: sqrt(v), positive, shape (K,), in reward units.
 
     Returns:
         A design, its value in pulls at which the worst pair is known to within its accuracy, and a lower bound of it;

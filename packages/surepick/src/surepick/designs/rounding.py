@@ -161,7 +161,6 @@ def reduced(problem: DesignProblem, weights: FloatArray) -> FloatArray:
         weights: lambda, shape (k,), with a regular A.
 
     Source: Caratheodory's theorem.
-
     Cost: one singular value decomposition of an r(r+1)/2 by p matrix, O(p^2) for each of the arms removed.
     """
     support = np.flatnonzero(weights)
@@ -237,7 +236,6 @@ def sparse(objective: Objective, weights: FloatArray, *, ceiling: float, dust: f
         weights: lambda, shape (k,), sum 1, of a value not above the ceiling.
 
     Source: ours.
-
     Cost: about log2(p) evaluations of the objective for p supported arms.
     """
     best, problem = weights, objective.problem

@@ -157,12 +157,7 @@ def solve_master(
     The slacks are unknowns of their own, so that a step need not stay inside the curved set f < 1: the objective is
     homogeneous, and any lambda becomes feasible when it is scaled.
 
-    Args:
-        arms: z_i, shape (m, r), spanning.
-        pairs: y_j, shape (n, r).
-
     Source: ours.
-
     Cost: a step takes about m^2 n + m^3 / 3 operations.
     """
     exact = _Rows(arms, pairs)

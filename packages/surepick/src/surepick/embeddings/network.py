@@ -216,7 +216,6 @@ class ArmNetwork:
         H_{l-1} are the layer's inputs and Delta_l the derivatives of f by its outputs before the ReLU, both (K, units).
 
         Source: ours (the gradient by a weight is the product of an input and a derivative).
-
         Cost: O(K^2 (D + L m)) time, O(K^2 + K L m) memory.
         """
         size = self.num_arms if rows is None else len(rows)

@@ -19,12 +19,12 @@ LARGEST_CONDITION = 1e-12
 
 
 def bias_robust_weights(
-    flows: FloatArray,
-    targets: FloatArray,
-    points: FloatArray,
-    counts: IntArray,
-    noise_scales: FloatArray,
-    slack: FloatArray,
+    flows: FloatArray,  # of least squares, (m, p), for m pairs and p arms pulled
+    targets: FloatArray,  # 1 at the rival, -1 at the candidate, where they were pulled, (m, p)
+    points: FloatArray,  # the pulled arms' vectors in coordinates of their span, (p, r)
+    counts: IntArray,  # n, positive, (p,)
+    noise_scales: FloatArray,  # s, (p,), in reward units
+    slack: FloatArray,  # what the bias leaves of the margins, positive, (m,), in reward units
     *,
     misspecification: float,
 ) -> FloatArray:
@@ -35,14 +35,6 @@ def bias_robust_weights(
 
     by a few weighted least squares, |a| replaced by a^2/(2 |a_0|) + |a_0|/2 at the last a_0. D = sum f^2 s^2/n of the
     last flows: then a lower value means a larger room^2 / D, the evidence that a bet on the room can gain.
-
-    Args:
-        flows: of least squares, shape (m, p), for m pairs and p arms pulled.
-        targets: 1 at the rival, -1 at the candidate, where they were pulled, shape (m, p).
-        points: the pulled arms' vectors in coordinates of their span, shape (p, r).
-        counts: n, positive, shape (p,).
-        noise_scales: s, shape (p,), in reward units.
-        slack: what the bias leaves of the margins, positive, shape (m,), in reward units.
 
     Returns:
         Flows, shape (m, p), those given in rows where the steps break down; any choice is valid, since the bias is
@@ -98,18 +90,14 @@ class ContrastWeights:
     @staticmethod
     def of(
         embedded: Embedding,
-        counts: IntArray,
+        counts: IntArray,  # (K,), not all 0
         *,
         centre: int,
-        noise_scales: FloatArray,
+        noise_scales: FloatArray,  # s, positive, (K,)
         norm_bound: float,
         white: Whitened | None = None,
     ) -> ContrastWeights:
         """The contrasts of a batch with some counts.
-
-        Args:
-            counts: shape (K,), not all 0.
-            noise_scales: s, positive, shape (K,).
 
         Cost: O(K d^2); O(K d) with `white`, but for one product.
         """

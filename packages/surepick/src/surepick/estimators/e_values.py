@@ -53,14 +53,14 @@ def only(column: FloatArray, rivals: IntArray) -> FloatArray:
 
 
 def batch_evidence(
-    embedded: Embedding | IndependentArms,
+    embedded: Embedding | IndependentArms,  # psi_d, (K, d), and gamma; or arms without structure
     seen: Observations,
     *,
     centre: int,
     epsilon: float,
     margins: FloatArray,
     noise_mgf: NoiseMgf | NormalMgf,
-    noise_scales: FloatArray,
+    noise_scales: FloatArray,  # s, positive, (K,), from before the batch; any choice is valid
     norm_bound: float | None,
     bias_robust: bool = False,
     needs: FloatArray | None = None,
@@ -82,10 +82,8 @@ def batch_evidence(
     All of u, D, beta, t are functions of the past and of the counts.
 
     Args:
-        embedded: psi_d, shape (K, d), and gamma; or arms without structure.
         margins: guesses of epsilon + h_c - h_j from before the batch, shape (K,): they decide the bets; where they are
             not positive nothing is bet.
-        noise_scales: s, positive, shape (K,), from before the batch; any choice is valid.
         needs: what the evidence still lacks, from before the batch, shape (K,); bets are then no higher than they need
             be to expect about twice that. None: as high as promises most.
         scores: guesses of the means from before the batch, shape (K,): where the weights would turn them into a larger
@@ -171,22 +169,18 @@ def _rows_at_once(num_rows: int, num_columns: int, depth: int) -> int:
 
 def bias_ahead(
     embedded: Embedding,
-    counts: IntArray,
+    counts: IntArray,  # n, (K,), not all 0; multiples of them have the same beta of least squares
     *,
     centre: int,
     rivals: IntArray,
     noise_scales: FloatArray,
     norm_bound: float,
     slack: FloatArray | None = None,
-    scores: FloatArray | None = None,
+    scores: FloatArray | None = None,  # guesses of the means, (K,); None: beta alone
 ) -> FloatArray:
     """What bias is expected to take of each margin in a batch with these counts, before it is measured.
 
     beta of `batch_evidence`, and the bias itself as far as guesses of the means show it; shape (len(rivals),).
-
-    Args:
-        counts: n, shape (K,), not all 0; multiples of them have the same beta of least squares.
-        scores: guesses of the means, shape (K,); None: beta alone.
 
     Cost: O(K d^2 + len(rivals) p d) for p arms with counts.
     """

@@ -105,9 +105,6 @@ class ItemProcesses:
     def log_against(self, candidate: int, shortfalls: FloatArray) -> FloatArray:
         """The largest log of E_{j,c}(e_j) so far, shape (K,).
 
-        Args:
-            shortfalls: e_j, shape (K,), not negative.
-
         Cost: O(K n).
         """
         if not self.played:

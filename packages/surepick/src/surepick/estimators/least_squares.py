@@ -68,7 +68,7 @@ class LeastSquaresEstimate:
 
 @record
 class RegularLeastSquares:
-    """The same where A(n) is regular: all arms are comparable, and only the coordinates that are asked for are formed."""
+    """The same where A(n) is regular: all arms are comparable, and coordinates are formed of those asked for."""
 
     scores: FloatArray  # <z_x, theta-hat>, (K,), in reward units
     basis: FloatArray  # z, (K, r)
@@ -96,11 +96,11 @@ class RegularLeastSquares:
 
     @staticmethod
     def shrunk(
-        basis: FloatArray,
+        basis: FloatArray,  # z, (K, r)
         back: FloatArray | None,
         seen: Observations,
         *,
-        noise_scales: FloatArray,
+        noise_scales: FloatArray,  # s, positive, (K,)
         norm_bound: float,
     ) -> RegularLeastSquares:
         """The mean and the errors of theta given all results, if it was drawn from N(0, t I) and the noise is normal.
@@ -111,9 +111,7 @@ class RegularLeastSquares:
         luckiest of many arms leads by far. For guesses only: nothing says that theta is like that.
 
         Args:
-            basis: z, shape (K, r).
             back: B, shape (r, d), with features x = z B, in whose coordinates ||theta|| <= C; None: the basis is x.
-            noise_scales: s, positive, shape (K,).
 
         Source: empirical Bayes for ridge regression (Hoerl and Kennard 1970; Morris 1983). Cost: O(K r^2) time.
         """
@@ -178,7 +176,7 @@ def _scored(basis: FloatArray, to_unit: FloatArray, slope: FloatArray) -> FloatA
 
 
 def least_squares(
-    embedding: Embedding,
+    embedding: Embedding,  # features psi_d, (K, d)
     seen: Observations,
     *,
     reference: int = 0,
@@ -191,9 +189,6 @@ def least_squares(
     A may be singular: for a difference y in its range the estimate y'A^+ b is unbiased in theta and ||y||^2_{A^+} is
     its variance over sigma^2; a difference outside the range is not estimable, and its distance is infinite, never
     the pseudo-inverse's zero.
-
-    Args:
-        embedding: features psi_d, shape (K, d).
 
     Source: Algorithm 1, line 9.
 

@@ -144,19 +144,13 @@ class VectorProcesses:
         self,
         vectors: ArmVectors,
         candidate: int,
-        arms: IntArray,
-        directions: FloatArray,
+        arms: IntArray,  # the m arms whose processes bet, ascending, (m,)
+        directions: FloatArray,  # v in whitened coordinates, from before the batch's first reward, (m, r)
         seen: Observations,
-        noise_scales: FloatArray,
+        noise_scales: FloatArray,  # s, (K,), from before the batch
         noise_mgf: NoiseMgf | NormalMgf,
     ) -> VectorProcesses:
-        """The processes after a batch in which arm j weighs a pull of x by w = v_j' z_x / s_x^2.
-
-        Args:
-            arms: the m arms whose processes bet, ascending, shape (m,).
-            directions: v in whitened coordinates, from before the batch's first reward, shape (m, r).
-            noise_scales: s, shape (K,), from before the batch.
-        """
+        """The processes after a batch in which arm j weighs a pull of x by w = v_j' z_x / s_x^2."""
         pulled = np.flatnonzero(seen.counts)
         if len(pulled) == 0 or len(arms) == 0:
             return self
@@ -175,13 +169,10 @@ class VectorProcesses:
         arms: IntArray,
         directions: FloatArray,
         seen: BlockTotals,
-        scales: FloatArray,
+        scales: FloatArray,  # s, sub-Gaussian, (K,), in reward units; the other arguments are those of `after`
     ) -> VectorProcesses:
         """The processes after a batch in blocks: a pull of x in B has the weight w = v_j' (z_x - zbar_B) / s_x^2, whose
         sum over B is 0 with zbar_B the mean of the pulls in B with the weights 1 / s^2.
-
-        Args:
-            scales: s, sub-Gaussian, shape (K,), in reward units; the other arguments are those of `after`.
 
         Source: docs/certified-elimination.md, lines 24 and 26.
         """
@@ -385,8 +376,8 @@ class MeanProcesses:
 
     def after(
         self,
-        arms: IntArray,
-        taken: FloatArray,
+        arms: IntArray,  # the m arms whose processes bet, (m,)
+        taken: FloatArray,  # their T after the batch, (m,); as it was for arms without a pull in the batch
         given: dict[int, FloatArray],
         seen: Observations,
         noise_mgf: NoiseMgf | NormalMgf,
@@ -394,8 +385,6 @@ class MeanProcesses:
         """The processes after a batch: T_j and F_j(c) become what was decided before its first reward.
 
         Args:
-            arms: the m arms whose processes bet, shape (m,).
-            taken: their T after the batch, shape (m,); as it was for arms without a pull in the batch.
             given: candidate -> their flow on its pulls after the batch, shape (m,); only of candidates with a pull.
         """
         log_values, whole = np.array(self.log_values), np.array(self.taken)
@@ -412,14 +401,7 @@ class MeanProcesses:
     def with_flows(
         self, arms: IntArray, taken: FloatArray, given: dict[int, FloatArray], gained: FloatArray
     ) -> MeanProcesses:
-        """The processes after a batch whose weights were placed elsewhere, in blocks.
-
-        Args:
-            arms: the m arms whose processes bet, shape (m,).
-            taken: their T after the batch, shape (m,).
-            given: candidate -> their flow on its pulls after the batch, shape (m,).
-            gained: sum w r - sum cost of the batch, shape (m,).
-        """
+        """The processes after a batch whose weights were placed elsewhere, in blocks."""
         log_values, whole = np.array(self.log_values), np.array(self.taken)
         log_values[arms] += gained
         whole[arms] = taken
@@ -439,9 +421,6 @@ class MeanProcesses:
         With a range of the rewards B is a sum over the arms, linear in T but at T_j and F_j(c), so that one of these,
         a T near 0 or the limit is best. Without one it is 0 where the flow is matched and infinite elsewhere, and U is
         UNKNOWN there.
-
-        Args:
-            threshold: log(1/delta) of each arm, shape (K,), or of all alike.
 
         Cost: O(h K).
         """

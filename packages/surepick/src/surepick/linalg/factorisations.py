@@ -184,7 +184,6 @@ def pivoted_cholesky(
         column: gives G[:, p], shape (n,); called once for each pivot.
 
     Source: Harbrecht, Peters and Schneider, On the low-rank approximation by the pivoted Cholesky decomposition (2012).
-
     Cost: O(n m^2) time, O(n m) memory, m columns of G.
     """
     residual = diagonal.astype(np.float64, copy=True)
@@ -221,7 +220,6 @@ def triangular_factor(matrix: FloatArray) -> FloatArray:
 
     Source: Demmel, Grigori, Hoemmen and Langou, Communication-optimal parallel and sequential QR and LU factorizations
         (2012), the sequential form.
-
     Cost: O(K D^2) time; 2048 + D, or 5 D, rows of float64 beyond the matrix.
     """
     num_rows, num_columns = matrix.shape
@@ -337,7 +335,6 @@ def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whit
             decimals need about 1e-6.
 
     Source: ours.
-
     Cost: O(K d min(K, d)) time; two arrays like the matrix where no QR is needed, else four.
     """
     num_rows, num_columns = matrix.shape

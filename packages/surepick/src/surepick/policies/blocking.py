@@ -45,11 +45,7 @@ def price_of_blocks(name: str) -> str:
 
 
 def filled_blocks(counts: IntArray, blocking: Blocking | None, centre: int | None, *, exact: bool) -> IntArray:
-    """The pulls of a plan, with those that give each of its blocks the centre and the control.
-
-    Args:
-        counts: shape (K,).
-    """
+    """The pulls of a plan, with those that give each of its blocks the centre and the control."""
     if blocking is None:
         return counts
     shared = list({arm: None for arm in (centre, blocking.control) if arm is not None})
@@ -106,7 +102,6 @@ def equations(seen: BlockTotals, scales: FloatArray, centre: int, arms: IntArray
     """The equations of processes that weigh their own arm, the centre and the same other arms.
 
     Args:
-        scales: s, sub-Gaussian, shape (K,), in reward units.
         arms: of the processes, shape (m,); neither the centre nor among the others.
 
     Cost: O(entries p^2).
@@ -145,9 +140,6 @@ def without_effects(seen: Observations, past: Observations, scales: FloatArray) 
     """A batch as it would have been if no block had an effect, as far as this can be told. For steering only.
 
     The effects are those of the least squares of the batch, in which each arm's earlier mean counts as a measurement.
-
-    Args:
-        scales: s, shape (K,), in reward units.
 
     Cost: O(entries B + B^3) for B blocks.
     """

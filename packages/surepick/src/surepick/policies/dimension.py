@@ -166,7 +166,6 @@ def cheapest_dimension(
     the weights, sum_i lambda_i ||z_i - z_c||^2 in A^-1 = d - ||m||^2 + ||z_c - m||^2, and A >= m m'.
 
     Source: ours; Algorithm 1 takes d_eff(4 t) instead (`effective_dimension`).
-
     Cost: one design per dimension that could still win.
     """
     solve = design_of or (lambda embedded, tolerance: embedding_design(embedded, active, tolerance=tolerance))

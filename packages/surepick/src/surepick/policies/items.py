@@ -28,12 +28,7 @@ SMALLEST_WEIGHT = 1e-9
 
 
 def leader_of(answers: FloatArray, among: BoolArray) -> int:
-    """The arm of the best mean answer among these; the first of equals.
-
-    Args:
-        answers: shape (K, n), NaN where there is none.
-        among: shape (K,).
-    """
+    """The arm of the best mean answer, shape (K, n), NaN: none, among these; the first of equals."""
     known = np.isfinite(answers)
     counts = known.sum(axis=1)
     means = np.where(known, answers, 0.0).sum(axis=1) / np.maximum(counts, 1)
@@ -51,10 +46,6 @@ def next_bets(answers: FloatArray, answering: BoolArray, *, epsilon: float, left
     An arm weighs Phi(-z)^3, z being how far it lies behind the leader in the items that both answered, in standard
     errors: early a bad arm is compared with the mean of several good ones, which varies less than one of them; later
     with the leader alone. The guessed mean of an arm without many answers leans towards the mean of all.
-
-    Args:
-        answers: scores so far, shape (K, n), NaN where there is none.
-        answering: who answers the next items, shape (K,).
 
     Cost: O(K n).
     """
@@ -152,11 +143,7 @@ class ItemsState:
         return np.setdiff1d(np.arange(self.num_arms), self.beaten)
 
     def table(self, num_items: int) -> FloatArray:
-        """The answers that came with their batch, shape (K, drawn), NaN where there is none.
-
-        Args:
-            num_items: N.
-        """
+        """The answers that came with their batch, shape (K, drawn), NaN where there is none."""
         return _table(self.answers, self.num_arms, num_items)[:, : self.drawn]
 
     def full_table(self, num_items: int) -> FloatArray:

@@ -264,10 +264,6 @@ def check_pulls(
     support, in the coordinates of the largest dimension; in 48 and more of some of the arms, evenly from the list,
     where distances to all would take longer than the rest of a round.
 
-    Args:
-        counts: pulls of the round, shape (K,).
-        costs: of a pull of each arm, shape (K,); None: all alike.
-
     Returns:
         Extra pulls, shape (K,), 0 or 1.
 

@@ -48,9 +48,6 @@ class Costs:
     def total(self, counts: ArrayLike, *, batches: int) -> float:
         """What pulls and batches cost together: the exact sum of the decimals, rounded once, so that 3 x 0.1 is 0.3.
 
-        Args:
-            counts: pulls of each arm, shape (K,).
-
         Cost: O(K log K).
         """
         pulls = np.asarray(counts, dtype=np.int64)

@@ -24,16 +24,12 @@ from surepick.policies.carried.state import OpenComparisons
 def update_blocks(
     processes: MeanProcesses,
     goal: OpenComparisons,
-    margins: FloatArray,
+    margins: FloatArray,  # guesses of the rivals' margins, (m,)
     seen: BlockTotals,
     share: float,
     control: int | None,
 ) -> MeanProcesses:
-    """The processes after a batch for a candidate.
-
-    Args:
-        margins: guesses of the rivals' margins, shape (m,).
-    """
+    """The processes after a batch for a candidate."""
     others = _sharing(seen, goal.candidate, [*processes.others_than(goal.candidate), control])
     plain = ~np.isin(goal.rivals, others)
     after = _told(processes, goal, plain, margins, seen, share, others)

@@ -29,16 +29,12 @@ HEURISTIC_RIVALS = 2000  # arms that are looked at one by one; of the others a s
 
 
 def chances_of_means(scores: FloatArray, errors: FloatArray, epsilon: float) -> FloatArray:
-    """P(h_c >= max_j h_j - epsilon) for independent h_j ~ N(f_j, s_j^2).
+    """P(h_c >= max_j h_j - epsilon) for independent h_j ~ N(f_j, s_j^2), f the scores and s their errors, shape (K,).
 
         E prod_{j != c} Phi((h_c + epsilon - f_j) / s_j)            over h_c
 
     The product is worked out at places where a factor rises or an arm may lie; between two of them it counts with its
     mean there, times the chance that h_c lies between.
-
-    Args:
-        scores: f, shape (K,).
-        errors: s, positive, shape (K,).
 
     Cost: O(K log K), and 4,000 arms at 400 places.
     """
@@ -69,11 +65,7 @@ def _sampled(order: IntArray) -> tuple[IntArray, FloatArray]:
 def chances_of_vectors(
     scores: FloatArray, coordinates: FloatArray, epsilon: float, *, noise_scale: float = 1.0
 ) -> FloatArray:
-    """P(h_c >= max_j h_j - epsilon) for h = f + s U z, z ~ N(0, I), by draws that are always the same.
-
-    Args:
-        scores: f, shape (K,).
-        coordinates: U, shape (K, r).
+    """P(h_c >= max_j h_j - epsilon) for h = f + s U z, z ~ N(0, I), by draws that are always the same; U: (K, r).
 
     Cost: O(K r), and a product of 200 x r and r x 400.
     """
@@ -91,13 +83,10 @@ def chances_of_vectors(
 
 
 def chances_of_fit(fitted: RegularLeastSquares, lengths: FloatArray, epsilon: float, noise_scale: float) -> FloatArray:
-    """The same for a fit whose coordinates are formed of some arms only.
+    """The same for a fit whose coordinates are formed of some arms only; `lengths` are ||z||, shape (K,).
 
     ||u_i - u_c|| is at most g (||z_i|| + ||z_c||), g the largest singular value of `to_unit`: that leaves few arms that
     can be on the short list.
-
-    Args:
-        lengths: ||z||, shape (K,).
     """
     scores, leader = fitted.scores, int(np.argmax(fitted.scores))
     if len(scores) <= MANY:
@@ -198,11 +187,7 @@ class Guess:
         return np.asarray(np.where(lead >= 0.0, epsilon + ahead, np.maximum(epsilon + behind, least * epsilon)))
 
     def likeliest(self, epsilon: float, away: BoolArray | None = None) -> int:
-        """The arm with the best chance of being within epsilon of the best one; of equals the one that looks best.
-
-        Args:
-            away: arms that cannot be it, shape (K,); None: all can.
-        """
+        """The arm, of those not away, likeliest to be within epsilon of the best one; of equals the one that looks best."""
         chances = self.chances(epsilon) if away is None else np.where(away, -1.0, self.chances(epsilon))
         return int(max(np.flatnonzero(chances >= chances.max() - SAME_CHANCE), key=lambda arm: self.scores[arm]))
 
@@ -212,11 +197,7 @@ class Guess:
 
 
 def guess_of_vectors(plug_in: PlugInMeans, lengths: FloatArray | None = None) -> Guess:
-    """The pooled fit.
-
-    Args:
-        lengths: of the arms in whitened coordinates, shape (K,), for a fit that forms few of its own; None: not known.
-    """
+    """The pooled fit; `lengths` of the arms in whitened coordinates, where it forms few of its own."""
     everybody = np.arange(len(plug_in.scores))
 
     def formed(candidate: int, arms: IntArray) -> FloatArray:
@@ -254,9 +235,6 @@ def guess_of_means(seen: Observations, noise_scales: FloatArray, epsilon: float)
     tau is the likeliest of a grid, at least epsilon. Without this the luckiest of many arms with a pull each leads, and
     an unlucky best arm seems settled. An arm of which nothing is known has the centre and the error tau.
 
-    Args:
-        noise_scales: s, shape (K,).
-
     Source: empirical Bayes (Robbins 1956); the likelihood of James and Stein's model with unequal variances.
     """
     known = seen.counts > 0
@@ -285,12 +263,9 @@ def guess_of_means(seen: Observations, noise_scales: FloatArray, epsilon: float)
 
 
 def measured_share(seen: Observations, declared: FloatArray) -> float:
-    """The noise scale that repeats of an arm show, as a share of the declared one; at most 1.
+    """The noise scale that repeats of an arm show, as a share of the declared one, s; at most 1.
 
         share^2 = (D + sum_x sum_i (r_xi - mean_x)^2 / s_x^2) / (D + sum_x (n_x - 1))
-
-    Args:
-        declared: s, shape (K,), in reward units.
 
     Source: the pooled variance within groups; D = HEURISTIC_DECLARED pulls speak for what was declared.
     """

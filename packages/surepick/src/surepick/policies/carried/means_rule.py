@@ -145,9 +145,9 @@ def opening_bets(processes: MeanProcesses, margins: FloatArray, counts: IntArray
 def place_bets(
     processes: MeanProcesses,
     goal: OpenComparisons,
-    margins: FloatArray,
-    counts: IntArray,
-    future: FloatArray,
+    margins: FloatArray,  # guesses of the rivals' margins, (m,)
+    counts: IntArray,  # n, the pulls of the batch, (K,)
+    future: FloatArray,  # pulls that are planned after it, (K,)
     noise_mgf: NoiseMgf | NormalMgf,
     *,
     patient: bool = False,
@@ -157,11 +157,6 @@ def place_bets(
     A flow is matched where that costs little, is predicted to settle the rival, or nothing more is planned; elsewhere,
     and in a part of a batch that has no pull of the candidate, it is spread over this batch and the planned ones in
     proportion to the pulls.
-
-    Args:
-        margins: guesses of the rivals' margins, shape (m,).
-        counts: n, the pulls of the batch, shape (K,).
-        future: pulls that are planned after it, shape (K,).
     """
     rivals, centre = goal.rivals, goal.candidate
     account, variances = _account(processes, goal), goal.noise_scales**2

@@ -152,9 +152,6 @@ def rounded_batch(weights: FloatArray, total: int, round_number: int) -> IntArra
 
     Systematic sampling: each arm gets its share rounded up or down, from an offset that moves with the batch, so that
     later batches reach the others.
-
-    Args:
-        weights: shape (K,).
     """
     if total >= np.count_nonzero(weights):
         return round_design(weights, total)
@@ -182,12 +179,7 @@ def listed_sizes(num_arms: int, total: int, round_number: int) -> IntArray:
 
 
 def moved_off(counts: IntArray, away: BoolArray, instead: int) -> IntArray:
-    """The pulls, those of arms that cannot be measured given to another arm.
-
-    Args:
-        counts: shape (K,).
-        away: which cannot, shape (K,).
-    """
+    """The pulls, those of arms that cannot be measured given to another arm."""
     found: IntArray = np.where(away, 0, counts)
     found[instead] += int(counts.sum() - found.sum())
     return found
@@ -221,10 +213,7 @@ def least(problem: Problem) -> int:
 
 
 def spanning_arms(rows: FloatArray) -> IntArray:
-    """As few of the rows as span them all, each the one that adds most to those before it, ascending.
-
-    Args:
-        rows: shape (p, r).
+    """As few of the rows as span them all, each the one that adds most to those before it, ascending; rows (p, r).
 
     Source: QR with column pivoting (Businger and Golub 1965). Cost: O(p r^2).
     """
@@ -242,13 +231,7 @@ def spans(rows: FloatArray) -> bool:
 
 
 def underreplicated(pulls: FloatArray, bounded: BoolArray, white: FloatArray, needed: int) -> BoolArray:
-    """The arms without a bound that had better stay so, shape (K,); none where the others do not see every direction.
-
-    Args:
-        pulls: that are planned for all that is still to come, shape (K,).
-        bounded: which arms have a bound, shape (K,).
-        white: coordinates in which the arms span all directions, shape (K, r).
-    """
+    """The arms without a bound that had better stay so, (K,); none where the others do not see every direction."""
     few = ~bounded & (pulls < HEURISTIC_WORTHY_REPEATS * needed)
     if not np.any(few & (pulls > 0.0)) or not spans(white[~few]):
         return np.zeros(len(few), bool)
@@ -256,13 +239,7 @@ def underreplicated(pulls: FloatArray, bounded: BoolArray, white: FloatArray, ne
 
 
 def topped_up(counts: IntArray, seen: IntArray, bounded: BoolArray, needed: int, limit: int | None) -> IntArray:
-    """The pulls of a plan in which each arm without a bound gets the repeats that it lacks.
-
-    Args:
-        counts: shape (K,).
-        seen: pulls so far, shape (K,).
-        bounded: which arms have a bound, shape (K,).
-    """
+    """The pulls of a plan in which each arm without a bound gets the repeats that it lacks."""
     short = np.flatnonzero((counts > 0) & ~bounded)
     found = np.array(counts)
     found[short] = np.maximum(counts[short], needed - seen[short])
@@ -286,25 +263,18 @@ def shortfall(seen: IntArray, white: FloatArray, needed: int) -> IntArray:
 
 
 def check_repeats(
-    vectors: FloatArray,
-    counts: IntArray,
-    seen: IntArray,
-    bounded: BoolArray,
+    vectors: FloatArray,  # of the arms, (K, d)
+    counts: IntArray,  # the plan, (K,)
+    seen: IntArray,  # pulls so far, (K,)
+    bounded: BoolArray,  # which arms have a bound, (K,)
     needed: int,
     share: float,
-    costs: FloatArray | None,
+    costs: FloatArray | None,  # of a pull of each arm, (K,); None: all alike
 ) -> IntArray:
     """Pulls of arms apart from a plan's, so that a lack of fit can show: at most `share` of its pulls, and their cost.
 
     Half of them are single ones of arms that have a bound, spread over the set; the others go on with one arm without
     until it has one, since a lack of fit can show only against a bound.
-
-    Args:
-        vectors: of the arms, shape (K, d).
-        counts: the plan, shape (K,).
-        seen: pulls so far, shape (K,).
-        bounded: which arms have a bound, shape (K,).
-        costs: of a pull of each arm, shape (K,); None: all alike.
 
     Returns:
         Extra pulls, shape (K,).

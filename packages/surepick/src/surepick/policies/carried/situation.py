@@ -197,11 +197,7 @@ class DecisionContext:
     def goal(
         self, state: CarriedState, candidate: int, guess: Guess, margins: Callable[[IntArray], FloatArray]
     ) -> OpenComparisons:
-        """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none.
-
-        Args:
-            margins: arms -> guesses of epsilon + h_c - h_j, of the shape of these.
-        """
+        """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
         processes, epsilon, threshold = started(state), self.problem.epsilon, self.thresholds(state.roster)
         if looked_at(state, candidate):  # what these processes say is in the bounds of the state
             bounds = state.bounds_of(candidate)

@@ -38,7 +38,7 @@ class Availability:
 
     unavailable: BoolArray  # neither measured nor recommended any more
     excluded: BoolArray  # of these, no rivals of the others either
-    # 0 for the arms of the first list, g for those that came as the g-th, -1 for those that may still come; None: nobody
+    # 0 for arms of the first list, g for those that came as the g-th, -1 for those that may still come; None: nobody
     cohorts: IntArray | None = None
 
     def __post_init__(self) -> None:
@@ -116,11 +116,7 @@ class CarriedState:
 
 
 def open_rivals(state: CarriedState, candidate: int, bounds: FloatArray, epsilon: float) -> IntArray:
-    """The arms that are neither rejected against a candidate nor beaten, ascending; one of them where there is none.
-
-    Args:
-        bounds: U of every arm against it now, shape (K,).
-    """
+    """The arms that are neither rejected, U now in `bounds`, nor beaten, ascending; one of them where there is none."""
     still_open = ~(state.beaten | state.away | (np.minimum(state.bounds_of(candidate), bounds) <= epsilon))
     still_open[candidate] = False
     if not still_open.any():

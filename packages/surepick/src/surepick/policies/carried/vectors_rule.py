@@ -213,20 +213,15 @@ def place_vector_bets(
     vectors: ArmVectors,
     processes: VectorProcesses,
     goal: OpenComparisons,
-    margins: FloatArray,
-    counts: IntArray,
-    future: FloatArray,
+    margins: FloatArray,  # guesses of the rivals' margins, (m,)
+    counts: IntArray,  # n, the pulls of the batch, (K,)
+    future: FloatArray,  # pulls that are planned after it, (K,)
     noise_mgf: NoiseMgf | NormalMgf,
     blocks: BlockTotals | None = None,
 ) -> VectorBets:
     """The bets of a batch for a candidate.
 
     A flow is matched where that costs little, is predicted to settle the rival, or nothing more is planned.
-
-    Args:
-        margins: guesses of the rivals' margins, shape (m,).
-        counts: n, the pulls of the batch, shape (K,).
-        future: pulls that are planned after it, shape (K,).
     """
     batch, whole = Pulls.of(vectors.white, counts, goal.noise_scales), None
     if blocks is not None:
@@ -392,9 +387,6 @@ def pulls_by_direction(
 ) -> float:
     """The pulls, or money, in the proportions of a given design that are predicted to reject all rivals; infinite where
     it does not tell all of them.
-
-    Args:
-        weights: shape (K,), sum 1.
     """
     sight, slope = _bought(vectors, goal, weights), slope_of(vectors, goal)
     squares, closely = np.empty(len(goal.rivals)), len(goal.rivals) < vectors.white.shape[1]
@@ -417,11 +409,7 @@ def pulls_by_direction(
 def effort_by(
     vectors: ArmVectors, processes: VectorProcesses, goal: OpenComparisons, weights: FloatArray, *, direct: bool
 ) -> float:
-    """What a plan in the proportions of a given design takes, with as many more pulls as there are directions.
-
-    Args:
-        weights: shape (K,), sum 1.
-    """
+    """What a plan in the proportions of a given design takes, with as many more pulls as there are directions."""
     price = 1.0 if goal.costs is None else float(goal.costs.mean())
     through = pulls_by_direction(vectors, processes, goal, weights) + price * vectors.white.shape[1]
     alone = rivals_only(vectors, processes, goal) if direct else None

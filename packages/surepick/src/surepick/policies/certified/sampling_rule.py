@@ -350,15 +350,11 @@ def opening_design(
 def opening_from_middle(
     embedded: Embedding,
     tolerance: float,
-    noise_scales: FloatArray | None = None,
+    noise_scales: FloatArray | None = None,  # of each arm, (K,); None: all alike
     *,
     posed: DesignInput | None = None,
 ) -> Design:
-    """The design for the differences from a central arm.
-
-    Args:
-        noise_scales: of each arm, shape (K,); None: all alike.
-    """
+    """The design for the differences from a central arm."""
     arms, accuracies = embedded.features if posed is None else posed, np.ones(embedded.num_arms)
     tolerance = tolerance_of(embedded, tolerance)
     return solve_star_design(arms, middle_of(embedded), accuracies, noise_scales=noise_scales, tolerance=tolerance)

@@ -72,12 +72,7 @@ class ArmPairs:
         )
 
     def totals(self, on_difference: FloatArray, on_centre: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(sum of y, sum of (y - ybar)^2, what rounding may have taken from it), y = u d + v r, each of shape (K,).
-
-        Args:
-            on_difference: u, shape (K,).
-            on_centre: v, shape (K,).
-        """
+        """(sum of y, sum of (y - ybar)^2, what rounding may take from it), y = on_difference d + on_centre r; each (K,)."""
         number = np.maximum(self.counts, 1)
         apart = np.maximum(self.squares - self.sums**2 / number, 0.0)
         moves = np.maximum(self.centre_squares - self.centre_sums**2 / number, 0.0)
@@ -145,11 +140,7 @@ class PairSpread:
     def bounds_for(self, own: FloatArray, centre: FloatArray) -> FloatArray:
         """Bounds on the variance of own r_j + centre r_c, shape (K,): Minkowski's inequality, in both forms.
 
-            sd(u r_j + v r_c) <= |u| sd(d) + |u + v| sd(r_c),    |u| sd(r_j) + |v| sd(r_c)
-
-        Args:
-            own: u, shape (K,).
-            centre: v, shape (K,).
+        sd(u r_j + v r_c) <= |u| sd(d) + |u + v| sd(r_c),    |u| sd(r_j) + |v| sd(r_c)
         """
         hub = math.sqrt(self.centre_bound)
         by_difference = _times(own, np.sqrt(self.difference_bounds)) + _times(own + centre, hub)
@@ -283,16 +274,12 @@ def pairs_remaining(processes: MeanProcesses, goal: OpenComparisons, spread: Pai
 def update_pairs(
     processes: MeanProcesses,
     goal: OpenComparisons,
-    margins: FloatArray,
+    margins: FloatArray,  # guesses of the margins of the rivals, (m,)
     pairs: ArmPairs,
-    centre: Observations,
+    centre: Observations,  # the candidate's measurements in the batch, with squares, (1,)
     spread: PairSpread,
 ) -> MeanProcesses:
     """The processes after a batch for a candidate.
-
-    Args:
-        margins: guesses of the margins of the rivals, shape (m,).
-        centre: the candidate's measurements in the batch, with squares, shape (1,).
 
     Source: docs/certified-elimination.md, line 27.
     """
@@ -377,10 +364,6 @@ def controlled(past: Observations, scales: FloatArray, spread: PairSpread) -> tu
     """(what arms would have got in blocks as good as all of the centre's, scales of that). For steering only.
 
         mean_j - beta_j (n / n_j) (mean of r_c beside j - mean of r_c),    n: blocks with both
-
-    Args:
-        past: everything told, shape (K,).
-        scales: guesses of the standard deviations of the arms, shape (K,).
 
     Source: control variates with an estimated mean.
     """

@@ -79,18 +79,13 @@ def grid_of(ground: Ground, seen: Observations | None) -> Grid | None:
 
 
 def fixed_size(
-    weights: FloatArray,
+    weights: FloatArray,  # (K,)
     total: int,
     round_number: int,
-    costs: FloatArray | None,
+    costs: FloatArray | None,  # of a pull of each arm, (K,); None: all alike
     checked: tuple[ArmEmbedding, int, float] | None,
 ) -> IntArray:
-    """Exactly so many pulls in these proportions, shape (K,).
-
-    Args:
-        weights: shape (K,).
-        costs: of a pull of each arm, shape (K,); None: all alike.
-    """
+    """Exactly so many pulls in these proportions, shape (K,)."""
     if checked is None:
         return rounded_batch(weights, total, round_number)
     embedding, dim, share = checked

@@ -98,10 +98,6 @@ def gains_in_blocks(
 
     What all rewards of a block share drops out of y_j(B) - y_c(B), the means of both arms in block B.
 
-    Args:
-        scales: s, sub-Gaussian, shape (K,), in reward units.
-        margins: guesses from before the batch of what the truth adds to the bet's margin, shape (K,).
-
     Source: docs/questions.md, line 19; docs/certified-elimination.md, lines 24 and 25.
     """
     gains = np.zeros(len(scales))

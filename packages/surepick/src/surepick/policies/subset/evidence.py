@@ -58,12 +58,7 @@ class RowBet:
     def of(
         centre: FloatArray, guess: FloatArray, features: FloatArray, counts: IntArray, sums: FloatArray, scale: float
     ) -> RowBet | None:
-        """That of a batch; None where it does not see every direction.
-
-        Args:
-            features: u of the rows that were measured, shape (p, r).
-            counts, sums: n and total rewards, shape (p,).
-        """
+        """That of a batch; None where it does not see every direction."""
         information = (features.T * (counts / scale**2)) @ features
         factor = inverse_factor(information)
         if factor is None:
@@ -149,11 +144,7 @@ def _left(
 def left(
     passes: Passes, where: Coordinates, rule: Rule, bets: tuple[RowBet, ...], guess: FloatArray, *, most: int
 ) -> Left:
-    """The rows that are not beaten, by one pass over all.
-
-    Args:
-        guess: theta, as everything so far suggests it, shape (r,).
-    """
+    """The rows that are not beaten, by one pass over all."""
     return passes.map_reduce("rivals", partial(_left, where, rule, bets, guess, most), Left.plus)
 
 

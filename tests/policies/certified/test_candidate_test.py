@@ -197,7 +197,7 @@ def test_the_first_batch_of_rewards_of_unknown_variance_is_small():
 
 
 def test_many_arms_are_compared_with_a_central_one_at_first(monkeypatch):
-    monkeypatch.setattr("surepick.policies.certified.sampling_rule.HEURISTIC_MANY", 10)
+    monkeypatch.setattr("surepick.policies.tuning.HEURISTIC_MANY", 10)
     features = np.random.default_rng(3).normal(size=(40, 3))
     star = sampling_rule.opening_design(Embedding(features, 0.0), 0.01)
     all_pairs = sp.solve_design(features)

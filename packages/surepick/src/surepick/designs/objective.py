@@ -177,7 +177,7 @@ class Objective:
         self._noted, self._rows = None, np.empty(0, np.int64)
 
     def value(self, weights: FloatArray, *, range_cut: float = RANGE_CUT) -> float:
-        """The exact objective of weights (k,), of any sum, on the distinct arms; infinity where a difference is not seen."""
+        """The exact objective of weights (k,), of any sum, on the distinct arms; infinite if a difference is unseen."""
         return self._valued(weights, np.inf, range_cut)
 
     def at_most(self, ceiling: float, weights: FloatArray, *, range_cut: float = RANGE_CUT) -> bool:

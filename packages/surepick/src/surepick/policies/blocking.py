@@ -8,6 +8,7 @@ from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Blocking
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
+from surepick.estimators.noise_mgf import ROUNDED_UP
 from surepick.linalg.factorisations import weighted_range
 from surepick.policies.base import Problem
 from surepick.text import did_you_mean, quoted
@@ -71,7 +72,6 @@ def filled_blocks(counts: IntArray, blocking: Blocking | None, centre: int | Non
 #
 # Source: the intra-block analysis of incomplete blocks (Yates 1936; Rao 1947).
 
-ROUNDED_UP = 1.0 + 1e-9
 HEURISTIC_RIDGE = 1e-6  # of an effect's own information: blocks with no arm in common with others count as average
 CUT = 1e-7  # singular values of the weighted rows below this share of the largest: what nobody has told
 

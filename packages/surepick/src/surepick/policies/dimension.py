@@ -18,11 +18,10 @@ from surepick.core.records import IntArray, record
 from surepick.designs import independent_design, solve_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, NotConverged
+from surepick.policies import tuning
 
 SCREEN_TOLERANCE = 0.05
 EVERY_DIMENSION = 12
-DEAR = 48  # directions from which a design ...
-MANY = 3000  # ... of more arms takes seconds
 HEURISTIC_RATIO = 1.25  # of tau(d) to d, before any is known
 HEURISTIC_HOPE = 0.5  # of the least cost: until tau is known of many directions, what may cost so little is tried
 HEURISTIC_GAIN = 0.9  # of the least cost: another design that takes seconds must be guessed to lead to less
@@ -182,7 +181,7 @@ def cheapest_dimension(
         return design
 
     candidates = _candidates(embedding)
-    dear = [dim for dim in candidates if dim >= DEAR and embedding.num_arms > MANY]
+    dear = [dim for dim in candidates if dim >= tuning.MANY_DIRECTIONS and embedding.num_arms > tuning.HEURISTIC_MANY]
     for dim in candidates[: len(candidates) - len(dear)]:
         gamma = embedding.misspecification(dim)
         if round_cost(gamma, lower, accuracy, slack) >= (math.inf if best is None else best[0]):

@@ -18,13 +18,12 @@ from surepick.estimators.noise_mgf import squared_deviations
 from surepick.linalg.farthest_pairs import ROWS, farthest_first, farthest_pairs
 from surepick.linalg.rows import equal_rows
 from surepick.noise import known_scale
+from surepick.policies import tuning
 from surepick.policies.base import Problem
 from surepick.text import quoted
 
 FALSE_ALARM = 1e-3
 _NUMBERS = re.compile(r"-?[\d.]+(e[+-]?\d+)?")
-MOST_CHECK_PULLS = 64
-MANY_DIRECTIONS = 48
 LOOKED_AT = 8191  # arms, in so many directions; a prime: no step through a list that runs through levels in turn
 SATURATED = (
     "Nothing is assumed about the features: they were used in as many dimensions as there are distinct arms, where "
@@ -270,11 +269,11 @@ def check_pulls(
     Source: Gonzalez (1985) for the traversal. Cost: as `farthest_first`.
     """
     extra = np.zeros_like(counts)
-    room = min(int(share * counts.sum()), MOST_CHECK_PULLS)
+    room = min(int(share * counts.sum()), tuning.MOST_CHECK_PULLS)
     if room == 0 or (is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms):
         return extra
     pulled, features = counts > 0, embedding.at(embedding.max_dim).features
-    if features.shape[1] < MANY_DIRECTIONS or len(features) <= LOOKED_AT:
+    if features.shape[1] < tuning.MANY_DIRECTIONS or len(features) <= LOOKED_AT:
         spread = farthest_first(features, np.flatnonzero(pulled), ~pulled, room)
     else:
         some = np.union1d(np.flatnonzero(pulled), np.arange(LOOKED_AT) * len(features) // LOOKED_AT)

@@ -16,8 +16,8 @@ import numpy as np
 from surepick.core.observations import BlockTotals
 from surepick.core.records import BoolArray, FloatArray, IntArray
 from surepick.estimators.running_processes import MeanProcesses
+from surepick.policies import tuning
 from surepick.policies.blocking import BlockEquations, equations
-from surepick.policies.carried.means_rule import HEURISTIC_CLOSING, HEURISTIC_KAPPA
 from surepick.policies.carried.state import OpenComparisons
 
 
@@ -61,12 +61,12 @@ def _told(
         return processes
     found = equations(seen, goal.noise_scales, goal.candidate, rivals, others)
     taken, flows = processes.taken[rivals], _flows(processes, others, rivals)
-    bets = HEURISTIC_KAPPA * margins
+    bets = tuning.HEURISTIC_KAPPA * margins
     closing = _levels(found, bets, -flows)
     ends = taken - found.flows(closing)[:, 0]
     lead = goal.epsilon + goal.scores[goal.candidate] - goal.scores[rivals]
     promised = _held(processes, goal, rivals) + ends * lead - found.cost(closing)
-    cheap = found.cost(_levels(found, 0.0 * bets, -flows)) <= HEURISTIC_CLOSING
+    cheap = found.cost(_levels(found, 0.0 * bets, -flows)) <= tuning.HEURISTIC_CLOSING
     closes = cheap | (promised >= goal.threshold) | (share >= 1.0)
     levels = np.where(closes[:, None], closing, _levels(found, bets, -share * flows))
     after = taken - found.flows(levels)[:, 0]

@@ -16,11 +16,11 @@ from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import NoiseMgf, NormalMgf, least_squares, with_squares
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import model_checks, options, uniform
+from surepick.policies import model_checks, options, tuning, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
 from surepick.policies.blocking import blocking_of, filled_blocks, price_of_blocks, shared_effect
 from surepick.policies.carried import blocks_rule, means_rule, vectors_rule
-from surepick.policies.carried.guesses import HEURISTIC_CAUTION, Guess
+from surepick.policies.carried.guesses import Guess
 from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.predictions import BatchSizes, moved_off
 from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later, started
@@ -99,7 +99,7 @@ def _aimed(
     epsilon, processes = planner.situation.problem.epsilon, before.means
     if processes is None:
         raise ContractError("nothing was told yet.")
-    planning = partial(guess.margins_of, candidate, epsilon=epsilon, caution=HEURISTIC_CAUTION)
+    planning = partial(guess.margins_of, candidate, epsilon=epsilon, caution=tuning.HEURISTIC_CAUTION)
     goal = planner.situation.goal(before, candidate, guess, planning)
     rest = means_rule.means_remaining(processes, goal)
     processes = processes.restarted(rest.restarts, start_weights(processes.starts[rest.restarts] + 1))
@@ -124,7 +124,7 @@ def _tested(
     """The processes after a batch for a candidate."""
     situation, last = planner.situation, planner.sizes.is_last(before.round)
     processes, candidate, epsilon = started(before), plan.candidate or 0, situation.problem.epsilon
-    planning = partial(guess.margins_of, candidate, epsilon=epsilon, caution=HEURISTIC_CAUTION)
+    planning = partial(guess.margins_of, candidate, epsilon=epsilon, caution=tuning.HEURISTIC_CAUTION)
     goal = situation.goal(before, candidate, guess, planning)
     margins = guess.margins_of(candidate, goal.rivals, epsilon)
     asked, outstanding = plan.counts.sum(), np.maximum(plan.counts - batch.counts, 0)

@@ -13,8 +13,10 @@ from surepick.core.random_streams import stream
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.errors import ContractError
 from surepick.estimators import LeastSquaresEstimate, RegularLeastSquares
+from surepick.estimators.noise_mgf import ROUNDED_UP
 from surepick.linalg.factorisations import thin_svd
 from surepick.linalg.rows import each_row_block
+from surepick.policies import tuning
 from surepick.policies.certified.sampling_rule import PlugInMeans
 
 # --- The chance that an arm is within epsilon of the best one, by what the past suggests. For what is shown only.
@@ -24,7 +26,6 @@ HEURISTIC_DRAWS = 400  # of the parameter
 HEURISTIC_PLACES = (-2.0, -1.0, 0.0, 1.0, 2.0)  # errors at which the distribution of the best mean is worked out ...
 HEURISTIC_PLACED = 40  # ... of so many arms
 MANY = 16_384  # arms of which only those are looked at that can be on the short list
-ROUNDED_UP = 1.0 + 1e-9
 HEURISTIC_RIVALS = 2000  # arms that are looked at one by one; of the others a sample of that size
 
 
@@ -136,14 +137,9 @@ def _smallest(values: FloatArray, number: int) -> IntArray:
     return among[np.argsort(values[among], kind="stable")][:number]
 
 
-HEURISTIC_CAUTION = 0.5  # standard errors by which leads are lowered where pulls are planned
-HEURISTIC_OPENING_CAUTION = 1.0  # ... and where the end of the opening is decided
-HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
-HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
 HEURISTIC_LEAST_WHEN_SWITCHING = 0.1  # of epsilon: what a candidate that trails is given against a better one
 HEURISTIC_DECLARED = 10  # pulls that the declared noise scale is worth beside what repeats show
 HEURISTIC_SPREADS = 25  # spreads of the means that are tried
-MOST_AT_ONCE = 1_000_000  # entries of the likelihoods of spreads
 MOST_ERRORS = 3  # candidates whose errors are kept
 SAME_CHANCE = 1e-12  # chances nearer than this differ by rounding alone
 FEW = 16  # arms of which there are less than one in so many have their errors formed alone
@@ -160,7 +156,7 @@ class Guess:
     chances: Callable[[float], FloatArray]
 
     def margins(
-        self, candidate: int, epsilon: float, *, caution: float = 0.0, least: float = HEURISTIC_LEAST_MARGIN
+        self, candidate: int, epsilon: float, *, caution: float = 0.0, least: float = tuning.HEURISTIC_LEAST_MARGIN
     ) -> FloatArray:
         """`margins_of` all arms, shape (K,)."""
         arms = np.arange(len(self.scores))
@@ -173,7 +169,7 @@ class Guess:
         epsilon: float,
         *,
         caution: float = 0.0,
-        least: float = HEURISTIC_LEAST_MARGIN,
+        least: float = tuning.HEURISTIC_LEAST_MARGIN,
     ) -> FloatArray:
         """Guesses of epsilon + h_c - h_j, by how much the truth contradicts "j is better by more than epsilon", of some
         arms, shape (n,).
@@ -183,11 +179,11 @@ class Guess:
         """
         lead, errors = self.scores[candidate] - self.scores[arms], self.some_errors(candidate, arms)
         ahead = np.maximum(lead - caution * errors if caution > 0.0 else lead, 0.0)  # an error may be infinite
-        behind = np.minimum(lead + HEURISTIC_DOUBT * errors, 0.0)
+        behind = np.minimum(lead + tuning.HEURISTIC_DOUBT * errors, 0.0)
         return np.asarray(np.where(lead >= 0.0, epsilon + ahead, np.maximum(epsilon + behind, least * epsilon)))
 
     def likeliest(self, epsilon: float, away: BoolArray | None = None) -> int:
-        """The arm, of those not away, likeliest to be within epsilon of the best one; of equals the one that looks best."""
+        """The arm, none that is away, likeliest to be within epsilon of the best; of equals the one that looks best."""
         chances = self.chances(epsilon) if away is None else np.where(away, -1.0, self.chances(epsilon))
         return int(max(np.flatnonzero(chances >= chances.max() - SAME_CHANCE), key=lambda arm: self.scores[arm]))
 
@@ -241,7 +237,7 @@ def guess_of_means(seen: Observations, noise_scales: FloatArray, epsilon: float)
     means, variances = seen.means[known], noise_scales[known] ** 2 / seen.counts[known]
     widest = max(float(np.ptp(means)) ** 2, epsilon**2)
     spreads = np.geomspace(max(epsilon**2, 1e-6 * widest), widest, HEURISTIC_SPREADS)
-    step = max(MOST_AT_ONCE // len(means), 1)
+    step = max(tuning.MOST_AT_ONCE // len(means), 1)
     parts = (spreads[first : first + step] for first in range(0, len(spreads), step))
     centre, spread = max((_likeliest(means, variances, part) for part in parts), key=lambda found: found[0])[1:]
     share = spread / (spread + variances)

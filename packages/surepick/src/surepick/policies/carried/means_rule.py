@@ -18,13 +18,10 @@ import numpy as np
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import MeanProcesses
+from surepick.policies import tuning
 from surepick.policies.carried.state import OpenComparisons, RemainingPulls, start_weights
 
-HEURISTIC_KAPPA = 0.7  # of the bet that promises most
-HEURISTIC_CLOSING = 0.15  # units of evidence that matching a flow may cost
 HEURISTIC_FORMER = 0.2  # units of evidence that a plan spends on a flow to a former candidate
-HEURISTIC_GRID = 40  # shares of the candidate that are tried
-MOST_STARTS = 40
 
 
 @record
@@ -76,11 +73,11 @@ def means_remaining(processes: MeanProcesses, goal: OpenComparisons) -> Remainin
     starts = processes.starts[goal.rivals]
     fresh_needs = goal.aimed(goal.threshold - start_weights(starts + 1))
     saved = 2.0 * own * (fresh_needs - np.maximum(account.needs, 0.0)) / margins**2
-    fresh: BoolArray = (saved < 0.0) & (starts < MOST_STARTS)
+    fresh: BoolArray = (saved < 0.0) & (starts < tuning.MOST_STARTS)
     hubs: dict[int, float] = {}
     gone = () if goal.away is None else [hub for hub in account.former if goal.away[hub]]
     for hub in gone:  # its pulls are over: what is bet on them stays open for ever
-        fresh |= (account.former[hub] != 0.0) & (starts < MOST_STARTS)
+        fresh |= (account.former[hub] != 0.0) & (starts < tuning.MOST_STARTS)
     for hub, flow in account.former.items():
         if hub in gone:
             continue
@@ -104,7 +101,7 @@ def means_remaining(processes: MeanProcesses, goal: OpenComparisons) -> Remainin
     low = math.log(max(least, 1e-3))
     uneven = 1.0 if goal.costs is None else max(float(own.mean()) / centre, 1.0)
     for span in (math.log(4.0 * math.sqrt(len(needs) * uneven) + 50.0), 30.0):
-        grid = np.exp(np.linspace(low, low + span, HEURISTIC_GRID))
+        grid = np.exp(np.linspace(low, low + span, tuning.HEURISTIC_GRID))
         totals = [pulls + float(rival_pulls(centre / pulls).sum()) for pulls in grid]
         if np.isfinite(min(totals)):
             break
@@ -126,7 +123,7 @@ def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, starts
     """Pulls of a former candidate that free the flows on it; `fresh` gets the rivals whose new start costs less."""
     loads = np.where(fresh, 0.0, loads)
     order = np.argsort(-loads)
-    able = np.cumprod(starts[order] < MOST_STARTS).astype(bool)
+    able = np.cumprod(starts[order] < tuning.MOST_STARTS).astype(bool)
     spent = np.where(fresh[order], 0.0, np.maximum(saved[order], 0.0))
     totals = np.append(loads[order], 0.0) + np.concatenate([[0.0], np.cumsum(np.where(able, spent, np.inf))])
     number = int(np.argmin(totals))
@@ -138,7 +135,7 @@ def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, starts
 def opening_bets(processes: MeanProcesses, margins: FloatArray, counts: IntArray, noise_scales: FloatArray) -> Bets:
     """The bets of a batch that serves no candidate: each arm's own pulls, w = -kappa margin / s^2."""
     arms = np.flatnonzero(counts)
-    added = HEURISTIC_KAPPA * margins[arms] * counts[arms] / noise_scales[arms] ** 2
+    added = tuning.HEURISTIC_KAPPA * margins[arms] * counts[arms] / noise_scales[arms] ** 2
     return Bets(arms, processes.taken[arms] + added, {})
 
 
@@ -168,7 +165,7 @@ def place_bets(
         own = np.divide(variances[rivals], pulls[rivals], out=np.full(len(rivals), np.inf), where=pulls[rivals] > 0)
         hub = float(variances[centre] / pulls[centre])
         finite = np.where(np.isfinite(own), own, 1.0)
-        target = (finite * taken + hub * given + HEURISTIC_KAPPA * margins) / (finite + hub)
+        target = (finite * taken + hub * given + tuning.HEURISTIC_KAPPA * margins) / (finite + hub)
         return np.where(np.isfinite(own), np.maximum(target, 0.0), taken), own, hub
 
     former = {one: flow for one, flow in account.former.items() if flow.any()}
@@ -177,7 +174,7 @@ def place_bets(
     if counts[centre] == 0:
         rest: dict[int, FloatArray] = {}
         for one in (hub for hub in former if counts[hub] > 0):
-            cheap = 0.5 * variances[one] / counts[one] * former[one] ** 2 <= HEURISTIC_CLOSING
+            cheap = 0.5 * variances[one] / counts[one] * former[one] ** 2 <= tuning.HEURISTIC_CLOSING
             rest[one] = np.where(cheap, 0.0, former[one] * (1.0 - float(counts[one] / later[one])))
         return Bets(rivals, taken + own_share * np.where(seen, spread - taken, 0.0), rest)
     now, _, hub = best(counts.astype(np.float64))
@@ -194,7 +191,7 @@ def place_bets(
             cost += _cost(flow, np.full(len(rivals), one), counts, noise_mgf)
     gain = (now - taken) * (goal.epsilon + goal.scores[centre] - goal.scores[rivals]) - cost
     settled = account.needs <= gain
-    closing = ~stuck & ((matching <= HEURISTIC_CLOSING) | settled | (future.sum() <= 0.0))
+    closing = ~stuck & ((matching <= tuning.HEURISTIC_CLOSING) | settled | (future.sum() <= 0.0))
     if patient and future.sum() > 0.0:
         closing &= seen
     centre_share = float(counts[centre] / later[centre])

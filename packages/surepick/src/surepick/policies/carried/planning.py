@@ -14,13 +14,10 @@ from surepick.designs import DesignInput, round_design
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import MeanProcesses, VectorProcesses
 from surepick.noise import known_scale
-from surepick.policies import model_checks
+from surepick.policies import model_checks, tuning
 from surepick.policies.base import designed
 from surepick.policies.carried import means_rule, predictions
-from surepick.policies.carried.guesses import (
-    HEURISTIC_OPENING_CAUTION,
-    Guess,
-)
+from surepick.policies.carried.guesses import Guess
 from surepick.policies.carried.predictions import BatchSizes, Grid, Predictions
 from surepick.policies.carried.situation import DecisionContext, started
 from surepick.policies.carried.state import CarriedState, RemainingPulls
@@ -33,7 +30,6 @@ HEURISTIC_OPENING_OF_VECTORS = 0.03  # the opening ends at this share of what ce
 HEURISTIC_OPENING_OF_MEANS = 0.05  # ... where its pulls are evidence too
 HEURISTIC_LEAST_LEAD = 0.5  # ... and what they are at least: one close rival does not keep the opening going
 HEURISTIC_LEAST_TOLD = 0.5  # standard errors that an opening batch is asked to tell apart, if epsilon is smaller
-HEURISTIC_REPEATS = 5  # of each arm where scales are unknown: the least that give a useful bound
 
 
 @record
@@ -154,7 +150,7 @@ class Planner:
         if known_scale(self.situation.problem.noise):
             return 1
         few = self.sizes.most is not None or self.sizes.fixed > 0.0
-        return predictions.least(self.situation.problem) if few else HEURISTIC_REPEATS
+        return predictions.least(self.situation.problem) if few else tuning.HEURISTIC_REPEATS
 
     @property
     def _opening_design(self) -> DesignOf:
@@ -178,7 +174,7 @@ class Planner:
         processes, epsilon = started(state), self.situation.problem.epsilon
         leader = guess.best_of(state.away)
         errors = np.nan_to_num(guess.errors(leader), posinf=0.0)  # an arm of which nothing is known is not told yet
-        likely = guess.margins(leader, epsilon, caution=HEURISTIC_OPENING_CAUTION)
+        likely = guess.margins(leader, epsilon, caution=tuning.HEURISTIC_OPENING_CAUTION)
         margins = np.maximum(likely, HEURISTIC_LEAST_LEAD * errors)
         means = isinstance(processes, MeanProcesses) and self.situation.blocks is None
         share = HEURISTIC_OPENING_OF_MEANS if means else HEURISTIC_OPENING_OF_VECTORS

@@ -19,23 +19,21 @@ from surepick.estimators.noise_mgf import joint_failure, least_chi_squares
 from surepick.estimators.running_processes import MeanProcesses, VectorProcesses
 from surepick.linalg.farthest_pairs import farthest_first
 from surepick.noise import failure_probability, known_scale
+from surepick.policies import tuning
 from surepick.policies.base import Problem
 from surepick.policies.carried import guesses, means_rule, vectors_rule
 from surepick.policies.carried.situation import DecisionContext, started
 from surepick.policies.carried.state import CarriedState, OpenComparisons, RemainingPulls
-from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.sampling_rule import is_expensive
 
 # --- How many pulls a batch has, and where they go if they are fewer than a design needs. Validity rests on none of it.
 
-HEURISTIC_BATCH = 0.2  # of the pulls still to come ...
-HEURISTIC_LEAST_BATCH = 0.02  # ... but at least this share of the pulls so far, and at most all of them again
 HEURISTIC_EARLY = 3.0  # where few batches are left, each has so many times its share of the predicted rest
-HEURISTIC_OPENING = 0.5  # of the batches that are allowed may go by before a candidate is tested
+HEURISTIC_OPENING_BATCHES = 0.5  # of the batches that are allowed may go by before a candidate is tested
 HEURISTIC_OPENING_SHARE = 0.5  # of the pulls that an opening should have: enough where another batch is dear
 HEURISTIC_FIRST_FOR_COST = 0.5  # of what a batch costs beside its pulls: what the pulls of the first one cost
 HEURISTIC_BALANCE = 1.0  # times sqrt(fixed cost of a batch times the rest): what the pulls of a batch cost
-HEURISTIC_ENOUGH = 1.5  # of the predicted rest: no batch is larger, however dear another one is
+HEURISTIC_LARGEST = 1.5  # of the predicted rest: no batch is larger, however dear another one is
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples spread over the unit interval, however many there are
 
 
@@ -95,7 +93,7 @@ class BatchSizes:
 
     def opens(self, round_number: int) -> bool:
         """Whether that batch may still serve no candidate."""
-        return self.most is None or round_number <= HEURISTIC_OPENING * self.most
+        return self.most is None or round_number <= HEURISTIC_OPENING_BATCHES * self.most
 
     def opened(self, pulls: float, enough: float) -> bool:
         """Whether the opening has had what it should have, or so much that no batch is spent on the rest."""
@@ -135,9 +133,9 @@ class BatchSizes:
             pulls: so far; or what they cost, with `rest` and `grid` in the same unit.
             rest: predicted pulls still to come; before the last batch what suffices most of the time.
         """
-        balanced = min(HEURISTIC_BALANCE * math.sqrt(self.fixed * rest), HEURISTIC_ENOUGH * rest)
+        balanced = min(HEURISTIC_BALANCE * math.sqrt(self.fixed * rest), HEURISTIC_LARGEST * rest)
         most = max(float(pulls), self.fixed)
-        usual = min(max(HEURISTIC_BATCH * rest, HEURISTIC_LEAST_BATCH * pulls, balanced), most)
+        usual = min(max(tuning.HEURISTIC_BATCH * rest, tuning.HEURISTIC_LEAST_BATCH * pulls, balanced), most)
         if self.most is None:
             return usual
         left = self.most - round_number + 1
@@ -192,7 +190,6 @@ def moved_off(counts: IntArray, away: BoolArray, instead: int) -> IntArray:
 HEURISTIC_CRUDE = 40.0  # times the usual variance of repeats: a bound that is worth having
 HEURISTIC_WORTHY_REPEATS = 2.0  # times the repeats for a bound: what an arm without one must be planned to get in all
 MOST_REPEATS = 100
-MOST_CHECK_PULLS = 64
 AVOIDED = 100.0  # times its scale: what makes a design avoid an arm
 CUT = 1e-6  # of the longest direction: below it an arm adds none
 
@@ -280,7 +277,7 @@ def check_repeats(
         Extra pulls, shape (K,).
     """
     extra, pulled = np.zeros_like(counts), counts > 0
-    room = min(int(share * counts.sum()), MOST_CHECK_PULLS)
+    room = min(int(share * counts.sum()), tuning.MOST_CHECK_PULLS)
     money = math.inf if costs is None else share * float(counts @ costs)
     price = np.ones(len(counts)) if costs is None else costs
     if room == 0:
@@ -305,8 +302,7 @@ def check_repeats(
     return extra
 
 
-HEURISTIC_MISSED = 0.1  # how often the last batch that is allowed may fall short
-HEURISTIC_SWITCH = 0.8  # another candidate must be predicted to cost less than this share; a dimension too
+HEURISTIC_SHORT = 0.1  # how often the last batch that is allowed may fall short
 HEURISTIC_DESIGNED = 8.0  # pulls in the proportions so far for one by a design, of those that certify a candidate
 
 
@@ -338,7 +334,7 @@ class Predictions:
         candidate = best if state.candidate < 0 else state.candidate
         if best != candidate:
             doubted = self._goal_for(state, guess, candidate, least=guesses.HEURISTIC_LEAST_WHEN_SWITCHING)
-            worth = HEURISTIC_SWITCH * self._effort(state, doubted)
+            worth = tuning.HEURISTIC_SWITCH * self._effort(state, doubted)
             if self._effort(state, self._goal_for(state, guess, best), worth) < worth:
                 candidate = best
         rest = self._rest_for(state, guess, candidate)
@@ -355,10 +351,10 @@ class Predictions:
         guess: guesses.Guess,
         candidate: int,
         *,
-        least: float = guesses.HEURISTIC_LEAST_MARGIN,
+        least: float = tuning.HEURISTIC_LEAST_MARGIN,
     ) -> OpenComparisons:
         epsilon = self.situation.problem.epsilon
-        margins = partial(guess.margins_of, candidate, epsilon=epsilon, caution=guesses.HEURISTIC_CAUTION, least=least)
+        margins = partial(guess.margins_of, candidate, epsilon=epsilon, caution=tuning.HEURISTIC_CAUTION, least=least)
         return self.situation.goal(state, candidate, guess, margins)
 
     def _effort(self, state: CarriedState, goal: OpenComparisons, limit: float = math.inf) -> float:
@@ -382,9 +378,9 @@ class Predictions:
     def surely(self, state: CarriedState, guess: guesses.Guess, rest: RemainingPulls) -> RemainingPulls:
         """What certifies the candidate with one more batch, most of the time."""
         epsilon, moved = self.situation.problem.epsilon, self.situation.moved(state, rest.dim)
-        margins = partial(guess.margins_of, rest.candidate, epsilon=epsilon, caution=guesses.HEURISTIC_OPENING_CAUTION)
+        margins = partial(guess.margins_of, rest.candidate, epsilon=epsilon, caution=tuning.HEURISTIC_OPENING_CAUTION)
         goal = self.situation.goal(moved, rest.candidate, guess, margins)
-        quantile = NormalDist().inv_cdf(1.0 - HEURISTIC_MISSED / (1 + len(goal.rivals)))
+        quantile = NormalDist().inv_cdf(1.0 - HEURISTIC_SHORT / (1 + len(goal.rivals)))
         return self.rest_of(moved, replace(goal, quantile=quantile))
 
     def rest_of(self, state: CarriedState, goal: OpenComparisons) -> RemainingPulls:
@@ -440,7 +436,7 @@ class Predictions:
         if begun_already and len(rest.bias_limited) == 0:
             return rest
         while gamma(dim) > 0.0 and dim < self.situation.embedding.max_dim:
-            if 2.0 * gamma(dim) < sampling_rule.NEGLIGIBLE_BIAS * self.situation.problem.epsilon / 2.0:
+            if 2.0 * gamma(dim) < tuning.NEGLIGIBLE_BIAS * self.situation.problem.epsilon / 2.0:
                 break
             dim = min(self.situation.embedding.max_dim, math.ceil(1.25 * dim))
             if not self._worth_a_design(state, guess, best, dim):
@@ -464,7 +460,7 @@ class Predictions:
             vectors_rule.pulls_by_direction(one, processes, goal, shares)
             for one in (vectors, replace(vectors, embedded=less))
         )
-        return then < HEURISTIC_SWITCH * now
+        return then < tuning.HEURISTIC_DIMENSION * now
 
     def spent(self, state: CarriedState) -> float:
         """What the pulls so far cost, in pulls of the cheapest arm."""

@@ -22,14 +22,11 @@ from surepick.designs import DesignInput, independent_star_design, solve_star_de
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.rows import each_row_block
+from surepick.policies import tuning
 from surepick.policies.carried.state import OpenComparisons, RemainingPulls, start_weights
 from surepick.policies.certified.sampling_rule import FewArms, is_expensive, tolerance_of
 from surepick.policies.dimension import best_found
 
-HEURISTIC_KAPPA = 0.7  # of the bet that promises most
-HEURISTIC_CLOSING = 0.15  # units of evidence that matching a flow may cost
-MOST_STARTS = 40
-LEAST_SLACK = 0.1  # of a margin; where bias leaves less, the rival is bias-limited
 MATCHED = 1e-6  # of a flow's length: what counts as none
 CUT = 1e-10  # of the largest eigenvalue of A
 
@@ -189,7 +186,7 @@ def fresh_starts(
     starts = processes.starts[goal.rivals]
     needed = goal.aimed(goal.threshold - start_weights(starts + 1))
     anew = 2.0 * account.sizes * needed / slack**2
-    return (anew < spent) & (starts < MOST_STARTS), tau, gain, needed
+    return (anew < spent) & (starts < tuning.MOST_STARTS), tau, gain, needed
 
 
 def restarts(
@@ -200,12 +197,12 @@ def restarts(
         return goal.rivals[:0]
     sight = Information.of(Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales))
     account = account_of(vectors, processes, goal, sight)
-    slack = np.maximum(goal.margins - account.bias, LEAST_SLACK * goal.margins)
+    slack = np.maximum(goal.margins - account.bias, tuning.LEAST_SLACK * goal.margins)
     fresh, *_ = fresh_starts(processes, goal, account, slack)
     if whole and not sight.whole:
         beyond = np.linalg.norm(account.left - account.left @ account.inverse @ sight.information, axis=1)
         flows = np.linalg.norm(processes.flows[goal.rivals], axis=1)
-        fresh = fresh | ((beyond > MATCHED * flows) & (processes.starts[goal.rivals] < MOST_STARTS))
+        fresh = fresh | ((beyond > MATCHED * flows) & (processes.starts[goal.rivals] < tuning.MOST_STARTS))
     return goal.rivals[fresh]
 
 
@@ -256,7 +253,7 @@ def _placed(
     missed, size = (np.einsum("ij,ij->i", rows, rows) for rows in (aims - now @ batch.information, aims))
     possible = missed <= MATCHED**2 * size
     settled = account.needs <= tau * margins - 0.5 * (tau**2 * account.sizes + account.costs)
-    worth = (0.5 * account.costs <= HEURISTIC_CLOSING) | settled
+    worth = (0.5 * account.costs <= tuning.HEURISTIC_CLOSING) | settled
     if whole is None:
         return np.where(possible[:, None], now, 0.0)
     _, spread = _directions(account_of(vectors, processes, goal, whole, slope), margins, whole.pulls, noise_mgf)
@@ -268,7 +265,7 @@ def _directions(
 ) -> tuple[FloatArray, FloatArray]:
     """(tau, v = M (T y - G)); tau alone gives no pull a weight at which bets are expensive."""
     room = np.where(account.visible, np.maximum(margins - account.bias, 0.0), 0.0)
-    tau = HEURISTIC_KAPPA * room / account.sizes
+    tau = tuning.HEURISTIC_KAPPA * room / account.sizes
     steps = account.towards @ account.inverse
     if isinstance(noise_mgf, NormalMgf):
         weights = tau[:, None] * (steps @ (pulls.rows / pulls.noise_scales[:, None] ** 2).T)
@@ -314,7 +311,7 @@ def vectors_remaining(
     few = FewArms.of(partial(pulls_by_direction, vectors, processes, goal) if goal.costs is None else None, embedded)
 
     def star() -> Design:
-        slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
+        slack = np.maximum(goal.margins - bias, tuning.LEAST_SLACK * goal.margins)
         needs = goal.aimed(goal.threshold - processes.log_values[rivals])
         return _star(vectors, goal, slack, needs, tolerance, posed, few)
 
@@ -332,14 +329,14 @@ def vectors_remaining(
                 start = 0.5 * start + 0.5 / embedded.num_arms
                 account = account_of(vectors, processes, goal, _bought(vectors, goal, start))
             bias = account.bias
-            slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
+            slack = np.maximum(goal.margins - bias, tuning.LEAST_SLACK * goal.margins)
             known, (fresh, aims) = aims, _targets(processes, goal, account, slack)
             if known is not None and np.abs(aims - known).max() <= SAME_AIM * np.abs(known).max():
                 break  # what the design before says of A changes no aim: its design is this one
             arms = vectors.white / scales[:, None] if _uneven(scales) else posed(float(scales[0]))
             design = _aimed(arms, aims, tolerance, few)
             start = design.weights
-    limited = rivals[goal.margins - bias < LEAST_SLACK * goal.margins]
+    limited = rivals[goal.margins - bias < tuning.LEAST_SLACK * goal.margins]
     pulls = goal.pulls_for(max(design.value, 1.0) * design.weights)
     return RemainingPulls(goal.candidate, embedded.dim, pulls, design.lower_bound, rivals[fresh], limited, goal.costs)
 
@@ -372,7 +369,7 @@ def rivals_only(vectors: ArmVectors, processes: VectorProcesses, goal: OpenCompa
     account = account_of(vectors, processes, goal, _bought(vectors, goal, evenly / evenly.sum()))
     flows, starts = np.linalg.norm(processes.flows[rivals], axis=1), processes.starts[rivals]
     fresh = np.linalg.norm(account.left, axis=1) > MATCHED * flows
-    if (fresh & (starts >= MOST_STARTS)).any():
+    if (fresh & (starts >= tuning.MOST_STARTS)).any():
         return None
     lack = goal.aimed(np.where(fresh, goal.threshold - start_weights(starts + 1), account.needs))
     accuracies = np.ones(len(scales))
@@ -397,7 +394,7 @@ def pulls_by_direction(
         if not account.visible.all():
             squares[rows] = np.inf
             return
-        slack = np.maximum(some.margins - account.bias, LEAST_SLACK * some.margins)
+        slack = np.maximum(some.margins - account.bias, tuning.LEAST_SLACK * some.margins)
         _, aims = _targets(processes, some, account, slack)
         np.einsum("ij,ij->i", aims @ account.inverse, aims, out=squares[rows])
         squares[rows][sight.misses(aims)] = np.inf

@@ -29,7 +29,7 @@ from surepick.policies.model_checks import with_failed_checks
 
 # --- Epochs: the candidates that may be recommended, the weight that each one spends, and the evidence for it.
 
-HEURISTIC_RATIO = 0.5  # of the weights of one epoch and the one before
+HEURISTIC_WEIGHT_RATIO = 0.5  # of the weights of one epoch and the one before
 
 
 @record
@@ -59,7 +59,7 @@ def next_weight(epochs: tuple[CandidateTest, ...]) -> float:
 
     Source: docs/certified-elimination.md, line 6.
     """
-    return (1.0 - HEURISTIC_RATIO) * HEURISTIC_RATIO ** len(epochs)
+    return (1.0 - HEURISTIC_WEIGHT_RATIO) * HEURISTIC_WEIGHT_RATIO ** len(epochs)
 
 
 def find_test(epochs: tuple[CandidateTest, ...], candidate: int) -> CandidateTest | None:

@@ -17,11 +17,11 @@ from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import Evidence, batch_evidence, estimate, noise_mgf_after, only, with_squares
 from surepick.linalg.factorisations import Whitened
-from surepick.policies import model_checks, options
+from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, designed
 from surepick.policies.certified import conclusion, sampling_rule
 from surepick.policies.certified.conclusion import Cache, CertifiedState, current_test, opens, threshold_of
-from surepick.policies.certified.sampling_rule import HEURISTIC_MANY, NextBatch, OpenTest, PlugInMeans, is_expensive
+from surepick.policies.certified.sampling_rule import NextBatch, OpenTest, PlugInMeans, is_expensive
 from surepick.policies.dimension import DesignOf, best_found, cheapest_dimension
 from surepick.policies.options import check_options, option
 
@@ -73,7 +73,7 @@ def on_few_first_arms(
     problem: Problem, embedded: Embedding | IndependentArms, design: Design, *, posed: Callable[[], DesignInput]
 ) -> Design:
     """The design of a first batch on fewer arms, if a pull or two of each tells all differences to epsilon."""
-    if isinstance(embedded, IndependentArms) or embedded.num_arms <= HEURISTIC_MANY:
+    if isinstance(embedded, IndependentArms) or embedded.num_arms <= tuning.HEURISTIC_MANY:
         return design
     unit = (HEURISTIC_TOLD * problem.sigma / problem.epsilon) ** 2
     return on_fewer_arms(posed(), sampling_rule.middle_of(embedded), np.ones(embedded.num_arms), design, unit=unit)
@@ -205,7 +205,7 @@ class CertifiedElimination:
             candidate = best
         batch = self._batch_for(state, candidate, state.dim, plug_in)
         if best != candidate and not dear:
-            worth = sampling_rule.HEURISTIC_SWITCH * batch.effort
+            worth = tuning.HEURISTIC_SWITCH_OF_EPOCHS * batch.effort
             vectors = state.dim < self.problem.num_arms  # then a design has so many arms at least:
             least = min(len(current_test(state, best).open_rivals()), state.dim) if vectors else 0
             other = self._batch_for(state, best, state.dim, plug_in) if least < worth else batch
@@ -221,7 +221,7 @@ class CertifiedElimination:
         embedded = self.embedded(state.dim)
         if isinstance(embedded, IndependentArms):
             return False
-        worth = sampling_rule.HEURISTIC_SWITCH * self._pulls(state, candidate, embedded, plug_in)
+        worth = tuning.HEURISTIC_SWITCH_OF_EPOCHS * self._pulls(state, candidate, embedded, plug_in)
         return self._pulls(state, best, embedded, plug_in) < worth
 
     def _pulls(self, state: CertifiedState, candidate: int, embedded: Embedding, plug_in: PlugInMeans) -> float:
@@ -245,14 +245,14 @@ class CertifiedElimination:
         """A larger dimension, if misspecification costs more than its extra directions would."""
         best, dim = batch, state.dim
         while self.embedding.misspecification(dim) > 0.0 and dim < self.embedding.max_dim:
-            if 2.0 * self.embedding.misspecification(dim) < sampling_rule.NEGLIGIBLE_BIAS * self.problem.epsilon / 2.0:
+            if 2.0 * self.embedding.misspecification(dim) < tuning.NEGLIGIBLE_BIAS * self.problem.epsilon / 2.0:
                 break
             dim = min(self.embedding.max_dim, math.ceil(1.25 * dim))
             here = self.embedded(best.dim)
             if is_expensive(here) and isinstance(here, Embedding):  # with its misspecification and no more directions
                 less = replace(here, misspecification=self.embedding.misspecification(dim))
                 now, then = (self._pulls(state, batch.candidate, one, plug_in) for one in (here, less))
-                if then >= sampling_rule.HEURISTIC_GAIN * now:
+                if then >= tuning.HEURISTIC_DIMENSION * now:
                     break
             other = self._batch_for(state, batch.candidate, dim, plug_in)
             if other.effort >= best.effort:

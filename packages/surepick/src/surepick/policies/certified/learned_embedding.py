@@ -22,6 +22,7 @@ from surepick.embeddings.network import ArmNetwork, Network
 from surepick.estimators import bias_ahead, estimate
 from surepick.estimators.network_training import left_out, plausible_regularization, train
 from surepick.linalg.factorisations import thin_svd, whitened
+from surepick.policies import tuning
 from surepick.policies.base import Problem
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import CertifiedState, current_test, threshold_of
@@ -173,13 +174,13 @@ def _vectors(learner: EmbeddingLearner, arms: ArmNetwork, weights: Any, outputs:
 
 HEURISTIC_ADVANTAGE = 0.9  # the embedding must be predicted to cost less than this share
 CUTS = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0)  # shares of the rivals to reject through the embedding
-HEURISTIC_ENOUGH = 0.7  # of the standard errors that reject a rival; it then counts as rejected by the batch
+HEURISTIC_REJECTED = 0.7  # of the standard errors that reject a rival; it then counts as rejected by the batch
 HEURISTIC_LEAST_FIT = 2.0  # pulls for each dimension of a batch through the embedding
 SAMPLED = 40  # rivals from which the bias of all is guessed
 LEAST_SEARCHED = 16  # arms for each that is searched at a time
 LARGEST_SEARCH = 4  # arms for each pull of a search
 HEURISTIC_HOPELESS = 4  # with more than a fourth of the arms to search the network knows too little
-HEURISTIC_MISSED = 0.05  # arms better than the leader by epsilon/2 that a search may expect to leave out
+HEURISTIC_LEFT_OUT = 0.05  # arms better than the leader by epsilon/2 that a search may expect to leave out
 PATIENCE = 2  # batches after which arms that the network cannot tell are all measured
 SEARCHES = 6  # the last batch that may look for a first candidate
 HEDGES = 2  # runners-up whose epochs open together with the first candidate's
@@ -216,7 +217,7 @@ class NeuralSamplingRule:
         batch = self.batch_for(candidate)
         if best != candidate:
             other = self.batch_for(best)
-            if other.predicted < sampling_rule.HEURISTIC_SWITCH * batch.predicted:
+            if other.predicted < tuning.HEURISTIC_SWITCH_OF_EPOCHS * batch.predicted:
                 return other
         return batch
 
@@ -254,7 +255,7 @@ class NeuralSamplingRule:
         slack = np.maximum(margins[far] - beta[far], 1e-9)
         exact = self._bias(embedded, counts, candidate, rivals[far], slack)
         widths = self._widths(embedded, counts, candidate, rivals[far]) * need[far]
-        kept = rivals[far][margins[far] - exact > HEURISTIC_ENOUGH * widths]
+        kept = rivals[far][margins[far] - exact > HEURISTIC_REJECTED * widths]
         predicted = batch + self._alone(candidate, np.setdiff1d(rivals, kept))
         return None if predicted >= limit else PlannedBatch(candidate, embedded, weights, predicted, batch)
 
@@ -305,7 +306,7 @@ class NeuralSamplingRule:
         """A guess of the bias for each rival: that of least squares, times what steady weights save on some of them."""
         plain = self._bias(embedded, counts, candidate, rivals, None)
         some = np.unique(np.linspace(0, len(rivals) - 1, SAMPLED).astype(np.int64))
-        slack = np.maximum(margins[some] - plain[some], 0.1 * margins[some])
+        slack = np.maximum(margins[some] - plain[some], tuning.LEAST_SLACK * margins[some])
         saved = self._bias(embedded, counts, candidate, rivals[some], slack)
         return np.asarray(plain * float(np.median(saved / np.maximum(plain[some], 1e-300))))
 
@@ -346,7 +347,7 @@ def search(problem: Problem, state: CertifiedState, learnt: Learnt, first_pulls:
     better[leader] = 1.0
     order = np.argsort(-better, kind="stable")
     rest = float(better.sum()) - np.cumsum(better[order])
-    chosen = order[: 1 + int(np.argmax(rest <= HEURISTIC_MISSED))]
+    chosen = order[: 1 + int(np.argmax(rest <= HEURISTIC_LEFT_OUT))]
     if len(chosen) > num_arms // HEURISTIC_HOPELESS and state.round > PATIENCE:
         pulls[state.seen.counts == 0] = first_pulls
         return pulls

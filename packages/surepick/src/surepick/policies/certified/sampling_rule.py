@@ -20,12 +20,12 @@ from surepick.designs import DesignInput, independent_star_design, solve_star_de
 from surepick.linalg.factorisations import Whitened, row_norms, weighted_range, whitened
 from surepick.linalg.rows import each_row_block
 from surepick.noise import failure_probability, known_scale
+from surepick.policies import tuning
 from surepick.policies.base import Problem
-from surepick.policies.dimension import DEAR, best_found, embedding_design, whole_pulls
+from surepick.policies.dimension import best_found, embedding_design, whole_pulls
 
 # --- Where a design takes seconds: many directions, and many arms. What is asked of it then.
 
-HEURISTIC_MANY = 3000  # arms beyond which the first design compares all with a central one, not with each other
 HEURISTIC_ROUGH = 0.3  # gap that is proved where designs take long; what is true is mostly a few per cent
 HEURISTIC_SURE = 0.67  # of the pulls of a batch on few arms: so many must be predicted to be enough
 
@@ -37,7 +37,8 @@ def tolerance_of(embedded: Embedding | IndependentArms, tolerance: float) -> flo
 
 def is_expensive(embedded: Embedding | IndependentArms) -> bool:
     """Whether a design takes seconds: many directions, and many arms."""
-    return isinstance(embedded, Embedding) and embedded.dim >= DEAR and embedded.num_arms > HEURISTIC_MANY
+    many = embedded.dim >= tuning.MANY_DIRECTIONS and embedded.num_arms > tuning.HEURISTIC_MANY
+    return isinstance(embedded, Embedding) and many
 
 
 @record
@@ -62,19 +63,11 @@ class FewArms:
         return FewArms(1.0, accept)
 
 
-HEURISTIC_OPENING = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls, twice that without structure
-HEURISTIC_BATCH = 0.2  # of the pulls still to come ...
-HEURISTIC_LEAST_BATCH = 0.02  # ... but at least this share of the pulls so far, and at most all of them again
-HEURISTIC_SWITCH = 0.5  # another candidate must be predicted to cost less than this share
-HEURISTIC_GAIN = 0.8  # a dimension in which a design takes long must be predicted to cost less than this share
+HEURISTIC_OPENING_PULLS = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls, twice that without structure
 HEURISTIC_SHORTEST_EPOCH = 0.03  # an epoch opens once this share of the pulls still to come has been spent
 MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls in the first batch
-HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
-HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
-LEAST_SLACK = 0.1  # of a margin; where bias leaves less, the rival is bias-limited
 HEURISTIC_SHRUNK = 48  # directions from which on guesses are drawn towards 0: least squares follow the noise there
 UNSEEN = 1e-7  # of the root mean square length of the arms: what of a difference counts as outside the range
-NEGLIGIBLE_BIAS = 0.1  # of epsilon
 
 
 @record
@@ -120,8 +113,8 @@ class PlugInMeans:
         margins = epsilon + lead
         ahead = np.flatnonzero(~(lead >= 0.0))
         error = self.noise_scale * self.fitted.distances(ahead, np.array([candidate]))[:, 0]
-        deficit = np.minimum(lead[ahead] + HEURISTIC_DOUBT * error, 0.0)
-        margins[ahead] = np.maximum(epsilon + deficit, HEURISTIC_LEAST_MARGIN * epsilon)
+        deficit = np.minimum(lead[ahead] + tuning.HEURISTIC_DOUBT * error, 0.0)
+        margins[ahead] = np.maximum(epsilon + deficit, tuning.HEURISTIC_LEAST_MARGIN * epsilon)
         return margins
 
 
@@ -226,10 +219,10 @@ def next_batch(
         return found
 
     def solved(bias: FloatArray) -> tuple[Design, IntArray]:
-        slack = np.maximum(margins - bias, LEAST_SLACK * margins)
+        slack = np.maximum(margins - bias, tuning.LEAST_SLACK * margins)
         few = FewArms.of(needed, embedded)
         design = _star(embedded, candidate, accuracies(slack), rivals, noise_scales, tolerance, posed, few)
-        return design, rivals[margins - bias < LEAST_SLACK * margins]
+        return design, rivals[margins - bias < tuning.LEAST_SLACK * margins]
 
     def needed(weights: FloatArray) -> float:
         own = _lengths(embedded, candidate, rivals, weights, white) if isinstance(embedded, Embedding) else effort
@@ -241,7 +234,7 @@ def next_batch(
         if alone.effort <= embedded.dim:  # which no design for all directions can be
             return alone
     least = np.full(len(rivals), 2.0 * gamma) if bias is None else bias
-    matters = gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > NEGLIGIBLE_BIAS * test.epsilon
+    matters = gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > tuning.NEGLIGIBLE_BIAS * test.epsilon
     if bias is None and matters and isinstance(embedded, Embedding):
         before = counts if counts is not None and is_expensive(embedded) else solved(least)[0].weights
         own = _lengths(embedded, candidate, rivals, before, white)
@@ -266,7 +259,7 @@ def _pulls_by(
 ) -> float:
     if np.isinf(lengths).any():
         return math.inf
-    slack = np.maximum(margins - gamma * (2.0 + lengths), LEAST_SLACK * margins)
+    slack = np.maximum(margins - gamma * (2.0 + lengths), tuning.LEAST_SLACK * margins)
     return float(np.max((lengths * effort / slack) ** 2)) * float(noise_scales.max()) ** 2
 
 
@@ -342,7 +335,7 @@ def opening_design(
     """Where to look before anything is known: the design for all differences; of many arms, for those from a central
     arm, whose value is at most the same and at least a quarter (triangle inequality).
     """
-    if isinstance(embedded, IndependentArms) or embedded.num_arms <= HEURISTIC_MANY:
+    if isinstance(embedded, IndependentArms) or embedded.num_arms <= tuning.HEURISTIC_MANY:
         return embedding_design(embedded, tolerance=tolerance)
     return opening_from_middle(embedded, tolerance, posed=None if posed is None else posed(embedded))
 
@@ -369,7 +362,7 @@ def middle_of(embedded: Embedding) -> int:
 def opening_total(embedded: Embedding | IndependentArms, problem: Problem) -> int:
     """Pulls of the first batch, in all; for arms without structure a multiple of K."""
     known = problem.noise.support is None  # the scale is declared, not just bounded by a range
-    ratio = HEURISTIC_OPENING * (problem.sigma / problem.epsilon) ** 2
+    ratio = HEURISTIC_OPENING_PULLS * (problem.sigma / problem.epsilon) ** 2
     if isinstance(embedded, IndependentArms):
         each = whole_pulls(2.0 * ratio) if known else max(1, math.ceil(2.0 * min(ratio, MOST_PULLS_UNSEEN)))
         return embedded.num_arms * (each if known else min(each, MOST_PULLS_UNSEEN))
@@ -378,5 +371,5 @@ def opening_total(embedded: Embedding | IndependentArms, problem: Problem) -> in
 
 def batch_total(predicted: float, pulls: int) -> int:
     """N = .2 V, within [2 %, 100 %] of the pulls so far, at least 1."""
-    share = max(HEURISTIC_BATCH * predicted, HEURISTIC_LEAST_BATCH * pulls)
+    share = max(tuning.HEURISTIC_BATCH * predicted, tuning.HEURISTIC_LEAST_BATCH * pulls)
     return max(1, math.ceil(min(share, float(pulls))))

@@ -18,12 +18,12 @@ from surepick.estimators import NormalMgf
 from surepick.estimators.noise_mgf import likely_variances
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import model_checks, options, uniform
+from surepick.policies import model_checks, options, tuning, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
 from surepick.policies.carried import guesses
 from surepick.policies.carried.means_rule import integer_pulls
-from surepick.policies.carried.planning import HEURISTIC_REPEATS, steadied_weights
-from surepick.policies.carried.predictions import HEURISTIC_SWITCH, BatchSizes, Grid
+from surepick.policies.carried.planning import steadied_weights
+from surepick.policies.carried.predictions import BatchSizes, Grid
 from surepick.policies.carried.situation import carried_intervals
 from surepick.policies.carried.state import (
     HEURISTIC_FIRST_START,
@@ -226,7 +226,7 @@ class PairedElimination:
     def ask(self, state: PairedState) -> Plan:
         carried, num_arms = state.carried, self.problem.num_arms
         if carried.means is None:
-            counts = np.full(num_arms, HEURISTIC_REPEATS)
+            counts = np.full(num_arms, tuning.HEURISTIC_REPEATS)
             return Plan(round=carried.round, counts=counts, dim=num_arms, lower_bound=0.0)
         rest = self._rest(state, self._guess(state))
         total = BatchSizes(None, None, None).testing(carried.round, state.pulls, rest.total, Grid(1.0, 1.0))
@@ -395,12 +395,12 @@ class PairedElimination:
             return rest
         other = self._rest_for(state, guess, best)
         doubted = self._rest_for(state, guess, candidate, least=guesses.HEURISTIC_LEAST_WHEN_SWITCHING)
-        return other if other.total < HEURISTIC_SWITCH * doubted.total else rest
+        return other if other.total < tuning.HEURISTIC_SWITCH * doubted.total else rest
 
     def _rest_for(
-        self, state: PairedState, guess: guesses.Guess, candidate: int, *, least: float = guesses.HEURISTIC_LEAST_MARGIN
+        self, state: PairedState, guess: guesses.Guess, candidate: int, *, least: float = tuning.HEURISTIC_LEAST_MARGIN
     ) -> RemainingPulls:
-        margins = guess.margins(candidate, self.problem.epsilon, caution=guesses.HEURISTIC_CAUTION, least=least)
+        margins = guess.margins(candidate, self.problem.epsilon, caution=tuning.HEURISTIC_CAUTION, least=least)
         spread = self._spread(state, candidate)
         return rule.pairs_remaining(state.processes, self._goal(state, guess, candidate, margins, spread), spread)
 
@@ -418,7 +418,7 @@ class PairedElimination:
     def _processes_after(self, state: PairedState, candidate: int, seen: BlockTotals, news: ArmPairs) -> MeanProcesses:
         """The processes after a batch: bets are functions of the past and of which pairs came (line 1)."""
         guess, spread = self._guess(state), self._spread(state, candidate)
-        planning = guess.margins(candidate, self.problem.epsilon, caution=guesses.HEURISTIC_CAUTION)
+        planning = guess.margins(candidate, self.problem.epsilon, caution=tuning.HEURISTIC_CAUTION)
         restarts = rule.pairs_remaining(
             state.processes, self._goal(state, guess, candidate, planning, spread), spread
         ).restarts

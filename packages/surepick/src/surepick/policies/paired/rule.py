@@ -21,6 +21,7 @@ from surepick.errors import ContractError
 from surepick.estimators import NormalMgf
 from surepick.estimators.noise_mgf import likely_variances, variance_bounds
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
+from surepick.policies import tuning
 from surepick.policies.carried.state import OpenComparisons, RemainingPulls, start_weights
 
 # --- Rewards of an arm beside those of a centre in the same block: normal pairs, alike and independent between blocks.
@@ -72,7 +73,7 @@ class ArmPairs:
         )
 
     def totals(self, on_difference: FloatArray, on_centre: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(sum of y, sum of (y - ybar)^2, what rounding may take from it), y = on_difference d + on_centre r; each (K,)."""
+        """(sum of y, of (y - ybar)^2, what rounding may take from it), y = on_difference d + on_centre r; each (K,)."""
         number = np.maximum(self.counts, 1)
         apart = np.maximum(self.squares - self.sums**2 / number, 0.0)
         moves = np.maximum(self.centre_squares - self.centre_sums**2 / number, 0.0)
@@ -201,11 +202,7 @@ def spread_of_streams(before: ArmPairs, past: Observations, failure: float) -> P
     )
 
 
-HEURISTIC_KAPPA = 0.7  # of the bet that promises most
-HEURISTIC_GRID = 40  # shares of the candidate that are tried
-MOST_AT_ONCE = 1_000_000  # entries of what the grid gives the rivals
 HEURISTIC_OF_CENTRE = 0.3  # of its variance: as much as comparisons within blocks leave of a candidate's luck
-MOST_STARTS = 40
 LEAST = 1e-300  # below 0: what evidence that exactly reaches the threshold says
 
 
@@ -240,7 +237,7 @@ def pairs_remaining(processes: MeanProcesses, goal: OpenComparisons, spread: Pai
     held = processes.log_values[rivals] + goal.epsilon * processes.given_to(goal.candidate)[rivals]
     starts = processes.starts[rivals]
     anew = start_weights(starts + 1)
-    fresh = (held < anew) & (starts < MOST_STARTS)
+    fresh = (held < anew) & (starts < tuning.MOST_STARTS)
     needs = np.maximum(goal.aimed(goal.threshold - np.where(fresh, anew, held)), 1e-6)
     own = goal.noise_scales[rivals] ** 2
     hub = (1.0 - spread.slopes[rivals]) ** 2 * spread.centre_variance
@@ -254,8 +251,8 @@ def pairs_remaining(processes: MeanProcesses, goal: OpenComparisons, spread: Pai
     least = max(float(np.max(hub / rates)), float(np.max(own / rates)), 1.0)
     best, total = least, math.inf
     for span in (math.log(4.0 * math.sqrt(len(rivals)) + 50.0), 30.0):
-        grid = np.exp(np.linspace(math.log(least), math.log(least) + span, HEURISTIC_GRID))
-        step = max(MOST_AT_ONCE // len(rivals), 1)
+        grid = np.exp(np.linspace(math.log(least), math.log(least) + span, tuning.HEURISTIC_GRID))
+        step = max(tuning.MOST_AT_ONCE // len(rivals), 1)
         for centres in (grid[first : first + step] for first in range(0, len(grid), step)):
             each = rival_pulls(centres)
             most = np.maximum(centres, each.max(axis=1))
@@ -288,7 +285,7 @@ def update_pairs(
     number, whole = pairs.counts[rivals], float(centre.counts[0])
     slopes = spread.slopes[rivals]
     varies = goal.noise_scales[rivals] ** 2 / number + (1.0 - slopes) ** 2 * spread.centre_variance / max(whole, 1.0)
-    flows = HEURISTIC_KAPPA * margins[told_of] / varies
+    flows = tuning.HEURISTIC_KAPPA * margins[told_of] / varies
     own, everywhere = np.zeros(len(spread.slopes)), np.zeros(len(spread.slopes))
     own[rivals], everywhere[rivals] = flows / number, (1.0 - slopes) * flows / max(whole, 1.0)
     beside = spread.slopes * own + everywhere

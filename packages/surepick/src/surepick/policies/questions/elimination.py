@@ -15,7 +15,7 @@ from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf, estimate, least_squares
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import model_checks, options, uniform
+from surepick.policies import model_checks, options, tuning, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
 from surepick.policies.blocking import blocking_of, filled_blocks, price_of_blocks, shared_effect, without_effects
 from surepick.policies.carried import predictions
@@ -178,7 +178,6 @@ def misfits(
 
 HEURISTIC_FIRST_PULLS = 2  # of each arm without structure, in the first batch
 HEURISTIC_FIRST_BOUNDED = 1  # ... where constraints have to be kept: what breaks an exact one is out after it
-HEURISTIC_REPEATS = 5  # ... where they must show its scale
 
 
 @record
@@ -397,7 +396,7 @@ class CertifiedLists:
     def _first_pulls(self) -> int:
         """Of each arm without structure, before anything is planned by what was seen."""
         if not known_scale(self.problem.noise):
-            return HEURISTIC_REPEATS
+            return tuning.HEURISTIC_REPEATS
         return HEURISTIC_FIRST_BOUNDED if self._limits else HEURISTIC_FIRST_PULLS
 
     @property

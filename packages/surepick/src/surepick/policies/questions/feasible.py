@@ -15,6 +15,7 @@ from surepick.core.plans import CandidateBounds, Intervals, Plan, Step
 from surepick.core.random_streams import WHO_CHOSE, stream
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.errors import InvalidInput
+from surepick.policies import tuning
 from surepick.policies.base import Claim, Policy, Problem, Spec, Traits
 from surepick.policies.certified.sampling_rule import efforts
 from surepick.policies.questions import outlook
@@ -155,7 +156,7 @@ class BestOfFeasible:
         if candidate is None:
             return []
         leads, errors = view.outlook.leads(candidate, high=False), view.outlook.errors(candidate)
-        near = np.flatnonzero(self._fits(view) & (leads <= outlook.HEURISTIC_DOUBT * errors))
+        near = np.flatnonzero(self._fits(view) & (leads <= tuning.HEURISTIC_DOUBT * errors))
         likely = near[np.argsort(leads[near], kind="stable")].tolist()
         found = [arm for arm in [candidate, *likely] if arm not in opened]
         if len(opened) >= HEURISTIC_CANDIDATES:
@@ -209,7 +210,7 @@ class BestOfFeasible:
 def _pulls(leads: FloatArray, lacks: FloatArray, standing: ConstraintEstimate) -> FloatArray:
     """Pulls of each arm until its evidence is enough; leads are lowered by part of their errors; shape (K,)."""
     errors = np.where(np.isfinite(standing.errors), standing.errors, 0.0)
-    careful = np.maximum(leads - outlook.HEURISTIC_CAUTION * errors, 0.25 * standing.tolerance)
+    careful = np.maximum(leads - tuning.HEURISTIC_CAUTION * errors, tuning.HEURISTIC_LEAST_MARGIN * standing.tolerance)
     return np.asarray((standing.scales * efforts(-lacks, 0.0) / careful) ** 2)
 
 

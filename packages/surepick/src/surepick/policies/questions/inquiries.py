@@ -18,20 +18,9 @@ from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, recor
 from surepick.embeddings import IndependentEmbedding
 from surepick.estimators import noise_mgf_after
 from surepick.noise import Noise, largest_scale
+from surepick.policies import tuning
 from surepick.policies.base import Problem
-from surepick.policies.questions.outlook import (
-    HEURISTIC_DOUBT,
-    HEURISTIC_LEAST_MARGIN,
-    NUMBER,
-    Aims,
-    Bet,
-    Ground,
-    Lists,
-    Outlook,
-    Sheet,
-    Sheets,
-    sheet_of,
-)
+from surepick.policies.questions.outlook import NUMBER, Aims, Bet, Ground, Lists, Outlook, Sheet, Sheets, sheet_of
 from surepick.questions import Constraint
 
 # --- How each arm stands to the bounds of the constraints, as far as the past says.
@@ -302,7 +291,7 @@ class AboveCentre(OfMany):
 
     @property
     def _least(self) -> float:
-        return HEURISTIC_LEAST_MARGIN * self.epsilon
+        return tuning.HEURISTIC_LEAST_MARGIN * self.epsilon
 
 
 @record
@@ -349,8 +338,8 @@ class TopOf(OfMany):
         """(the arms outside the guess that may be among the m best, best first; whether each arm may be none, (K,))."""
         order = np.argsort(-outlook.scores, kind="stable")
         last, first = int(order[self.m - 1]), int(order[self.m])
-        short = outlook.leads(last, high=False) - HEURISTIC_DOUBT * outlook.errors(last)
-        ahead = outlook.leads(first, high=True) - HEURISTIC_DOUBT * outlook.errors(first)
+        short = outlook.leads(last, high=False) - tuning.HEURISTIC_DOUBT * outlook.errors(last)
+        ahead = outlook.leads(first, high=True) - tuning.HEURISTIC_DOUBT * outlook.errors(first)
         others = order[self.m :]
         return others[short[others] <= 0.0], ahead <= 0.0
 
@@ -423,7 +412,8 @@ class GoodOnes(OfMany):
         good = self._looks_good(view.outlook, witness)
         bad = np.flatnonzero(~view.lists.decided & ~good)
         out = threshold - view.sheet("out").peaks[bad]
-        low = np.maximum(view.outlook.leads(witness, high=False)[bad] - self.epsilon, 0.25 * self.slack)
+        least = tuning.HEURISTIC_LEAST_MARGIN * self.slack
+        low = np.maximum(view.outlook.leads(witness, high=False)[bad] - self.epsilon, least)
         firsts, seconds, leads, needs = [bad], [np.full(len(bad), witness)], [low], [out]
         rivals = np.flatnonzero(~view.lists.outside)
         for arm in np.flatnonzero(~view.lists.decided & good).tolist():

@@ -15,6 +15,7 @@ from surepick.designs.problem import independent_pairs_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.noise import failure_probability, known_scale
+from surepick.policies import tuning
 from surepick.policies.base import Problem
 from surepick.policies.blocking import equations
 from surepick.policies.carried.guesses import guess_of_means, guess_of_vectors
@@ -88,9 +89,7 @@ def updated(sheets: Sheets, sheet: Sheet) -> Sheets:
 # --- Evidence of two arms where measurements of a block share an effect: they are compared within blocks only.
 
 
-def gains_in_blocks(
-    seen: Observations, scales: FloatArray, bet: Bet, margins: FloatArray, caution: float
-) -> FloatArray:
+def gains_in_blocks(seen: Observations, scales: FloatArray, bet: Bet, margins: FloatArray, kappa: float) -> FloatArray:
     """The log e-values of a batch for one bet, shape (K,); 0 for arms that do not bet.
 
         L = sum_B w_j w_c / (w_j + w_c),   Q = sum_B w_j w_c / (w_j + w_c) (y_j(B) - y_c(B)),   w = n(B) / s^2
@@ -107,8 +106,8 @@ def gains_in_blocks(
         return gains
     found = equations(blocks, scales, bet.centre, arms, [])
     whole, drawn = found.matrix[:, 0, 0], found.totals[:, 0]
-    placed = caution * margins[arms] * whole
-    costs = 0.5 * caution * margins[arms] * placed
+    placed = kappa * margins[arms] * whole
+    costs = 0.5 * kappa * margins[arms] * placed
     shrunk, _ = estimators.e_values.enough(placed, margins[arms], costs, bet.needs[arms])
     levels = np.divide(shrunk, whole, out=np.zeros_like(whole), where=whole > 0.0)
     gains[arms] = levels * (whole * bet.margin - drawn) - found.cost(levels[:, None])
@@ -142,9 +141,6 @@ def check_blocks(problem: Problem, blocking: Blocking | None, *, features: bool)
 
 
 HEURISTIC_BOLD = 1.0  # share of the bet that promises most, of bold bets
-HEURISTIC_DOUBT = 1.0  # standard errors within which a lead on the wrong side is taken for chance
-HEURISTIC_CAUTION = 0.5  # standard errors by which leads are lowered where pulls are planned
-HEURISTIC_LEAST_MARGIN = 0.25  # of a comparison's margin
 MOST_TARGETS = 2000  # pairs that a design is made for
 
 
@@ -192,15 +188,15 @@ class Outlook:
         lead = self.leads(bet.centre, high=bet.high)
         if bet.margin <= 0.0:
             return np.maximum(bet.margin + lead, 0.0)
-        behind = np.minimum(lead + HEURISTIC_DOUBT * self.errors(bet.centre), 0.0)
-        trails = np.maximum(bet.margin + behind, HEURISTIC_LEAST_MARGIN * bet.margin)
+        behind = np.minimum(lead + tuning.HEURISTIC_DOUBT * self.errors(bet.centre), 0.0)
+        trails = np.maximum(bet.margin + behind, tuning.HEURISTIC_LEAST_MARGIN * bet.margin)
         return np.asarray(np.where(lead >= 0.0, bet.margin + lead, trails))
 
     def cautious(self, arms: IntArray, centre: int, margin: float, *, high: bool) -> FloatArray:
         """The same for planning, shape of `arms`: leads are lowered by part of their errors."""
         lead = self.leads(centre, high=high)[arms]
-        lowered = np.maximum(lead - HEURISTIC_CAUTION * self.errors(centre)[arms], np.minimum(lead, 0.0))
-        return np.asarray(np.maximum(margin + lowered, HEURISTIC_LEAST_MARGIN * abs(margin)))
+        lowered = np.maximum(lead - tuning.HEURISTIC_CAUTION * self.errors(centre)[arms], np.minimum(lead, 0.0))
+        return np.asarray(np.maximum(margin + lowered, tuning.HEURISTIC_LEAST_MARGIN * abs(margin)))
 
 
 @record
@@ -270,19 +266,17 @@ class Ground:
         noise_mgf = self.noise_mgf(before)
         if self.in_blocks:
             margins = np.where(bet.arms, outlook.margins(bet), 0.0)
-            caution = HEURISTIC_BOLD if bet.bold else estimators.e_values.HEURISTIC_CAUTION
-            return gains_in_blocks(batch, self.problem.scales, bet, margins, caution)
+            kappa = HEURISTIC_BOLD if bet.bold else tuning.HEURISTIC_KAPPA
+            return gains_in_blocks(batch, self.problem.scales, bet, margins, kappa)
         batch, scales = noise_mgf.usable(estimators.with_squares(noise, batch)), noise_mgf.noise_scales(epsilon)
         margins = np.where(bet.arms, outlook.margins(bet), 0.0)
         margin, centre, used = bet.margin, bet.centre, self.extended
         bold = bet.bold and isinstance(used, IndependentArms)
-        caution = HEURISTIC_BOLD if bold else estimators.e_values.HEURISTIC_CAUTION
+        kappa = HEURISTIC_BOLD if bold else tuning.HEURISTIC_KAPPA
         if bet.centre == NUMBER:
             margin = margin - outlook.number if bet.high else margin + outlook.number
             if isinstance(used, IndependentArms):
-                return estimators.e_values.number_evidence(
-                    batch, margin, margins, noise_mgf, scales, bet.needs, caution
-                )
+                return estimators.e_values.number_evidence(batch, margin, margins, noise_mgf, scales, bet.needs, kappa)
             centre = self.problem.num_arms
         more = 0 if isinstance(used, IndependentArms) else used.num_arms - self.problem.num_arms
         found = estimators.batch_evidence(
@@ -295,7 +289,7 @@ class Ground:
             noise_scales=np.append(scales, np.full(more, scales.max())),
             norm_bound=self.embedding.norm_bound,
             needs=np.append(bet.needs, np.zeros(more)),
-            caution=caution,
+            kappa=kappa,
         )
         return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
 
@@ -339,7 +333,7 @@ class Ground:
         vectors = embedded.features / scales[:, None]
         ends = np.where((aims.second >= 0)[:, None], embedded.features[aims.second], 0.0)
         bias = 2.0 * embedded.misspecification
-        room = np.maximum(aims.leads - bias, sampling_rule.LEAST_SLACK * aims.leads) / aims.leads
+        room = np.maximum(aims.leads - bias, tuning.LEAST_SLACK * aims.leads) / aims.leads
         targets = (embedded.features[aims.first] - ends) / (accuracies * room)[:, None]
         if len(targets) > MOST_TARGETS:
             lengths = np.einsum("ij,ij->i", targets, targets)

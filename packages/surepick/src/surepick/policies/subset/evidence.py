@@ -31,9 +31,8 @@ from surepick.embeddings.kernel_functions import Kernel
 from surepick.errors import InvalidInput, SurepickError
 from surepick.linalg.factorisations import inverse_factor, row_norms, row_squares
 from surepick.linalg.rows import one_blas_thread
+from surepick.policies import tuning
 
-HEURISTIC_KAPPA = 0.7  # of the bet that promises most
-HEURISTIC_CAUTION = 0.5  # errors by which a guess of a lead is lowered
 ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 LEAST_SIZE = 1e-60  # of y'A^-1 y: a larger one costs more, and no square overflows
 ROUNDED_DOWN = 1e-10  # of the sizes of the summands of a gain
@@ -94,8 +93,8 @@ class Rule:
         roots, told = np.sqrt(sizes), towards @ bet.slope
         off = self.misspecification * (2.0 + np.sqrt(bet.weight) * roots)
         lost = self.norm_bound * (bet.mismatch * row_norms(towards) + 4.0 * ROUNDING * self.longest)
-        room = towards @ bet.guess + self.slack - off - HEURISTIC_CAUTION * roots
-        tau = HEURISTIC_KAPPA * np.maximum(room, 0.0) / sizes
+        room = towards @ bet.guess + self.slack - off - tuning.HEURISTIC_CAUTION * roots
+        tau = tuning.HEURISTIC_KAPPA * np.maximum(room, 0.0) / sizes
         summands = np.abs(told) + off + lost + tau * sizes
         gains = tau * (told - off - lost - ROUNDED_DOWN * summands) - 0.5 * tau**2 * sizes
         return gains, tau * self.slack

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from surepick.core.observations import BlockTotals, Observations
@@ -27,6 +29,12 @@ def blocking_of(
         meant = did_you_mean(control, ids)
         raise InvalidInput(f"control is {quoted(control)}, which is not the id of a candidate of this study.{meant}")
     return Blocking(name, size, ids.index(control), once)
+
+
+def check_idle(policy: Any, *names: str) -> None:
+    """Refuse options of blocks where there are none."""
+    for name in (each for each in names if policy.blocks is None and getattr(policy, each) is not None):
+        raise InvalidInput(f"{name} has a meaning only with blocks; say what a block is called, e.g. blocks='day'.")
 
 
 def shared_effect(name: str) -> str:

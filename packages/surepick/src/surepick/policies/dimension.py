@@ -8,7 +8,7 @@ d_eff(eps) = min {d : gamma(d) <= eps}                                          
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ParamSpec
 
 import numpy as np
@@ -225,6 +225,14 @@ def cheapest_dimension(
     if round_cost(embedded.misspecification, final.value, accuracy, slack) > best[0]:
         return screened
     return DimensionChoice(screened.dim, final)
+
+
+def larger_dimensions(embedding: ArmEmbedding, dim: int, epsilon: float) -> Iterator[int]:
+    """Those in which to look after d, a quarter more each time, so long as the bias of the last one matters."""
+    gamma = embedding.misspecification
+    while gamma(dim) > 0.0 and dim < embedding.max_dim and 2.0 * gamma(dim) >= tuning.NEGLIGIBLE_BIAS * epsilon / 2.0:
+        dim = min(embedding.max_dim, math.ceil(1.25 * dim))
+        yield dim
 
 
 def _candidates(embedding: ArmEmbedding) -> list[int]:

@@ -176,6 +176,16 @@ def spread_of_repeats(
     )
 
 
+def no_room(dim: int, rivals: int) -> str:
+    """Why more pulls would not help where misspecification leaves no room for so many rivals; "" for none."""
+    if rivals == 0:
+        return ""
+    return (
+        f"More of them may not help: what {dim} dimensions leave out can move a difference of two arms by as much as "
+        f"must be told apart for {rivals} rivals. Raise epsilon, use a larger dimension, or a smaller valid norm bound."
+    )
+
+
 def with_failed_checks(known: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
     """The checks that failed so far and those that fail now, but for what says the same of other numbers or arms."""
     kinds = {_kind(alarm) for alarm in known}

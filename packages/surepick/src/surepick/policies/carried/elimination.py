@@ -17,8 +17,8 @@ from surepick.estimators import NoiseMgf, NormalMgf, least_squares, with_squares
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, tuning, uniform
-from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
-from surepick.policies.blocking import blocking_of, filled_blocks, price_of_blocks, shared_effect
+from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
+from surepick.policies.blocking import blocking_of, check_idle, filled_blocks, price_of_blocks, shared_effect
 from surepick.policies.carried import blocks_rule, means_rule, vectors_rule
 from surepick.policies.carried.guesses import Guess
 from surepick.policies.carried.planning import Planner
@@ -34,8 +34,8 @@ from surepick.policies.carried.state import (
     start_weights,
     stop_if_decided,
 )
-from surepick.policies.certified.conclusion import Cache, delta_for_test
-from surepick.policies.options import check_options, option
+from surepick.policies.certified.conclusion import Cache, check_certifying, delta_for_test
+from surepick.policies.options import option
 
 # --- What a batch says: the processes after it. Weights are functions of the past and of the batch's counts (line 1).
 
@@ -228,17 +228,8 @@ class CarriedElimination:
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_arms(self.problem, self.embedding.num_arms)
-        check_options(self)
+        check_certifying(self)
         BatchSizes(self.largest_batch, self.batch_size, self.max_batches)
-        if self.dim is not None:
-            self.embedding.at(self.dim)
-        if self.embedding.norm_bound is None and self.embedding.traits.family != "independent":
-            raise InvalidInput(
-                "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
-                "norm_bound, or IndependentEmbedding."
-            )
-        delta_for_test(self.problem)
         self._check_blocks()
         later, share = checked_later(self.problem, self.later, self.later_share, blocks=self.blocks is not None)
         object.__setattr__(self, "later", later)
@@ -456,11 +447,7 @@ class CarriedElimination:
 
     def _check_blocks(self) -> None:
         """Refuse options of blocks where there are none, and a block without room for a control."""
-        idle = [each for each in ("block_size", "control", "once_a_block") if getattr(self, each) is not None]
-        if self.blocks is None and idle:
-            raise InvalidInput(
-                f"{idle[0]} has a meaning only with blocks; say what a block is called, e.g. blocks='day'."
-            )
+        check_idle(self, "block_size", "control", "once_a_block")
         if self.blocks is not None and not known_scale(self.problem.noise):
             raise InvalidInput(
                 "blocks of noise whose scale nobody knows are compared without features: take certified-independent "
@@ -506,13 +493,7 @@ class CarriedElimination:
         if state.finished or state.processes is None:
             return ""
         rest = self._planner.predictions.rest(state, self._situation.guess(state.processes, state.seen))
-        if len(rest.bias_limited) == 0:
-            return ""
-        return (
-            f"More of them may not help: what {rest.dim} dimensions leave out can move a difference of two arms by as "
-            f"much as must be told apart for {len(rest.bias_limited)} rivals. Raise epsilon, use a larger dimension, "
-            "or a smaller valid norm bound."
-        )
+        return model_checks.no_room(rest.dim, len(rest.bias_limited))
 
 
 def _listing(row: RoundRecord, after: CarriedState) -> RoundRecord:

@@ -228,38 +228,10 @@ class Planner:
                 return model_checks.with_check_pulls(embedding, dim, counts, share=self.reserve, costs=costs)
             if seen is None or not isinstance(noise_mgf, NormalMgf):
                 return counts
-            counts = predictions.topped_up(
-                counts, seen.counts, noise_mgf.bounded, predictions.least(self.situation.problem), self.sizes.largest
-            )
-            return counts + self._check_repeats(dim, counts, seen, noise_mgf)
-
-        def spread(pulls: int) -> IntArray:
-            return model_checks.spread_over_equals(
-                embedding, predictions.rounded_batch(weights, pulls, round_number), costs
-            )
-
-        if not known_scale(self.situation.problem.noise):
-            return predictions.rounded_batch(weights, exact, round_number)
-        extra = model_checks.check_pulls(
-            embedding, dim, spread(max(1, int(exact / (1.0 + self.reserve)))), self.reserve, costs
-        )
-        return spread(exact - int(extra.sum())) + extra
-
-    def _check_repeats(self, dim: int, counts: IntArray, seen: Observations, noise_mgf: NormalMgf) -> IntArray:
-        """Pulls of other arms, so that a lack of fit can show."""
-        embedding, costs = self.situation.embedding, self.situation.problem.relative_costs
-        if model_checks.is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms:
-            return np.zeros_like(counts)
-        features = embedding.at(embedding.max_dim).features
-        return predictions.check_repeats(
-            features,
-            counts,
-            seen.counts,
-            noise_mgf.bounded,
-            predictions.least(self.situation.problem),
-            self.reserve,
-            costs,
-        )
+            sizes = (predictions.least(self.situation.problem), self.sizes.largest, self.reserve, costs)
+            return predictions.with_repeats(embedding, dim, counts, seen.counts, noise_mgf.bounded, *sizes)
+        checked = (embedding, dim, self.reserve) if known_scale(self.situation.problem.noise) else None
+        return predictions.fixed_size(weights, exact, round_number, costs, checked)
 
     def _grid(self, dim: int, state: CarriedState) -> Grid:
         """How pulls, or what they cost, grow where only few batches are allowed, as the scales look so far."""

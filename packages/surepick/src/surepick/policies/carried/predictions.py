@@ -13,18 +13,20 @@ import scipy.linalg
 
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.designs import round_design
+from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.estimators import NoiseMgf
 from surepick.estimators.noise_mgf import joint_failure, least_chi_squares
 from surepick.estimators.running_processes import MeanProcesses, VectorProcesses
 from surepick.linalg.farthest_pairs import farthest_first
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import tuning
+from surepick.policies import model_checks, tuning
 from surepick.policies.base import Problem
 from surepick.policies.carried import guesses, means_rule, vectors_rule
 from surepick.policies.carried.situation import DecisionContext, started
 from surepick.policies.carried.state import CarriedState, OpenComparisons, RemainingPulls
 from surepick.policies.certified.sampling_rule import is_expensive
+from surepick.policies.dimension import larger_dimensions
 
 # --- How many pulls a batch has, and where they go if they are fewer than a design needs. Validity rests on none of it.
 
@@ -161,6 +163,25 @@ def rounded_batch(weights: FloatArray, total: int, round_number: int) -> IntArra
     return counts
 
 
+def fixed_size(
+    weights: FloatArray,  # (K,)
+    total: int,
+    round_number: int,
+    costs: FloatArray | None,  # of a pull of each arm, (K,); None: all alike
+    checked: tuple[ArmEmbedding, int, float] | None,
+) -> IntArray:
+    """Exactly so many pulls in these proportions, shape (K,)."""
+    if checked is None:
+        return rounded_batch(weights, total, round_number)
+    embedding, dim, share = checked
+
+    def spread(pulls: int) -> IntArray:
+        return model_checks.spread_over_equals(embedding, rounded_batch(weights, pulls, round_number), costs)
+
+    extra = model_checks.check_pulls(embedding, dim, spread(max(1, int(total / (1.0 + share)))), share, costs)
+    return np.asarray(spread(total - int(extra.sum())) + extra)
+
+
 def batches_of_a_list(num_arms: int, total: int) -> int:
     """How many batches of so many pulls see every arm once."""
     return -(-num_arms // total)
@@ -257,6 +278,25 @@ def shortfall(seen: IntArray, white: FloatArray, needed: int) -> IntArray:
     left = np.zeros_like(seen)
     left[chosen] = np.maximum(needed - seen[chosen], 0)
     return left
+
+
+def with_repeats(
+    embedding: ArmEmbedding,
+    dim: int,
+    counts: IntArray,
+    seen: IntArray,
+    bounded: BoolArray,
+    needed: int,
+    limit: int | None,
+    share: float,
+    costs: FloatArray | None,
+) -> IntArray:
+    """The pulls of a plan with the repeats that bounds need, and some that a lack of fit can show in, shape (K,)."""
+    found = topped_up(counts, seen, bounded, needed, limit)
+    if model_checks.is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms:
+        return found
+    features = embedding.at(embedding.max_dim).features
+    return found + check_repeats(features, found, seen, bounded, needed, share, costs)
 
 
 def check_repeats(
@@ -431,14 +471,11 @@ class Predictions:
 
     def _in_another_dimension(self, state: CarriedState, guess: guesses.Guess, rest: RemainingPulls) -> RemainingPulls:
         """A larger dimension, if misspecification costs more than its extra directions would."""
-        best, dim, gamma = rest, rest.dim, self.situation.embedding.misspecification
         begun_already = state.vectors is not None and state.vectors.begun
         if begun_already and len(rest.bias_limited) == 0:
             return rest
-        while gamma(dim) > 0.0 and dim < self.situation.embedding.max_dim:
-            if 2.0 * gamma(dim) < tuning.NEGLIGIBLE_BIAS * self.situation.problem.epsilon / 2.0:
-                break
-            dim = min(self.situation.embedding.max_dim, math.ceil(1.25 * dim))
+        best, epsilon = rest, self.situation.problem.epsilon
+        for dim in larger_dimensions(self.situation.embedding, rest.dim, epsilon):
             if not self._worth_a_design(state, guess, best, dim):
                 break
             other = self._rest_for(self.situation.moved(state, dim), guess, rest.candidate)

@@ -91,9 +91,9 @@ class DecisionContext:
             def of_means() -> Guess:
                 return guess_of_means(seen, self._typical_scales(seen), self.problem.epsilon)
 
-            return self.cache.guess(0, seen, of_means)
+            return self.cache.last("guess", (0, seen), of_means)
         held = processes
-        return self.cache.guess(held.dim, seen, lambda: self._guess_of(held, self._plug_in(held, seen)))
+        return self.cache.last("guess", (held.dim, seen), lambda: self._guess_of(held, self._plug_in(held, seen)))
 
     def _guess_of(self, processes: VectorProcesses, plug_in: PlugInMeans) -> Guess:
         return guess_of_vectors(plug_in, self.vectors(processes.dim).lengths)
@@ -147,12 +147,14 @@ class DecisionContext:
         def form() -> DesignInput:
             return DesignInput.of(embedded.features, white=lambda: self.cache.white(self.embedding, dim))
 
-        arms = self.cache.posed((dim, None), form)
+        arms = self.cache.last("posed", (dim, None), form)
         if noise_scale is None:
             return arms
         if arms.distinct:
             return arms.whitened_at(noise_scale)
-        return self.cache.posed((dim, noise_scale), lambda: DesignInput.of(self.vectors(dim).white / noise_scale))
+        return self.cache.last(
+            "posed", (dim, noise_scale), lambda: DesignInput.of(self.vectors(dim).white / noise_scale)
+        )
 
     def _plug_in(self, processes: VectorProcesses, seen: Observations) -> PlugInMeans:
         def form() -> PlugInMeans:
@@ -166,7 +168,7 @@ class DecisionContext:
                 return PlugInMeans(regular.scores, regular, float(noise_scales.max()))
             return sampling_rule.plug_in_means(vectors.embedded, seen, noise_scales, white=white)
 
-        return self.cache.plug_in(processes.dim, seen, form)
+        return self.cache.last("plug_in", (processes.dim, seen), form)
 
     def upper_bounds(self, processes: Processes, candidate: int, roster: Availability | None = None) -> FloatArray:
         """U of every arm against the candidate, shape (K,)."""

@@ -15,17 +15,16 @@ import numpy as np
 from surepick.core.observations import Observations
 from surepick.core.plans import CandidateBounds, IndependentArms, Intervals, Plan, Step
 from surepick.core.records import FloatArray, IntArray, freeze, record
-from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import Evidence, NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import ArmVectors
 from surepick.linalg.factorisations import Whitened, whitened
 from surepick.noise import failure_probability
-from surepick.policies.base import Claim, Problem, trace_row
+from surepick.policies.base import Claim, Problem, check_arms, trace_row
 from surepick.policies.certified import sampling_rule
-from surepick.policies.certified.sampling_rule import PlugInMeans
 from surepick.policies.model_checks import with_failed_checks
+from surepick.policies.options import check_options
 
 # --- Epochs: the candidates that may be recommended, the weight that each one spends, and the evidence for it.
 
@@ -144,6 +143,20 @@ def delta_for_test(problem: Problem) -> float:
             "for the test. Raise delta, or repeat the pilot with a smaller one."
         )
     return problem.delta - failure
+
+
+def check_certifying(policy: Any) -> None:
+    """Refuse settings without meaning, and an embedding of which nothing bounds what an inexact weight misses."""
+    check_arms(policy.problem, policy.embedding.num_arms)
+    check_options(policy)
+    if policy.dim is not None:
+        policy.embedding.at(policy.dim)
+    if policy.embedding.norm_bound is None and policy.embedding.traits.family != "independent":
+        raise InvalidInput(
+            "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
+            "norm_bound, or IndependentEmbedding."
+        )
+    delta_for_test(policy.problem)
 
 
 def threshold_of(problem: Problem) -> float:
@@ -328,15 +341,13 @@ class Cache:
     read-only. So a policy that holds one is as pure as without it. Copied and pickled as empty.
     """
 
-    __slots__ = ("_bounds", "_guess", "_noise", "_plug_in", "_posed", "_vectors", "_white")
+    __slots__ = ("_bounds", "_last", "_noise", "_vectors", "_white")
 
     def __init__(self) -> None:
         self._vectors: dict[int, ArmVectors] = {}
         self._white: dict[int, Whitened] = {}
-        self._plug_in: tuple[int, Observations, PlugInMeans] | None = None
-        self._guess: tuple[int, Observations, Any] | None = None
+        self._last: dict[str, tuple[Hashable, Any]] = {}
         self._bounds: tuple[object, dict[int, FloatArray]] = (None, {})
-        self._posed: tuple[Hashable, DesignInput] | None = None
         self._noise: tuple[tuple[Observations, NoiseMgf | NormalMgf], ...] = ()
 
     def __reduce__(self) -> tuple[type[Cache], tuple[()]]:
@@ -352,37 +363,26 @@ class Cache:
             return None
         found = whitened(embedded.features)
         found.basis.flags.writeable = False
-        kept = list(self._white.items())[1 - MOST_DIMENSIONS :]
-        self._white = dict([*kept, (dim, found)])  # one assignment: another thread sees the old or the new
+        self._white = _with_last(self._white, dim, found)
         return found
 
     def vectors(self, dim: int, form: Callable[[], ArmVectors]) -> ArmVectors:
         """The vectors of psi_d, formed by `form` unless they are known."""
-        known = self._vectors.get(dim)
-        if known is not None:
-            return known
-        found = form()
-        kept = list(self._vectors.items())[1 - MOST_DIMENSIONS :]
-        self._vectors = dict([*kept, (dim, found)])
+        found = self._vectors.get(dim)
+        if found is None:
+            found = form()
+            self._vectors = _with_last(self._vectors, dim, found)
         return found
 
-    def plug_in(self, dim: int, seen: Observations, form: Callable[[], PlugInMeans]) -> PlugInMeans:
-        """The plug-in means in d dimensions after these observations, formed by `form` unless it was the last one."""
-        known = self._plug_in
-        if known is not None and known[0] == dim and known[1] == seen:
-            return known[2]
+    def last(self, name: str, key: Any, form: Callable[[], T]) -> T:
+        """What goes by that name, formed by `form` unless the key is that of the last one."""
+        known = self._last.get(name)
+        if known is not None and known[0] == key:
+            return cast(T, known[1])
+        del known
+        self._last.pop(name, None)  # so that two are never held at a time
         found = form()
-        self._plug_in = (dim, seen, found)
-        return found
-
-    def guess(self, dim: int, seen: Observations, form: Callable[[], T]) -> T:
-        """A guess of the means in d dimensions after these observations, by `form` unless it was the last one."""
-        known = self._guess
-        if known is not None and known[0] == dim and known[1] == seen:
-            return cast(T, known[2])
-        self._guess = known = None  # so that two are never held at a time
-        found = form()
-        self._guess = (dim, seen, found)
+        self._last[name] = (key, found)
         return found
 
     def bounds(self, processes: object, candidate: int, form: Callable[[], FloatArray]) -> FloatArray:
@@ -397,16 +397,6 @@ class Cache:
             known[1][candidate] = found
         return found
 
-    def posed(self, key: Hashable, form: Callable[[], DesignInput]) -> DesignInput:
-        """Posed arms, formed by `form` unless they were the last ones."""
-        known = self._posed
-        if known is not None and known[0] == key:
-            return known[1]
-        self._posed = known = None
-        found = form()
-        self._posed = (key, found)
-        return found
-
     def noise(self, seen: Observations, form: Callable[[], NoiseMgf | NormalMgf]) -> NoiseMgf | NormalMgf:
         """What may be assumed of the noise after these observations, formed by `form` unless it was among the last two:
         those before a batch and after it."""
@@ -416,3 +406,8 @@ class Cache:
         found = form()
         self._noise = (*self._noise[-1:], (seen, found))
         return found
+
+
+def _with_last(known: dict[int, T], dim: int, found: T) -> dict[int, T]:
+    """The last dimensions and that one: one assignment of it, so that another thread sees the old or the new."""
+    return dict([*list(known.items())[1 - MOST_DIMENSIONS :], (dim, found)])

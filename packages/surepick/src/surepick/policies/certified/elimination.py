@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import field, replace
 from functools import partial
@@ -14,16 +13,16 @@ from surepick.core.plans import Design, Embedding, IndependentArms, Plan, Step
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput, on_fewer_arms, round_design
 from surepick.embeddings import ArmEmbedding
-from surepick.errors import ContractError, InvalidInput
+from surepick.errors import ContractError
 from surepick.estimators import Evidence, batch_evidence, estimate, noise_mgf_after, only, with_squares
 from surepick.linalg.factorisations import Whitened
 from surepick.policies import model_checks, options, tuning
-from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, designed
+from surepick.policies.base import Claim, Problem, Spec, Traits, designed
 from surepick.policies.certified import conclusion, sampling_rule
 from surepick.policies.certified.conclusion import Cache, CertifiedState, current_test, opens, threshold_of
 from surepick.policies.certified.sampling_rule import NextBatch, OpenTest, PlugInMeans, is_expensive
-from surepick.policies.dimension import DesignOf, best_found, cheapest_dimension
-from surepick.policies.options import check_options, option
+from surepick.policies.dimension import DesignOf, best_found, cheapest_dimension, larger_dimensions
+from surepick.policies.options import option
 
 # --- The first batch of a certifying policy: in which dimension, and by which design.
 
@@ -122,16 +121,7 @@ class CertifiedElimination:
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_arms(self.problem, self.embedding.num_arms)
-        check_options(self)
-        if self.dim is not None:
-            self.embedding.at(self.dim)
-        if self.embedding.norm_bound is None and self.embedding.traits.family != "independent":
-            raise InvalidInput(
-                "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
-                "norm_bound, or IndependentEmbedding."
-            )
-        conclusion.delta_for_test(self.problem)
+        conclusion.check_certifying(self)
 
     @property
     def traits(self) -> Traits:
@@ -243,11 +233,8 @@ class CertifiedElimination:
 
     def _other_dimension(self, state: CertifiedState, batch: NextBatch, plug_in: PlugInMeans) -> NextBatch:
         """A larger dimension, if misspecification costs more than its extra directions would."""
-        best, dim = batch, state.dim
-        while self.embedding.misspecification(dim) > 0.0 and dim < self.embedding.max_dim:
-            if 2.0 * self.embedding.misspecification(dim) < tuning.NEGLIGIBLE_BIAS * self.problem.epsilon / 2.0:
-                break
-            dim = min(self.embedding.max_dim, math.ceil(1.25 * dim))
+        best = batch
+        for dim in larger_dimensions(self.embedding, state.dim, self.problem.epsilon):
             here = self.embedded(best.dim)
             if is_expensive(here) and isinstance(here, Embedding):  # with its misspecification and no more directions
                 less = replace(here, misspecification=self.embedding.misspecification(dim))
@@ -274,7 +261,7 @@ class CertifiedElimination:
 
     def _posed(self, embedded: Embedding) -> DesignInput:
         white = partial(self._cache.white, self.embedding, embedded.dim)
-        return self._cache.posed(embedded.dim, lambda: DesignInput.of(embedded.features, white=white))
+        return self._cache.last("posed", embedded.dim, lambda: DesignInput.of(embedded.features, white=white))
 
     def _plug_in(self, dim: int, seen: Observations) -> PlugInMeans:
         def form() -> PlugInMeans:
@@ -282,7 +269,7 @@ class CertifiedElimination:
             white, norm_bound = self._white(used, dim), self.embedding.norm_bound
             return sampling_rule.plug_in_means(used, seen, noise_scales, white=white, norm_bound=norm_bound)
 
-        return self._cache.plug_in(dim, seen, form)
+        return self._cache.last("plug_in", (dim, seen), form)
 
     def _white(self, used: Embedding | IndependentArms, dim: int) -> Whitened | None:
         return None if isinstance(used, IndependentArms) else self._cache.white(self.embedding, dim)
@@ -334,10 +321,4 @@ class CertifiedElimination:
         if state.finished or state.seen.total == 0:
             return ""
         batch = self._next_batch(state)
-        if len(batch.bias_limited) == 0:
-            return ""
-        return (
-            f"More of them may not help: what {batch.dim} dimensions leave out can move a difference of two arms by as "
-            f"much as must be told apart for {len(batch.bias_limited)} rivals. Raise epsilon, use a larger dimension, "
-            "or a smaller valid norm bound."
-        )
+        return model_checks.no_room(batch.dim, len(batch.bias_limited))

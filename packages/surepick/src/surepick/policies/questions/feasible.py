@@ -19,7 +19,7 @@ from surepick.policies import tuning
 from surepick.policies.base import Claim, Policy, Problem, Spec, Traits
 from surepick.policies.certified.sampling_rule import efforts
 from surepick.policies.questions import outlook
-from surepick.policies.questions.inquiries import ConstraintEstimate, Inquiry, OfMany, View, bet_threshold
+from surepick.policies.questions.inquiries import ConstraintEstimate, Inquiry, OfAll, View, bet_threshold
 from surepick.questions import Constraint, OneOf
 
 HEURISTIC_FRESH = 3  # candidates that a batch begins to test beside the one that looks best
@@ -28,7 +28,7 @@ SURE = math.inf  # log evidence of a fact
 
 
 @record
-class BestOfFeasible:
+class BestOfFeasible(OfAll):
     """Which arm is the best of those that keep all bounds.
 
         named, c     for each bound: evidence against "c is beyond it by more than the tolerance"; all others are out
@@ -42,14 +42,6 @@ class BestOfFeasible:
     constraints: tuple[Constraint, ...]  # the bounds
     epsilon: float  # in reward units
     delta: float  # what may be spent
-
-    @property
-    def number(self) -> float | None:
-        return None
-
-    @property
-    def asked(self) -> BoolArray:
-        return np.ones(self.num_arms, bool)
 
     @property
     def kept(self) -> float:
@@ -228,7 +220,7 @@ def _candidates(view: View) -> tuple[int, ...]:
 
 
 @record
-class OfSegments(OfMany):
+class OfSegments(OfAll):
     """Every segment is asked by itself, with its share of delta.
 
     The processes of a segment compare its own arms. Arms of different segments that have the same place in theirs share
@@ -244,10 +236,6 @@ class OfSegments(OfMany):
 
     def __post_init__(self) -> None:
         freeze(self, places=np.int64)
-
-    @property
-    def number(self) -> float | None:
-        return None
 
     @property
     def asked(self) -> BoolArray:

@@ -170,8 +170,18 @@ class Inquiry(Protocol):
         ...
 
 
-class OfMany:
-    """A question whose answer is many arms."""
+class OfAll:
+    """A question about all arms, which are compared with each other."""
+
+    num_arms: int
+
+    @property
+    def number(self) -> float | None:
+        return None
+
+    @property
+    def asked(self) -> BoolArray:
+        return np.ones(self.num_arms, bool)
 
     def named(self, view: View) -> int | None:  # noqa: ARG002 (a question with one answer looks)
         """None: the one that looks best, of the first list if there is one."""
@@ -222,7 +232,7 @@ def discoveries(values: FloatArray, allowed: BoolArray, total: int, delta: float
 
 
 @record
-class AboveCentre(OfMany):
+class AboveCentre(OfAll):
     """Which arms are above a number, or an arm."""
 
     num_arms: int  # K
@@ -295,21 +305,13 @@ class AboveCentre(OfMany):
 
 
 @record
-class TopOf(OfMany):
+class TopOf(OfAll):
     """Which are the m best."""
 
     num_arms: int  # K
     m: int  # how many
     epsilon: float  # in reward units
     delta: float  # what may be spent
-
-    @property
-    def number(self) -> float | None:
-        return None
-
-    @property
-    def asked(self) -> BoolArray:
-        return np.ones(self.num_arms, bool)
 
     @property
     def threshold(self) -> float:
@@ -369,21 +371,13 @@ class TopOf(OfMany):
 
 
 @record
-class GoodOnes(OfMany):
+class GoodOnes(OfAll):
     """Which arms are within epsilon of the best."""
 
     num_arms: int  # K
     epsilon: float  # in reward units
     slack: float
     delta: float  # what may be spent
-
-    @property
-    def number(self) -> float | None:
-        return None
-
-    @property
-    def asked(self) -> BoolArray:
-        return np.ones(self.num_arms, bool)
 
     @property
     def threshold(self) -> float:

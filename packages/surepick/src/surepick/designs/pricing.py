@@ -123,8 +123,7 @@ class ReducedCosts:
         return gains
 
     def _nearly(self, spectrum: factorisations.Spectrum, count: int) -> FloatArray:
-        """z'M z of the first rows up to rounding, or at least that, shape (count,): one product, thin where M has a low
-        rank."""
+        """z'M z of the first rows, or at least that, up to rounding, (count,): one product, thin for a low rank."""
         strong = int(np.count_nonzero(spectrum.values > NOTHING * spectrum.values[0]))
         half = spectrum.vectors[:, :strong] * np.sqrt(spectrum.values[:strong])
         if self._problem.rank >= LEAST_DIRECTIONS:

@@ -363,8 +363,7 @@ def _unlike(vectors: FloatArray, rows: IntArray, worth: FloatArray, most: int) -
 
 
 def _habits(problem: DesignProblem, gap: float) -> tuple[int, float, float]:
-    """(arms and pairs that a step adds at most, the share of the mean weight below which one is idle, the gain from
-    which an idle arm stays)."""
+    """(what a step adds at most, share of mean weight below which one is idle, gain from which an idle arm stays)."""
     if many_directions(problem):
         idle = max(HEURISTIC_IDLE * min(gap, 1.0), HEURISTIC_IDLE_LEAST)
         return problem.rank // 2, idle, HEURISTIC_IDLE_GAIN_OF_MANY

@@ -199,9 +199,7 @@ def _bets(
     needs: FloatArray | None,
     kappa: float,
 ) -> FloatArray:
-    """t of each row: kappa slack / D with the guessed scales, at a middling bet, or with sigma, whichever promises the
-    larger gain if the guesses are right.
-    """
+    """t of each row: kappa slack / D with guessed scales, at a middling bet, or with sigma, whichever promises more."""
     positive, steep = np.maximum(slack, 0.0), np.abs(weights)
     best, promise = np.zeros(len(weights)), np.zeros(len(weights))
     for scale in _tried(noise_mgf, noise_scales):

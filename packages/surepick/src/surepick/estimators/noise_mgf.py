@@ -82,8 +82,7 @@ class NoiseMgf:
         return np.asarray(margin / np.sqrt(2.0 * np.maximum(rate, margin**2 / (2.0 * self.scales**2))))
 
     def middling(self, bets: FloatArray, steepest: FloatArray) -> FloatArray:
-        """The bets, none so large that a pull of weight `steepest` is bet on by more than half of what the range
-        permits; as they are without a range."""
+        """The bets, none above half of what the range permits weight `steepest`; as they are without a range."""
         if not np.isfinite(self.spread):
             return bets
         limit = MIDDLING_BET / self.spread

@@ -234,36 +234,25 @@ class VectorProcesses:
             terms=self.terms + towards.shape[1] + 1,
         )
 
-    def upper_bounds(self, vectors: ArmVectors, candidate: int, threshold: FloatArray | float) -> FloatArray:
+    def upper_bounds(
+        self, vectors: ArmVectors, candidate: int, threshold: FloatArray | float, arms: IntArray | None = None
+    ) -> FloatArray:
         """U_j = min over T of (threshold - log value + penalty(T)) / T, and its limit for large T; shape (K,).
 
         The T of the smallest value without gamma is known in closed form; any T is valid, so that gamma and rounding
-        are added there, and at the T that balances the flow best. What is infinite is UNKNOWN.
+        are added there, and at the T that balances the flow best. What is infinite is UNKNOWN, and what is not asked
+        for: all but `arms`, where these are given.
 
         Cost: O(K d r) time; memory for a block of arms.
         """
-        bounds = np.empty(len(self.lengths))
-
-        def bound(rows: slice) -> None:
-            each = threshold if isinstance(threshold, float) else threshold[rows]
-            bounds[rows] = self._bounds_of(vectors, candidate, each, rows)
-
-        each_row_block(bound, len(bounds))
-        bounds[candidate] = 0.0
-        return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
-
-    def some_upper_bounds(
-        self, vectors: ArmVectors, candidate: int, threshold: FloatArray | float, arms: IntArray
-    ) -> FloatArray:
-        """`upper_bounds` of some arms, shape (K,); of the others UNKNOWN."""
         bounds = np.full(len(self.lengths), UNKNOWN)
 
         def bound(block: slice) -> None:
-            rows = evenly(arms[block])
+            rows = block if arms is None else evenly(arms[block])
             each = threshold if isinstance(threshold, float) else threshold[rows]
             bounds[rows] = self._bounds_of(vectors, candidate, each, rows)
 
-        each_row_block(bound, len(arms))
+        each_row_block(bound, len(bounds) if arms is None else len(arms))
         bounds[candidate] = 0.0
         return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
 
@@ -388,15 +377,13 @@ class MeanProcesses:
             given: candidate -> their flow on its pulls after the batch, shape (m,); only of candidates with a pull.
         """
         log_values, whole = np.array(self.log_values), np.array(self.taken)
-        named = dict.fromkeys([*(one.arm for one in self.given), *given])
-        flows = {arm: np.array(self.given_to(arm)) for arm in named}
+        flows = self._flows_with(given)
         log_values[arms] += _told(taken - whole[arms], -1.0, arms, seen, noise_mgf.own)
         whole[arms] = taken
         for arm, flow in given.items():
             log_values[arms] += _told(flow - flows[arm][arms], 1.0, np.full(len(arms), arm), seen, noise_mgf)
             flows[arm][arms] = flow
-        left = tuple(Flow(arm, flow) for arm, flow in flows.items() if flow.any())
-        return MeanProcesses(log_values, self.starts, whole, left)
+        return MeanProcesses(log_values, self.starts, whole, _left(flows))
 
     def with_flows(
         self, arms: IntArray, taken: FloatArray, given: dict[int, FloatArray], gained: FloatArray
@@ -405,11 +392,14 @@ class MeanProcesses:
         log_values, whole = np.array(self.log_values), np.array(self.taken)
         log_values[arms] += gained
         whole[arms] = taken
-        flows = {arm: np.array(self.given_to(arm)) for arm in dict.fromkeys([*(one.arm for one in self.given), *given])}
+        flows = self._flows_with(given)
         for arm, flow in given.items():
             flows[arm][arms] = flow
-        left = tuple(Flow(arm, flow) for arm, flow in flows.items() if flow.any())
-        return MeanProcesses(log_values, self.starts, whole, left)
+        return MeanProcesses(log_values, self.starts, whole, _left(flows))
+
+    def _flows_with(self, given: dict[int, FloatArray]) -> dict[int, FloatArray]:
+        """Copies of the flows, and none yet on new candidates."""
+        return {arm: np.array(self.given_to(arm)) for arm in dict.fromkeys([*(one.arm for one in self.given), *given])}
 
     def upper_bounds(
         self, candidate: int, threshold: FloatArray | float, span: tuple[float, float] | None = None
@@ -445,6 +435,10 @@ class MeanProcesses:
                 bounds = np.minimum(bounds, found)
         bounds[candidate] = 0.0
         return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
+
+
+def _left(flows: dict[int, FloatArray]) -> tuple[Flow, ...]:
+    return tuple(Flow(arm, flow) for arm, flow in flows.items() if flow.any())
 
 
 def _largest_sum(gained: FloatArray, lost: FloatArray, span: tuple[float, float]) -> FloatArray:

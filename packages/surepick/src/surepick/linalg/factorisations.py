@@ -118,8 +118,7 @@ def solve_rows(factor: FloatArray, rows: FloatArray) -> FloatArray:
 
 
 def solve_positive_definite(matrix: Numbers, right: FloatArray) -> FloatArray | None:
-    """matrix^-1 right (n,) by one Cholesky factorisation in the precision of the matrix; None where rounding hides that
-    it is positive definite."""
+    """matrix^-1 right (n,) by Cholesky in the precision of the matrix; None where that is not positive definite."""
     if matrix.dtype == np.float32:
         _, solution, failure = lapack.sposv(matrix, right.astype(np.float32), lower=1)
         return None if failure else solution.astype(np.float64)

@@ -236,8 +236,7 @@ def larger_dimensions(embedding: ArmEmbedding, dim: int, epsilon: float) -> Iter
 
 
 def _candidates(embedding: ArmEmbedding) -> list[int]:
-    """The dimensions to look at, ascending: all small ones, then in steps of a quarter, the largest, and the smallest
-    one without misspecification."""
+    """Those to look at, ascending: all small ones, then steps of a quarter, the largest, the first without bias."""
     last = embedding.max_dim
     dims = {*range(1, min(EVERY_DIMENSION, last) + 1), last}
     dim = EVERY_DIMENSION

@@ -52,7 +52,7 @@ def processes_after(planner: Planner, state: CarriedState, plan: Plan, seen: Obs
     if state.processes is None:
         processes = situation.first_processes(plan.dim)
         if isinstance(processes, MeanProcesses) and seen.total > 0:
-            margins = means_rule.margins_unseen(situation.problem.epsilon, situation.problem.num_arms)
+            margins = np.full(situation.problem.num_arms, 2.0 * situation.problem.epsilon)  # each as if epsilon worse
             return _opened(processes, margins, batch, noise_mgf)
         return processes
     before = situation.moved(state, plan.dim)

@@ -228,11 +228,6 @@ def _cost(change: FloatArray, arms: IntArray, counts: IntArray, noise_mgf: Noise
     return np.asarray(noise_mgf.expected(each, arms, pulls))
 
 
-def margins_unseen(epsilon: float, num_arms: int) -> FloatArray:
-    """The margins of the first batch: as if each arm were epsilon worse than the candidate."""
-    return np.full(num_arms, 2.0 * epsilon)
-
-
 def integer_pulls(pulls: FloatArray, total: int, *, of: int | None = None) -> IntArray:
     """That many pulls in these proportions: the whole part of each share, and the largest rests one more."""
     shares = pulls / pulls.sum() * total

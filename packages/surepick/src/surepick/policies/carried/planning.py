@@ -101,7 +101,10 @@ class Planner:
             priced = best_found(sampling_rule.opening_from_middle, embedded, self.tolerance, np.sqrt(costs))
             weights = np.asarray(priced.weights / costs)
         if known_scale(self.situation.problem.noise):
-            return weights if costs is not None else self._on_few_arms(embedded, design).weights
+            if costs is not None:
+                return weights
+            posed = partial(self.situation.posed, embedded.dim, None)
+            return on_few_first_arms(self.situation.problem, embedded, design, posed=posed).weights
         support = np.flatnonzero(weights)
         white = self.situation.vectors(embedded.dim).white[support]
         few = np.zeros_like(weights)
@@ -160,10 +163,6 @@ class Planner:
             return self.situation.posed(embedded.dim, None)
 
         return partial(sampling_rule.opening_design, posed=posed)
-
-    def _on_few_arms(self, embedded: Embedding, design: Design) -> Design:
-        posed = partial(self.situation.posed, embedded.dim, None)
-        return on_few_first_arms(self.situation.problem, embedded, design, posed=posed)
 
     def _opening_batch(self, state: CarriedState, guess: Guess) -> Plan | None:
         """The next batch that serves no candidate; None once the leader is worth testing.

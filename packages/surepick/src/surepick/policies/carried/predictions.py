@@ -356,8 +356,7 @@ class Predictions:
     sizes: BatchSizes  # of the batches
 
     def enough_for_opening(self, state: CarriedState, goal: OpenComparisons, share: float) -> float:
-        """What the opening takes in all: a share of what certifying the leader is predicted to cost; where designs take
-        long, by a guess that asks for none."""
+        """A share of what certifying the leader is predicted to cost; by a guess where a design takes long."""
         processes = started(state)
         if isinstance(processes, VectorProcesses) and is_expensive(self.situation.vectors(processes.dim).embedded):
             vectors = self.situation.vectors(processes.dim)
@@ -398,8 +397,7 @@ class Predictions:
         return self.situation.goal(state, candidate, guess, margins)
 
     def _effort(self, state: CarriedState, goal: OpenComparisons, limit: float = math.inf) -> float:
-        """What a plan for a goal takes, to compare candidates by; where designs take long, one in the proportions of
-        what was measured so far. Beyond the limit it need not be known."""
+        """What a plan for a goal takes, unless beyond the limit; in proportions so far where designs take long."""
         processes = started(state)
         if isinstance(processes, MeanProcesses):
             return self.rest_of(state, goal).total
@@ -451,8 +449,7 @@ class Predictions:
         return replace(rest, pulls=np.where(avoided, 0.0, rest.pulls))
 
     def _direct(self, state: CarriedState) -> bool:
-        """Whether the rivals themselves may be a batch: not where blocks or a given size say what it has, or arms need
-        repeats before they tell anything."""
+        """Whether rivals themselves may be a batch: not with blocks, a given size, or repeats that are needed first."""
         known = isinstance(self.situation.noise_mgf(state.seen), NoiseMgf)
         return known and self.situation.blocks is None and self.sizes.exact is None
 
@@ -485,8 +482,7 @@ class Predictions:
         return best
 
     def _worth_a_design(self, state: CarriedState, guess: guesses.Guess, best: RemainingPulls, dim: int) -> bool:
-        """Whether a larger dimension may take far less; where designs take long, by what the pulls so far would take
-        with its misspecification and no more directions."""
+        """Whether a larger dimension may take far less, by its bias and the pulls so far where designs take long."""
         here = self.situation.moved(state, best.dim)
         vectors, processes = self.situation.vectors(best.dim), here.vectors
         if processes is None or not is_expensive(vectors.embedded):

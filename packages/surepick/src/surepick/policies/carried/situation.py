@@ -194,7 +194,7 @@ class DecisionContext:
         if HEURISTIC_FEW * len(changed) >= len(state.beaten):
             return intersected(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
         vectors, threshold = self.vectors(processes.dim), self.thresholds(state.roster)
-        return intersected(state.tested, candidate, processes.some_upper_bounds(vectors, candidate, threshold, changed))
+        return intersected(state.tested, candidate, processes.upper_bounds(vectors, candidate, threshold, changed))
 
     def goal(
         self, state: CarriedState, candidate: int, guess: Guess, margins: Callable[[IntArray], FloatArray]

@@ -382,9 +382,7 @@ def rivals_only(vectors: ArmVectors, processes: VectorProcesses, goal: OpenCompa
 def pulls_by_direction(
     vectors: ArmVectors, processes: VectorProcesses, goal: OpenComparisons, weights: FloatArray
 ) -> float:
-    """The pulls, or money, in the proportions of a given design that are predicted to reject all rivals; infinite where
-    it does not tell all of them.
-    """
+    """Pulls, or money, in given proportions, predicted to reject all rivals; infinite where one is not told."""
     sight, slope = _bought(vectors, goal, weights), slope_of(vectors, goal)
     squares, closely = np.empty(len(goal.rivals)), len(goal.rivals) < vectors.white.shape[1]
 

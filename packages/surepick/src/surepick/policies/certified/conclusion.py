@@ -398,8 +398,7 @@ class Cache:
         return found
 
     def noise(self, seen: Observations, form: Callable[[], NoiseMgf | NormalMgf]) -> NoiseMgf | NormalMgf:
-        """What may be assumed of the noise after these observations, formed by `form` unless it was among the last two:
-        those before a batch and after it."""
+        """What may be assumed of the noise after these observations; two are kept: before a batch, after it."""
         for told, known in self._noise:
             if told is seen:
                 return known

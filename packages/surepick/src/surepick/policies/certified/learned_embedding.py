@@ -236,8 +236,7 @@ class NeuralSamplingRule:
         return alone if through is None else through
 
     def _through(self, embedded: Embedding, candidate: int, rivals: IntArray, limit: float) -> PlannedBatch | None:
-        """The batch that rejects the rivals for which the embedding is cheap, the others to follow arm by arm; None if
-        both together are predicted to take at least `limit` pulls."""
+        """The batch that rejects rivals for which the embedding is cheap; None if with others it takes `limit`."""
         margins = self.plug_in.margins(candidate, self.problem.epsilon)[rivals]
         evidence = current_test(self.state, candidate).evidence[rivals]
         need = sampling_rule.efforts(evidence, threshold_of(self.problem)) * float(self.noise_scales.max())

@@ -43,9 +43,7 @@ def is_expensive(embedded: Embedding | IndependentArms) -> bool:
 
 @record
 class FewArms:
-    """Whether a design may be one on few arms: where designs take long, if a batch with one pull of each is predicted
-    to be enough, in spite of its bias.
-    """
+    """Whether a design may be one on few arms: where designs take long, if a pull of each is predicted to be enough."""
 
     unit: float | None  # pulls that a value of 1 stands for; None: the tolerance alone decides
     accept: Callable[[FloatArray], bool] | None  # whether given weights, (K,), are enough
@@ -138,9 +136,7 @@ def plug_in_means(
     white: Whitened | None = None,
     norm_bound: float | None = None,
 ) -> PlugInMeans:
-    """The plug-in means of everything told so far; an arm without structure of which nothing is known counts as good as
-    the best.
-    """
+    """The plug-in means of everything told; an arm without structure and pulls is as good as the best."""
     if isinstance(embedded, Embedding) and norm_bound is not None and follows_noise(embedded.dim):
         return shrunk_means(embedded.features, None, pooled, noise_scales, norm_bound)
     fitted = estimators.estimate(embedded, pooled, white=white)
@@ -247,9 +243,7 @@ def next_batch(
 def pulls_by(
     embedded: Embedding, test: OpenTest, weights: FloatArray | IntArray, *, white: Whitened | None = None
 ) -> float:
-    """The pulls in given proportions, shape (K,), that are predicted to reject the open rivals of a candidate, their
-    bias included; infinite where they do not tell one of them. One look at the rivals, and no design.
-    """
+    """Pulls in given proportions, bias included, predicted to reject the open rivals; infinite if one is unseen."""
     own = _lengths(embedded, test.candidate, test.rivals, weights, white)
     return _pulls_by(own, test.efforts(), test.margins(), embedded.misspecification, test.noise_scales)
 
@@ -309,8 +303,7 @@ def _star(
 def _lengths(
     embedded: Embedding, candidate: int, rivals: IntArray, weights: FloatArray | IntArray, white: Whitened | None
 ) -> FloatArray:
-    """sqrt(N) ||z_j - z_c|| in A^-1 for N pulls in these proportions: what the weighted part of the bias costs;
-    infinite where the pulls do not tell the difference."""
+    """sqrt(N) ||z_j - z_c|| in A^-1 for N pulls in these proportions: what bias costs; infinite where it is unseen."""
     basis = (whitened(embedded.features) if white is None else white).basis
     counts = np.floor(1e9 * weights / weights.sum())
     pulled, lengths = np.flatnonzero(counts), np.empty(len(rivals))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.plans import Blocking, Intervals, Plan, Step
+from surepick.core.plans import Blocking, Plan, Step
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
@@ -38,14 +38,7 @@ from surepick.policies.carried.state import (
 from surepick.policies.certified.conclusion import delta_for_test, threshold_of
 from surepick.policies.options import check_options, option
 from surepick.policies.paired import rule
-from surepick.policies.paired.rule import (
-    ArmPairs,
-    PairSpread,
-    alone,
-    pairs_with,
-    spread_of_differences,
-    spread_of_streams,
-)
+from surepick.policies.paired.rule import ArmPairs, PairSpread, pairs_with
 
 # --- What a study of differences within blocks has come to.
 
@@ -102,14 +95,6 @@ class PairedState:
         if self.opening is None:
             raise ContractError("nothing was told yet.")
         return pairs_with(self.levelled(self.opening), centre, len(self.carried.beaten))
-
-
-def paired_with_more(pairs: tuple[ArmPairs, ...], now: ArmPairs) -> tuple[ArmPairs, ...]:
-    """The pairs of all candidates, those of one of them as they are now.
-
-    None is forgotten: a list that began anew would have a bound, and a chance to fail, of its own.
-    """
-    return (*(one for one in pairs if one.centre != now.centre), now)
 
 
 T = TypeVar("T")
@@ -262,7 +247,8 @@ class PairedElimination:
         after = PairedState(
             replace(before, means=processes, seen=pooled),
             state.opening,
-            paired_with_more(state.pairs, known.plus(news)),
+            # none is forgotten: a list that began anew would have a bound, and a chance to fail, of its own
+            (*(one for one in state.pairs if one.centre != plan.candidate), known.plus(news)),
         )
         return self._judged(after, plan, seen, self._failed_checks(known, news))
 
@@ -338,10 +324,7 @@ class PairedElimination:
         row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=alarms, equal=equal)
         if after.carried.means is None:  # nothing can be guessed of a mean before the first result
             return Step(after, row)
-        return Step(after, row, lambda _: self._intervals(after))
-
-    def _intervals(self, state: PairedState) -> Intervals:
-        return carried_intervals(state.carried, self._guess(state), self.problem.epsilon)
+        return Step(after, row, lambda _: carried_intervals(after.carried, self._guess(after), self.problem.epsilon))
 
     def _gap(self, state: PairedState) -> float | None:
         """By how much the leader is worse than the best arm at most; None if nothing can be said."""
@@ -366,7 +349,7 @@ class PairedElimination:
         return self._kept.of(state, "guess", form)
 
     def _failed_checks(self, known: ArmPairs, news: ArmPairs) -> tuple[str, ...]:
-        bounds = spread_of_differences(known, self._failure)
+        bounds = rule.spread_of_differences(known, self._failure)
         nothing = np.zeros_like(bounds.variances)
         mgf = NormalMgf(bounds.difference_bounds, bounds.difference_bounds, bounds.variances, nothing, known.counts)
         far = model_checks.spread_of_repeats(self.problem, mgf, known.differences, news.differences)
@@ -381,8 +364,8 @@ class PairedElimination:
         def form() -> PairSpread:
             pairs = state.pairs_of(candidate)
             if self.streams is None:
-                return spread_of_differences(pairs, self._failure)
-            return spread_of_streams(pairs, state.seen, self._failure)
+                return rule.spread_of_differences(pairs, self._failure)
+            return rule.spread_of_streams(pairs, state.seen, self._failure)
 
         return self._kept.of(state, candidate, form)
 
@@ -425,6 +408,6 @@ class PairedElimination:
         processes = state.processes.restarted(restarts, start_weights(state.processes.starts[restarts] + 1))
         margins = guess.margins(candidate, self.problem.epsilon)
         goal = self._goal(state, guess, candidate, margins, spread)
-        number, total, squares = alone(seen, candidate)
+        number, total, squares = rule.alone(seen, candidate)
         centre = Observations(np.array([number]), np.array([total]), np.array([squares]))
         return rule.update_pairs(processes, goal, margins[goal.rivals], news, centre, spread)

@@ -9,7 +9,7 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Blocking, Embedding, IndependentArms, Plan, Step
-from surepick.core.records import BoolArray, FloatArray, IntArray, record
+from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import round_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
@@ -31,19 +31,10 @@ from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import capped, check_certifying, delta_for_test
 from surepick.policies.certified.elimination import first_dimension
 from surepick.policies.options import option
+from surepick.policies.questions import outlook
 from surepick.policies.questions.asked import inquiry_of
 from surepick.policies.questions.inquiries import UNEVEN, ConstraintTest, Inquiry, View, assumed_of, told_beside
-from surepick.policies.questions.outlook import (
-    Aims,
-    Ground,
-    Lists,
-    QuestionState,
-    RemainingOfBets,
-    Sheets,
-    check_blocks,
-    sheet_of,
-    updated,
-)
+from surepick.policies.questions.outlook import Aims, Ground, Lists, QuestionState, RemainingOfBets, Sheets
 from surepick.questions import Above, constraints_of
 
 # --- How many pulls a batch of a question has. Validity rests on none of it.
@@ -111,17 +102,12 @@ def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: Norm
     avoided = predictions.underreplicated(planned, noise_mgf.bounded, embedded.features, needed)
     if not avoided.any():
         return rest
-    rest = ground.rest(aims, _avoiding(noise_mgf, avoided))
+    factor = np.where(avoided, predictions.AVOIDED**2, 1.0)  # so noisy seem these arms that no design wants them
+    rest = ground.rest(aims, replace(noise_mgf, variances=factor * noise_mgf.variances))
     weights = np.where(avoided, 0.0, rest.weights)
     kept = float(weights.sum())
     cost = None if rest.cost is None else kept * rest.cost
     return RemainingOfBets(weights / kept, kept * rest.pulls, None, cost)
-
-
-def _avoiding(noise_mgf: NormalMgf, avoided: BoolArray) -> NormalMgf:
-    """The same with arms that seem so noisy that no design wants them."""
-    factor = np.where(avoided, predictions.AVOIDED**2, 1.0)
-    return replace(noise_mgf, variances=factor * noise_mgf.variances)
 
 
 def misfits(
@@ -200,7 +186,7 @@ class CertifiedLists:
                 "another than 'best', so far: leave them out, take certified-independent, or declare subgaussian:SIGMA."
             )
         check_idle(self, "block_size", "once_a_block")
-        check_blocks(self.problem, self.blocking, features=self.embedding.traits.family != "independent")
+        outlook.check_blocks(self.problem, self.blocking, features=self.embedding.traits.family != "independent")
         object.__setattr__(self, "_inquiry", inquiry_of(self.problem))
 
     @property
@@ -401,7 +387,8 @@ class CertifiedLists:
                 gains = self._limits[at].gains(bet, past[at], came[at], view.standings[at])
             else:
                 gains = ground.gains(bet, state.seen, seen, view.outlook)
-            sheets = updated(sheets, sheet_of(sheets, bet.sheet, self.problem.num_arms, bet.start).after(gains))
+            sheet = outlook.sheet_of(sheets, bet.sheet, self.problem.num_arms, bet.start)
+            sheets = outlook.updated(sheets, sheet.after(gains))
         return sheets
 
     def _without_effects(self, past: Observations, seen: Observations) -> Observations:
@@ -411,10 +398,10 @@ class CertifiedLists:
     def _view(self, ground: Ground, sheets: Sheets, lists: Lists, seen: Observations) -> View:
         told = told_beside(seen, len(self._limits))
         standings = tuple(one.standing(own) for one, own in zip(self._limits, told, strict=True))
-        outlook = ground.outlook(seen)
         if not standings:
-            return View(sheets, lists, outlook)
-        return View(sheets, lists, outlook, standings, ground.noise_mgf(seen).noise_scales(self.problem.epsilon))
+            return View(sheets, lists, ground.outlook(seen))
+        scales = ground.noise_mgf(seen).noise_scales(self.problem.epsilon)
+        return View(sheets, lists, ground.outlook(seen), standings, scales)
 
     def _leader(self, view: View) -> int:
         """The arm that looks like the answer, of those inside if there are any."""

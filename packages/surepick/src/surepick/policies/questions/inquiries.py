@@ -319,8 +319,7 @@ class TopOf(OfAll):
         return bet_threshold(self.m * (self.num_arms - self.m), self.delta)
 
     def bets(self, view: View) -> tuple[Bet, ...]:
-        """Of every pair that may be one across the cut, not of the guess alone: evidence of the first batches, which
-        still guess, is not lost."""
+        """Of every pair that may be across the cut, not of the guess alone: no early evidence is lost."""
         top, _ = self._guessed(view.outlook)
         known = [int(one.name) for one in view.sheets]
         likely, unsure = self._doubtful(view.outlook)

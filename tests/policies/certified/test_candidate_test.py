@@ -83,11 +83,11 @@ def test_an_arm_without_a_result_is_guessed_to_be_the_best():
 
 
 def remaining(embedded, **changes):
-    test = replace(test_of(0, np.array([1, 2, 3]), plug_in_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4)), **changes)
+    test = replace(open_test_of(0, np.array([1, 2, 3]), plug_in_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4)), **changes)
     return sampling_rule.next_batch(embedded, test, tolerance=0.01)
 
 
-def test_of(candidate, rivals, plug_in):
+def open_test_of(candidate, rivals, plug_in):
     evidence = np.full(4, math.log(0.5))
     return sampling_rule.OpenTest(candidate, rivals, evidence, THRESHOLD, plug_in, np.full(4, 2.0), 0.1)
 
@@ -116,7 +116,7 @@ def test_misspecification_costs_pulls_until_it_leaves_no_room():
 
 
 def pulls_by(embedded, candidate, weights, rivals, plug_in):
-    return sampling_rule.pulls_by(embedded, test_of(candidate, rivals, plug_in), weights)
+    return sampling_rule.pulls_by(embedded, open_test_of(candidate, rivals, plug_in), weights)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.01])
@@ -146,8 +146,8 @@ def test_proportions_that_do_not_tell_a_rival_take_for_ever():
 
 def test_where_designs_take_long_one_is_solved_a_round(monkeypatch):
     """Candidates are then compared in the proportions of the pulls so far, and still the right one wins."""
-    for module in (dear_designs, elimination, sampling_rule):
-        monkeypatch.setattr(module, "is_dear", lambda embedded: isinstance(embedded, Embedding))
+    for module in (elimination, sampling_rule):
+        monkeypatch.setattr(module, "is_expensive", lambda embedded: isinstance(embedded, Embedding))
     asked, candidates = [], []
     usual = sampling_rule.next_batch
 

@@ -174,9 +174,6 @@ class CallableKernel:
 
     It has no name, so a policy that uses it cannot be stored. It is always called with two arguments, so white noise
     in a scikit-learn kernel contributes nothing: noise is not part of the reward function.
-
-    Raises:
-        InvalidInput: on use: the result has the wrong shape, or entries that are not finite.
     """
 
     spec: ClassVar[None] = None

@@ -153,9 +153,6 @@ class ArmNetwork:
     Args:
         features: X, shape (K, D), finite.
         network: its kind and its start.
-
-    Raises:
-        InvalidInput: arms without features, features so large that their products overflow.
     """
 
     def __init__(self, features: FloatArray, network: Network) -> None:

@@ -67,11 +67,7 @@ class Grid:
 
 @record
 class BatchSizes:
-    """What a user says of batches.
-
-    Raises:
-        InvalidInput: both a largest and an exact size are given.
-    """
+    """What a user says of batches."""
 
     largest: int | None  # most pulls in a batch, or the arms that a design needs if these are more; None: no limit
     exact: int | None  # the pulls of every batch; None: they are chosen

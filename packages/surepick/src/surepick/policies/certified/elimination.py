@@ -94,16 +94,7 @@ class CertifiedElimination:
     Results may be judged after each batch and nowhere else; a batch may be as small as one likes.
 
     Args:
-        problem: what is asked. Scales per arm, and the variance of rewards that have a range, are used.
-        embedding: the family psi_d with its misspecification bound.
-        dim: fixes d; None: chosen, and chosen anew for a new candidate.
-        tolerance: relative gap of the designs; at least .3 where they take long (48 directions, 3,000 arms).
-        reserve: the share of a batch's pulls, in [0, 1), that is added on arms spread over the set, so that a lack of
-            fit can show; none where every list of means is representable, or in a batch of rivals themselves.
-        largest_batch: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
-
-    Raises:
-        InvalidInput: a setting has no meaning, or the embedding declares no norm bound.
+        problem, embedding, dim, tolerance, reserve, largest_batch: as in `CarriedElimination`.
 
     Source: ours, after Robbins (1970), Howard et al. (2020, 2021) and Ramdas et al. (2023) for e-processes, Fiez et al.
     (2019) for designs aimed at differences. `active` loses arms and may gain some with a new candidate, so it does not

@@ -140,26 +140,18 @@ class PairedElimination:
     The first batch measures each arm in five blocks, which show how much differences vary. Each later one is for the
     leader, which is in each of its blocks.
 
-    Args:
-        problem: what is asked; the noise is `Normal`.
-        embedding: that of arms without features.
-        blocks: what measurements that may all be off by one amount are called ("day"): the column of results that
-            names the block of each.
-        streams: in its place, what measurements that share random numbers are called ("stream"): nothing is added to
-            all of them, so that arms that do not go together are compared as if they had been measured apart.
-        largest_batch: most pulls in a batch after the first, but for those that put the candidate in each block; None:
-            no limit.
-
-    Raises:
-        InvalidInput: a setting has no meaning.
-
     Source: ours; common random numbers in ranking and selection: Nelson & Matejcik (1995).
     """
 
-    problem: Problem
-    embedding: ArmEmbedding
+    problem: Problem  # what is asked; the noise is `Normal`
+    embedding: ArmEmbedding  # that of arms without features
+    # what measurements that may all be off by one amount are called ("day"): the column of results that names the block
+    # of each
     blocks: str | None = option(None, options.block_name)
+    # in its place, what measurements that share random numbers are called ("stream"): nothing is added to all of them,
+    # so that arms that do not go together are compared as if they had been measured apart
     streams: str | None = option(None, options.block_name)
+    # most pulls in a batch after the first, but for those that put the candidate in each block; None: no limit
     largest_batch: int | None = option(None, options.largest_batch)
     evidence: str = field(default="paired", init=False, compare=False, repr=False)
     _kept: PairedMemo = field(default_factory=PairedMemo, init=False, compare=False, repr=False)

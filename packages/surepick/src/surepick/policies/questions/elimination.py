@@ -145,17 +145,9 @@ class CertifiedLists:
 
     Args:
         problem: what is asked; its question is not None.
-        embedding: the family psi_d with its misspecification bound.
-        dim: fixes d; None: chosen.
-        tolerance: relative gap of the designs.
-        reserve: the share of a batch's pulls, in [0, 1), that is added on arms spread over the set, so that a lack of
-            fit can show; none where every list of means is representable.
-        largest_batch: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
-        batch_size, max_batches, batch_cost: as in `CarriedElimination`.
+        embedding, dim, tolerance, reserve, largest_batch, batch_size, max_batches, batch_cost: as in
+            `CarriedElimination`.
         blocks, block_size, once_a_block: as in `CarriedElimination`; every block is to measure the question's control.
-
-    Raises:
-        InvalidInput: a setting has no meaning, the embedding declares no norm bound, or the question names no arm.
 
     Source: ours (docs/questions.md), after Ville (1939); Vovk & Wang (2021) for e-values, Wang & Ramdas
     (2022) for e-BH.

@@ -356,21 +356,13 @@ class OneOfShare:
 
     What it costs depends on the sample, whose size does not grow with the list: log(2/delta) / share arms.
 
-    Args:
-        problem: what is asked; its question is `OneOf`.
-        inner: finds an epsilon-best arm of the sample, with delta / 2.
-        members: the sample, indices of arms, ascending, shape (n,).
-
-    Raises:
-        InvalidInput: the inner policy has test items or blocks.
-
     Source: ours (docs/questions.md); drawing a sample first is the usual way to infinitely many arms, e.g. Aziz et al.
     (2018).
     """
 
-    problem: Problem
-    inner: Policy[Any]
-    members: IntArray
+    problem: Problem  # what is asked; its question is `OneOf`
+    inner: Policy[Any]  # finds an epsilon-best arm of the sample, with delta / 2
+    members: IntArray  # the sample, indices of arms, ascending, (n,)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:

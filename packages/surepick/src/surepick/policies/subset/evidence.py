@@ -165,11 +165,7 @@ BEST, NEARLY = "the best of all", "one that is worse than the best of all by at 
 
 @record
 class SubsetRules:
-    """How the list was shortened.
-
-    Raises:
-        InvalidInput: one has no meaning.
-    """
+    """How the list was shortened."""
 
     delta: float  # the probability that the best is not on the short list
     noise: str  # what was assumed of a reward, as text

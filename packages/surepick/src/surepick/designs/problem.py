@@ -198,10 +198,7 @@ class DesignInput:
 
     @staticmethod
     def of(
-        features: FloatArray,
-        *,
-        rank_tolerance: float | None = None,
-        white: Callable[[], Whitened | None] | None = None,
+        features: FloatArray, *, rank_tolerance: float | None = None, white: Callable[[], Whitened | None] | None = None
     ) -> DesignInput:
         """Those of checked features, shape (K, d). Cost: O(K d^2) time; keeps two arrays like the features."""
         check_rank_tolerance(rank_tolerance)

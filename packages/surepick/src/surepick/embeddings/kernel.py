@@ -88,9 +88,7 @@ class _Seen:
     def plus(self, other: _Seen) -> _Seen:
         """Of both."""
         return _Seen(
-            np.maximum(self.largest, other.largest),
-            self.worst.plus(other.worst),
-            self.information + other.information,
+            np.maximum(self.largest, other.largest), self.worst.plus(other.worst), self.information + other.information
         )
 
 

@@ -72,11 +72,7 @@ class Network:
         ):
             value = whole_number(name, getattr(self, name), least=least, meaning=meaning)
             object.__setattr__(self, name, value)
-        for name, known in (
-            ("architecture", ARCHITECTURES),
-            ("inputs", INPUTS),
-            ("precision", tuple(PRECISIONS)),
-        ):
+        for name, known in (("architecture", ARCHITECTURES), ("inputs", INPUTS), ("precision", tuple(PRECISIONS))):
             check_choice(name, getattr(self, name), known)
         if self.architecture == "symmetric" and self.width % 2:
             raise InvalidInput(f"width is {self.width}; two equal halves need an even number.")

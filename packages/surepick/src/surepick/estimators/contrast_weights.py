@@ -265,11 +265,7 @@ class ImplicitWeights:
         squares = np.maximum(np.einsum("ij,ij->i", towards @ self.gram, towards), 0.0)
         squares += 2.0 * terms * (size @ self.gram_size) ** 2
         return Sums(
-            bias * ROUNDED_UP,
-            towards @ self.drawn,
-            terms * (size @ self.drawn_size),
-            squares,
-            ~towards.any(axis=1),
+            bias * ROUNDED_UP, towards @ self.drawn, terms * (size @ self.drawn_size), squares, ~towards.any(axis=1)
         )
 
     def _l1_deviation(self, rows: IntArray, towards: FloatArray, size: FloatArray) -> FloatArray:

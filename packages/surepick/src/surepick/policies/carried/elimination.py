@@ -246,10 +246,7 @@ class CarriedElimination:
             uses_features=self._uses_features,
             certifies="candidate",
             assumptions=own.assumptions if self.blocks is None else (*own.assumptions, shared_effect(self.blocks)),
-            checks=(
-                *model_checks.checks_of(self.embedding),
-                *(() if known else (model_checks.SPREAD,)),
-            ),
+            checks=(*model_checks.checks_of(self.embedding), *(() if known else (model_checks.SPREAD,))),
             caveats=own.caveats if self.blocks is None else (*own.caveats, price_of_blocks(self.blocks)),
             embedding=self._levelled,
             misspecification=self._levelled.misspecification,

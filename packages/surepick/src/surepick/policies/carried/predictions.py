@@ -381,12 +381,7 @@ class Predictions:
         return self.rest_of(state, self._goal_for(state, guess, candidate))
 
     def _goal_for(
-        self,
-        state: CarriedState,
-        guess: guesses.Guess,
-        candidate: int,
-        *,
-        least: float = tuning.HEURISTIC_LEAST_MARGIN,
+        self, state: CarriedState, guess: guesses.Guess, candidate: int, *, least: float = tuning.HEURISTIC_LEAST_MARGIN
     ) -> OpenComparisons:
         epsilon = self.situation.problem.epsilon
         margins = partial(guess.margins_of, candidate, epsilon=epsilon, caution=tuning.HEURISTIC_CAUTION, least=least)

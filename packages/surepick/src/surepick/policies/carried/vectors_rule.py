@@ -343,13 +343,7 @@ def vectors_remaining(
 
 def _aimed(arms: FloatArray | DesignInput, aims: FloatArray, tolerance: float, few: FewArms) -> Design:
     return best_found(
-        solve_target_design,
-        arms,
-        aims,
-        tolerance=tolerance,
-        span_tolerance=1.0,
-        unit=few.unit,
-        accept=few.accept,
+        solve_target_design, arms, aims, tolerance=tolerance, span_tolerance=1.0, unit=few.unit, accept=few.accept
     )
 
 

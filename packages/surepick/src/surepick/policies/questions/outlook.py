@@ -308,10 +308,7 @@ class Ground:
         design = self._design(aims, scales * np.sqrt(costs))
         pulls = design.weights / costs
         return RemainingOfBets(
-            pulls / pulls.sum(),
-            design.value * float(pulls.sum()),
-            None,
-            design.value * self.problem.cheapest_cost,
+            pulls / pulls.sum(), design.value * float(pulls.sum()), None, design.value * self.problem.cheapest_cost
         )
 
     def _with_alone(self, aims: Aims, alone: FloatArray, scales: FloatArray) -> RemainingOfBets:

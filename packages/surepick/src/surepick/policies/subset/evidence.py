@@ -252,11 +252,7 @@ class Subset:
         """What an answer about `number` candidates that were selected rests on."""
         best = BEST if self.rules.slack == 0.0 else NEARLY.format(slack=self.rules.slack)
         return SHORTENED.format(
-            number=number,
-            total=self.total,
-            pulls=self.pulls,
-            sure=1.0 - self.rules.delta,
-            best=best,
+            number=number, total=self.total, pulls=self.pulls, sure=1.0 - self.rules.delta, best=best
         )
 
     def spec(self) -> dict[str, Any]:

@@ -60,7 +60,8 @@ def _told(
     if len(rivals) == 0:
         return processes
     found = equations(seen, goal.noise_scales, goal.candidate, rivals, others)
-    taken, flows = processes.taken[rivals], _flows(processes, others, rivals)
+    taken, given = processes.taken[rivals], [processes.given_to(arm)[rivals] for arm in others]
+    flows = np.array(given).reshape(len(others), len(rivals)).T  # F_j of the other arms, shape (m, p - 1)
     bets = tuning.HEURISTIC_KAPPA * margins
     closing = _levels(found, bets, -flows)
     ends = taken - found.flows(closing)[:, 0]
@@ -100,11 +101,6 @@ def _with(
     rest = sum((flow for flow in others.values() if flow.any()), np.zeros(len(rivals)))
     given = {**others, candidate: np.where(rest == 0.0, taken, taken - rest)}
     return processes.with_flows(rivals, taken, given, gained)
-
-
-def _flows(processes: MeanProcesses, others: list[int], rivals: IntArray) -> FloatArray:
-    """F_j of the other arms, shape (m, p - 1)."""
-    return np.array([processes.given_to(arm)[rivals] for arm in others]).reshape(len(others), len(rivals)).T
 
 
 def _levels(found: BlockEquations, bets: FloatArray, wanted: FloatArray) -> FloatArray:

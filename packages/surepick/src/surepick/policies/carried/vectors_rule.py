@@ -313,7 +313,19 @@ def vectors_remaining(
     def star() -> Design:
         slack = np.maximum(goal.margins - bias, tuning.LEAST_SLACK * goal.margins)
         needs = goal.aimed(goal.threshold - processes.log_values[rivals])
-        return _star(vectors, goal, slack, needs, tolerance, posed, few)
+        uneven, accuracies = _uneven(scales), np.ones(embedded.num_arms)
+        accuracies[rivals] = slack / np.sqrt(2.0 * np.maximum(needs, 1e-3))
+        return best_found(  # a worse design costs pulls, not validity
+            solve_star_design,
+            embedded.features if uneven else posed(None),
+            goal.candidate,
+            accuracies if uneven else accuracies / scales[0],
+            rivals=rivals,
+            noise_scales=scales if uneven else None,
+            tolerance=tolerance,
+            unit=few.unit,
+            accept=few.accept,
+        )
 
     if not processes.lengths[rivals].any():
         if gamma > 0.0:  # where designs take long, what was measured so far stands for the one before
@@ -334,17 +346,12 @@ def vectors_remaining(
             if known is not None and np.abs(aims - known).max() <= SAME_AIM * np.abs(known).max():
                 break  # what the design before says of A changes no aim: its design is this one
             arms = vectors.white / scales[:, None] if _uneven(scales) else posed(float(scales[0]))
-            design = _aimed(arms, aims, tolerance, few)
+            solve = partial(solve_target_design, tolerance=tolerance, span_tolerance=1.0)
+            design = best_found(solve, arms, aims, unit=few.unit, accept=few.accept)
             start = design.weights
     limited = rivals[goal.margins - bias < tuning.LEAST_SLACK * goal.margins]
     pulls = goal.pulls_for(max(design.value, 1.0) * design.weights)
     return RemainingPulls(goal.candidate, embedded.dim, pulls, design.lower_bound, rivals[fresh], limited, goal.costs)
-
-
-def _aimed(arms: FloatArray | DesignInput, aims: FloatArray, tolerance: float, few: FewArms) -> Design:
-    return best_found(
-        solve_target_design, arms, aims, tolerance=tolerance, span_tolerance=1.0, unit=few.unit, accept=few.accept
-    )
 
 
 def rivals_only(vectors: ArmVectors, processes: VectorProcesses, goal: OpenComparisons) -> RemainingPulls | None:
@@ -417,32 +424,6 @@ def _bought(vectors: ArmVectors, goal: OpenComparisons, weights: FloatArray) -> 
 
 def _uneven(noise_scales: FloatArray) -> bool:
     return bool(np.ptp(noise_scales) > 0.0)
-
-
-def _star(
-    vectors: ArmVectors,
-    goal: OpenComparisons,
-    slack: FloatArray,
-    needs: FloatArray,
-    tolerance: float,
-    posed: Callable[[float | None], DesignInput],
-    few: FewArms,
-) -> Design:
-    noise_scales = goal.priced_scales
-    uneven = _uneven(noise_scales)
-    accuracies = np.ones(vectors.embedded.num_arms)
-    accuracies[goal.rivals] = slack / np.sqrt(2.0 * np.maximum(needs, 1e-3))
-    return best_found(  # a worse design costs pulls, not validity
-        solve_star_design,
-        vectors.embedded.features if uneven else posed(None),
-        goal.candidate,
-        accuracies if uneven else accuracies / noise_scales[0],
-        rivals=goal.rivals,
-        noise_scales=noise_scales if uneven else None,
-        tolerance=tolerance,
-        unit=few.unit,
-        accept=few.accept,
-    )
 
 
 def _targets(

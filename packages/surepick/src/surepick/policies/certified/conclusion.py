@@ -262,31 +262,28 @@ def intervals_of(
     """
     known = {} if before is None else {one.candidate: one for one in before.candidates}
     num_arms, epsilon = problem.num_arms, problem.epsilon
-    candidates = tuple(
-        _tightened(problem, known.get(one.candidate) or _no_bounds(one, num_arms), found[one.candidate])
+    zeros, unknown, nothing = (np.full(num_arms, each) for each in (0.0, np.inf, np.nan))
+    bounds = (
+        known.get(one.candidate)
+        or CandidateBounds(one.candidate, zeros, zeros, unknown, nothing, start_of(one.weight, num_arms))
         for one in after.epochs
     )
+    candidates = tuple(_tightened(problem, one, found[one.candidate]) for one in bounds)
     current = next((one for one in candidates if one.candidate == after.candidate), None)
     if current is None:
-        nobody, nothing = np.full(num_arms, -1), np.full(num_arms, np.nan)
-        allowed = np.full(num_arms, epsilon)
+        nobody, allowed = np.full(num_arms, -1), np.full(num_arms, epsilon)
         return Intervals(np.arange(num_arms), nobody, nothing, nothing, nothing, allowed, candidates)
     rivals = np.flatnonzero(np.arange(num_arms) != current.candidate)
-    bounds, leads = current.bounds[rivals], current.leads[rivals]
+    widest, leads = current.bounds[rivals], current.leads[rivals]
     return Intervals(
         arms=rivals,
         comparators=np.full(len(rivals), current.candidate),
         leads=leads,
-        widths=bounds + leads,
-        margins=epsilon - bounds,
+        widths=widest + leads,
+        margins=epsilon - widest,
         allowed=np.full(len(rivals), epsilon),
         candidates=candidates,
     )
-
-
-def _no_bounds(test: CandidateTest, num_arms: int) -> CandidateBounds:
-    zeros, unknown, start = np.zeros(num_arms), np.full(num_arms, np.inf), start_of(test.weight, num_arms)
-    return CandidateBounds(test.candidate, zeros, zeros, unknown, np.full(num_arms, np.nan), start)
 
 
 def _tightened(problem: Problem, known: CandidateBounds, batch: Evidence) -> CandidateBounds:

@@ -12,6 +12,7 @@ bet against former candidates stays as it is: it says that j is not the best arm
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -50,27 +51,15 @@ class ArmPairs:
 
     def plus(self, other: ArmPairs) -> ArmPairs:
         """With more pairs of the same centre."""
-        return ArmPairs(
-            self.centre,
-            self.counts + other.counts,
-            self.sums + other.sums,
-            self.squares + other.squares,
-            self.centre_sums + other.centre_sums,
-            self.centre_squares + other.centre_squares,
-            self.products + other.products,
-        )
+        return ArmPairs(self.centre, *(mine + more for mine, more in zip(self._columns, other._columns, strict=True)))
 
     def at(self, arms: IntArray) -> ArmPairs:
         """Those of some arms, shape (m,)."""
-        return ArmPairs(
-            self.centre,
-            self.counts[arms],
-            self.sums[arms],
-            self.squares[arms],
-            self.centre_sums[arms],
-            self.centre_squares[arms],
-            self.products[arms],
-        )
+        return ArmPairs(self.centre, *(column[arms] for column in self._columns))
+
+    @property
+    def _columns(self) -> tuple[Any, ...]:
+        return (self.counts, self.sums, self.squares, self.centre_sums, self.centre_squares, self.products)
 
     def totals(self, on_difference: FloatArray, on_centre: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(sum of y, of (y - ybar)^2, what rounding may take from it), y = on_difference d + on_centre r; each (K,)."""

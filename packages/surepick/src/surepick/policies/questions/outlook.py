@@ -264,12 +264,11 @@ class Ground:
         noise, epsilon = self.problem.noise, self.problem.epsilon
         before, batch = (negated(past), negated(seen)) if bet.high else (past, seen)
         noise_mgf = self.noise_mgf(before)
+        margins = np.where(bet.arms, outlook.margins(bet), 0.0)
         if self.in_blocks:
-            margins = np.where(bet.arms, outlook.margins(bet), 0.0)
             kappa = HEURISTIC_BOLD if bet.bold else tuning.HEURISTIC_KAPPA
             return gains_in_blocks(batch, self.problem.scales, bet, margins, kappa)
         batch, scales = noise_mgf.usable(estimators.with_squares(noise, batch)), noise_mgf.noise_scales(epsilon)
-        margins = np.where(bet.arms, outlook.margins(bet), 0.0)
         margin, centre, used = bet.margin, bet.centre, self.extended
         bold = bet.bold and isinstance(used, IndependentArms)
         kappa = HEURISTIC_BOLD if bold else tuning.HEURISTIC_KAPPA

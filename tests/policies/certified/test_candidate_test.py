@@ -11,7 +11,6 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Embedding, IndependentArms
 from surepick.designs import design_value, independent_star_design, solve_star_design
 from surepick.policies.certified import elimination, sampling_rule
-from surepick.policies.certified import sampling_rule as dear_designs
 from surepick.policies.certified.conclusion import CandidateTest, advanced, find_test, next_weight, open_test
 
 THRESHOLD = math.log(20.0)

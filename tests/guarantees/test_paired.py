@@ -10,7 +10,8 @@ import pytest
 from bounds import failures_allowed
 from paired_studies import settled_pairs, settled_wrongly, wrong_answers
 
-from surepick.policies.paired import elimination, rule
+from surepick.policies import tuning
+from surepick.policies.paired import rule
 from surepick.policies.paired.rule import spread_of_differences
 
 A_TWENTIETH_AND_ALL = [250, pytest.param(5_000, marks=pytest.mark.slow)]
@@ -65,8 +66,8 @@ def plug_in(before, failure):
 
 @pytest.mark.parametrize("delta", [0.01, 0.05])
 def test_a_plug_in_scale_taken_for_the_truth_is_noticed(delta, monkeypatch):
-    monkeypatch.setattr(elimination, "spread_of_differences", plug_in)
-    monkeypatch.setattr(elimination, "HEURISTIC_REPEATS", 2)
+    monkeypatch.setattr(rule, "spread_of_differences", plug_in)
+    monkeypatch.setattr(tuning, "HEURISTIC_REPEATS", 2)
     wrong = settled_wrongly("blocks", 1_000, delta, repeats=2, scale=0.4, looks=10)
     print(f"\n{wrong} of 1000, {failures_allowed(1_000, delta)} allowed")
     assert wrong > failures_allowed(1_000, delta)

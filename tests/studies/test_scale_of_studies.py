@@ -112,9 +112,9 @@ def test_a_guess_is_kept_for_equal_observations_only():
         formed.append(len(formed))
         return formed[-1]
 
-    assert [cache.plug_in(2, seen, form), cache.plug_in(2, copy.deepcopy(seen), form)] == [0, 0]
+    assert [cache.last("plug in", (2, one), form) for one in (seen, copy.deepcopy(seen))] == [0, 0]
     for dim, other in ((3, seen), (3, sp.Observations([1, 2], [0.5, 1.0], [0.25, 0.6])), (3, seen)):
-        assert cache.plug_in(dim, other, form) == len(formed) - 1
+        assert cache.last("plug in", (dim, other), form) == len(formed) - 1
     assert formed == [0, 1, 2, 3]
 
 

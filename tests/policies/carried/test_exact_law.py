@@ -18,7 +18,8 @@ from surepick.core.plans import Plan
 from surepick.embeddings import IndependentEmbedding
 from surepick.embeddings.base import EmbeddingTraits
 from surepick.estimators.running_processes import Flow, MeanProcesses, VectorProcesses
-from surepick.policies.carried import elimination, means_rule, vectors_rule
+from surepick.policies import tuning
+from surepick.policies.carried import elimination
 from surepick.policies.carried import state as rest
 from surepick.policies.carried.elimination import CarriedElimination
 from surepick.policies.carried.state import CarriedState
@@ -244,12 +245,7 @@ def held(situation, processes, scores) -> np.ndarray:
 
 def setting(monkeypatch, name: str, value: float) -> Callable[[], None]:
     """A choice: both rules take this value of a constant."""
-
-    def choose() -> None:
-        for rule in (means_rule, vectors_rule):
-            monkeypatch.setattr(rule, name, value)
-
-    return choose
+    return lambda: monkeypatch.setattr(tuning, name, value)
 
 
 @both

@@ -12,10 +12,8 @@ from kernel_studies import smooth_means, told
 import surepick as sp
 from surepick.core.random_streams import stream
 from surepick.designs import star
-from surepick.policies import dimension
+from surepick.policies import tuning
 from surepick.policies.carried import vectors_rule
-from surepick.policies.certified import elimination, sampling_rule
-from surepick.policies.certified import sampling_rule as dear_designs
 
 ARMS, EPSILON, SIGMA = 400, 0.4, 0.3
 
@@ -44,9 +42,7 @@ def study_of(
 @pytest.fixture
 def all_dear(monkeypatch):
     """As if 50 arms were many."""
-    for module in (dear_designs, sampling_rule, elimination):
-        monkeypatch.setattr(module, "HEURISTIC_MANY", 50)
-    monkeypatch.setattr(dimension, "MANY", 50)
+    monkeypatch.setattr(tuning, "HEURISTIC_MANY", 50)
 
 
 @pytest.mark.usefixtures("all_dear")
@@ -65,7 +61,7 @@ def test_at_most_one_design_in_many_directions_is_solved_a_round(evidence, kerne
         study, means = study_of(seed, evidence, kernel)
         rng, rounds = stream(seed, "noise"), 0
         while (plan := study.ask()) is not None and rounds < 12:
-            many = sum(rank >= dear_designs.DEAR for rank in solved)
+            many = sum(rank >= tuning.MANY_DIRECTIONS for rank in solved)
             assert many <= 1, (rounds, solved)
             most, rounds = max(most, many), rounds + 1
             solved.clear()

@@ -11,8 +11,8 @@ from surepick.core.plans import Embedding
 from surepick.core.random_streams import stream
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.factorisations import whitened
+from surepick.policies import tuning
 from surepick.policies.carried import predictions, vectors_rule
-from surepick.policies.carried import vectors_rule as vectors_plan
 from surepick.policies.carried.state import OpenComparisons
 from surepick.policies.certified import sampling_rule
 
@@ -71,7 +71,7 @@ def test_it_takes_fewer_pulls(monkeypatch):
         return sum(plan.total for plan in played(study, means, seed))
 
     now = [total(seed) for seed in range(6)]
-    monkeypatch.setattr(vectors_plan, "one_by_one", lambda vectors, processes, goal: None)
+    monkeypatch.setattr(vectors_rule, "rivals_only", lambda vectors, processes, goal: None)
     assert sum(now) < sum(total(seed) for seed in range(6))
 
 
@@ -93,7 +93,7 @@ def test_processes_that_such_a_batch_cannot_match_start_anew():
     vectors, processes = planner.situation.vectors(plan.dim), planner.situation.moved(state, plan.dim).vectors
     guess = planner.situation.guess(processes, state.seen)
     goal = planner.predictions._goal_for(state, guess, plan.candidate)
-    rest = vectors_plan.rivals_only(vectors, processes, goal)
+    rest = vectors_rule.rivals_only(vectors, processes, goal)
     anew = vectors_rule.restarts(vectors, processes, goal, plan.counts.astype(float))
     assert rest is not None
     assert set(rest.restarts) <= set(anew)
@@ -112,7 +112,7 @@ def test_another_candidate_is_not_looked_at_where_it_cannot_take_less(monkeypatc
     goal = found._goal_for(state, guess, plan.candidate)
     monkeypatch.setattr(predictions.Predictions, "rest_of", lambda *_: pytest.fail("a plan was made"))
     vectors = policy._planner.situation.vectors(plan.dim)
-    assert found._effort(state, goal, vectors_plan.least_effort(vectors, goal)) == np.inf
+    assert found._effort(state, goal, vectors_rule.least_effort(vectors, goal)) == np.inf
 
 
 def test_the_bias_of_a_candidate_and_its_rival_alone_is_none():
@@ -138,7 +138,7 @@ def test_the_bias_of_a_candidate_and_its_rival_alone_is_none():
 
 
 def test_many_directions_and_arms_are_dear():
-    features = np.zeros((sampling_rule.HEURISTIC_MANY + 1, sampling_rule.DEAR))
+    features = np.zeros((tuning.HEURISTIC_MANY + 1, tuning.MANY_DIRECTIONS))
     assert sampling_rule.is_expensive(Embedding(features, 0.0))
     assert not sampling_rule.is_expensive(Embedding(features[1:], 0.0))
     assert sampling_rule.tolerance_of(Embedding(features, 0.0), 0.05) == sampling_rule.HEURISTIC_ROUGH
@@ -210,8 +210,8 @@ def test_pulls_that_see_a_part_of_a_rival_would_take_for_ever():
     processes = VectorProcesses.started(vectors, 0.0)
     goal = OpenComparisons(0, np.array([3]), np.array([0.5]), 0.5, 3.0, np.zeros(4), np.full(4, 0.3))
     two, all_four = np.array([0.5, 0.5, 0.0, 0.0]), np.full(4, 0.25)
-    assert vectors_plan.pulls_by_direction(vectors, processes, goal, two) == np.inf
-    assert vectors_plan.pulls_by_direction(vectors, processes, goal, all_four) < np.inf
+    assert vectors_rule.pulls_by_direction(vectors, processes, goal, two) == np.inf
+    assert vectors_rule.pulls_by_direction(vectors, processes, goal, all_four) < np.inf
     seen = vectors_rule.Information.of(vectors_rule.Pulls.of(white, two, goal.noise_scales))
     assert not seen.whole
     assert list(seen.misses(white)) == [False, False, True, True]

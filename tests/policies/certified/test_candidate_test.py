@@ -11,7 +11,6 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Embedding, IndependentArms
 from surepick.designs import design_value, independent_star_design, solve_star_design
 from surepick.policies.certified import elimination, sampling_rule
-from surepick.policies.certified import sampling_rule as dear_designs
 from surepick.policies.certified.conclusion import CandidateTest, advanced, find_test, next_weight, open_test
 
 THRESHOLD = math.log(20.0)
@@ -83,11 +82,11 @@ def test_an_arm_without_a_result_is_guessed_to_be_the_best():
 
 
 def remaining(embedded, **changes):
-    test = replace(test_of(0, np.array([1, 2, 3]), plug_in_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4)), **changes)
+    test = replace(open_test_of(0, np.array([1, 2, 3]), plug_in_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4)), **changes)
     return sampling_rule.next_batch(embedded, test, tolerance=0.01)
 
 
-def test_of(candidate, rivals, plug_in):
+def open_test_of(candidate, rivals, plug_in):
     evidence = np.full(4, math.log(0.5))
     return sampling_rule.OpenTest(candidate, rivals, evidence, THRESHOLD, plug_in, np.full(4, 2.0), 0.1)
 
@@ -116,7 +115,7 @@ def test_misspecification_costs_pulls_until_it_leaves_no_room():
 
 
 def pulls_by(embedded, candidate, weights, rivals, plug_in):
-    return sampling_rule.pulls_by(embedded, test_of(candidate, rivals, plug_in), weights)
+    return sampling_rule.pulls_by(embedded, open_test_of(candidate, rivals, plug_in), weights)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.01])
@@ -146,8 +145,8 @@ def test_proportions_that_do_not_tell_a_rival_take_for_ever():
 
 def test_where_designs_take_long_one_is_solved_a_round(monkeypatch):
     """Candidates are then compared in the proportions of the pulls so far, and still the right one wins."""
-    for module in (dear_designs, elimination, sampling_rule):
-        monkeypatch.setattr(module, "is_dear", lambda embedded: isinstance(embedded, Embedding))
+    for module in (elimination, sampling_rule):
+        monkeypatch.setattr(module, "is_expensive", lambda embedded: isinstance(embedded, Embedding))
     asked, candidates = [], []
     usual = sampling_rule.next_batch
 
@@ -197,7 +196,7 @@ def test_the_first_batch_of_rewards_of_unknown_variance_is_small():
 
 
 def test_many_arms_are_compared_with_a_central_one_at_first(monkeypatch):
-    monkeypatch.setattr("surepick.policies.certified.sampling_rule.HEURISTIC_MANY", 10)
+    monkeypatch.setattr("surepick.policies.tuning.HEURISTIC_MANY", 10)
     features = np.random.default_rng(3).normal(size=(40, 3))
     star = sampling_rule.opening_design(Embedding(features, 0.0), 0.01)
     all_pairs = sp.solve_design(features)

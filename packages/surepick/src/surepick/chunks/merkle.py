@@ -60,19 +60,12 @@ def _levels(leaves: bytes) -> list[bytes]:
 
 @record
 class Path:
-    """That a row is one of those behind a root.
+    """That a row is one of those behind a root."""
 
-    Args:
-        row: its number.
-        rows: bytes of the rows of its leaf.
-        dtype: of their numbers.
-        beside: hashes of the neighbours from the leaf up to the root, in hexadecimal digits.
-    """
-
-    row: int
-    rows: bytes
-    dtype: str
-    beside: tuple[str, ...]
+    row: int  # its number
+    rows: bytes  # bytes of the rows of its leaf
+    dtype: str  # of their numbers
+    beside: tuple[str, ...]  # hashes of the neighbours from the leaf up to the root, in hexadecimal digits
 
     def spec(self) -> dict[str, Any]:
         """As plain data."""

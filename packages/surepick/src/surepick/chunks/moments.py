@@ -19,19 +19,12 @@ LEAST_SHARE = 1e-12  # of the largest eigenvalue of X'X (columns scaled): what i
 
 @record
 class Moments:
-    """Sums over rows.
+    """Sums over rows."""
 
-    Args:
-        rows: K.
-        total: sum of the rows, shape (D,).
-        gram: X'X, shape (D, D).
-        longest: the largest ||x||^2.
-    """
-
-    rows: int
-    total: FloatArray
-    gram: FloatArray
-    longest: float
+    rows: int  # K
+    total: FloatArray  # sum of the rows, (D,)
+    gram: FloatArray  # X'X, (D, D)
+    longest: float  # the largest ||x||^2
 
     def plus(self, other: Moments) -> Moments:
         """Those of both."""
@@ -103,19 +96,13 @@ class Coordinates(Protocol):
 class Directions:
     """An orthonormal basis of what the rows span, and what it leaves of them.
 
-        x V_r,   gamma-tilde = C max_x ||x - V_r V_r' x||
-
-    Args:
-        basis: V_r, shape (D, r); None: the rows themselves are taken, r = D, and nothing is left.
-        left: at least max ||x - V_r V_r'x||, rounded up.
-        information: sum_x (x V_r)(x V_r)' / K, shape (r, r).
-        longest: at least the largest ||x||.
+    x V_r,   gamma-tilde = C max_x ||x - V_r V_r' x||
     """
 
-    basis: FloatArray | None
-    left: float
-    information: FloatArray
-    longest: float
+    basis: FloatArray | None  # V_r, (D, r); None: the rows themselves are taken, r = D, and nothing is left
+    left: float  # at least max ||x - V_r V_r'x||, rounded up
+    information: FloatArray  # sum_x (x V_r)(x V_r)' / K, (r, r)
+    longest: float  # at least the largest ||x||
 
     @property
     def rank(self) -> int:
@@ -167,17 +154,11 @@ PIECE = 16_384  # rows whose products stay in the cache
 
 @record
 class Largest:
-    """The rows with the largest values of a function, largest first; of equal ones the earlier row.
+    """The rows with the largest values of a function, largest first; of equal ones the earlier row."""
 
-    Args:
-        values: shape (n,).
-        rows: their numbers, shape (n,).
-        most: how many are kept.
-    """
-
-    values: FloatArray
-    rows: IntArray
-    most: int
+    values: FloatArray  # (n,)
+    rows: IntArray  # their numbers, (n,)
+    most: int  # how many are kept
 
     @staticmethod
     def of(values: FloatArray, first: int, most: int, floor: float = -np.inf) -> Largest:
@@ -226,17 +207,13 @@ def largest_rows(
     passes: Passes,
     where: Coordinates,
     *,
-    factors: tuple[FloatArray, ...] = (),
-    slopes: FloatArray | None = None,
+    factors: tuple[FloatArray, ...] = (),  # L of each quadratic form, (r, any)
+    slopes: FloatArray | None = None,  # t of each linear function, (n, r)
     most: int = 1,
     floors: tuple[float, ...] | None = None,
     name: str = "search",
 ) -> tuple[Largest, ...]:
     """The rows with the largest u'M u, M = L L', and those with the largest u't, for u = x V; one pass for all.
-
-    Args:
-        factors: L of each quadratic form, shape (r, any).
-        slopes: t of each linear function, shape (n, r).
 
     Cost: O(K (D r + r^2)) time for each form.
     """

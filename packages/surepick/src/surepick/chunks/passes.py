@@ -25,32 +25,21 @@ Run = Sequence[Block]  # neighbours that one worker goes through at a time
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass that was made.
+    """One pass that was made."""
 
-    Args:
-        name: what for.
-        rows, num_bytes: read.
-        seconds: that it took.
-    """
-
-    name: str
-    rows: int
+    name: str  # what for
+    rows: int  # read
     num_bytes: int
-    seconds: float
+    seconds: float  # that it took
 
 
 @dataclass
 class Meter:
-    """What passes took, and how far the present one is.
+    """What passes took, and how far the present one is."""
 
-    Args:
-        watch: called after each run of blocks with (name, rows seen, rows of the pass, seconds to come); None: nobody
-            watches.
-        passes: made so far.
-    """
-
+    # called after each run of blocks with (name, rows seen, rows of the pass, seconds to come); None: nobody watches
     watch: Callable[[str, int, int, float], None] | None = None
-    passes: list[Pass] = field(default_factory=list)
+    passes: list[Pass] = field(default_factory=list)  # made so far
 
     @property
     def num_bytes(self) -> int:
@@ -123,17 +112,11 @@ def tree(values: Iterable[T], combine: Combine[T]) -> T:
 
 @dataclass(frozen=True)
 class Passes:
-    """Rows, who goes through them, and what that took.
+    """Rows, who goes through them, and what that took."""
 
-    Args:
-        rows: in blocks.
-        executor: who does the work.
-        meter: what passes took.
-    """
-
-    rows: RowBlocks
-    executor: Executor = field(default_factory=Serial)
-    meter: Meter = field(default_factory=Meter)
+    rows: RowBlocks  # in blocks
+    executor: Executor = field(default_factory=Serial)  # who does the work
+    meter: Meter = field(default_factory=Meter)  # what passes took
 
     def map_reduce(self, name: str, function: OfBlock[T], combine: Combine[T]) -> T:
         """One pass: the sum of what a function says of each block."""
@@ -161,13 +144,9 @@ def runs_for(blocks: Sequence[Block], workers: int) -> list[Run]:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Processes of this machine, by joblib. Where one dies in the middle of a pass, what it had is done again.
+    """Processes of this machine, by joblib. Where one dies in the middle of a pass, what it had is done again."""
 
-    Args:
-        jobs: how many.
-    """
-
-    jobs: int
+    jobs: int  # how many
 
     def __post_init__(self) -> None:
         whole_number("jobs", self.jobs, least=1, meaning="the processes that share the work.")
@@ -206,12 +185,10 @@ class Cluster:
 
     A run is given to the same worker in each pass, so that what that worker's system keeps of its files is used
     again. Where a worker is gone, another one does what it had.
-
-    Args:
-        where: the address of the scheduler, to which each pass opens a connection of its own and closes it, so that
-            nothing goes on looking for a scheduler that has ended; or a `distributed.Client`, which stays open.
     """
 
+    # the address of the scheduler, to which each pass opens a connection of its own and closes it, so that nothing goes
+    # on looking for a scheduler that has ended; or a `distributed.Client`, which stays open
     where: Any
 
     def reduced(self, blocks: Sequence[Block], function: OfBlock[T], combine: Combine[T], meter: Meter, name: str) -> T:

@@ -78,18 +78,12 @@ class StoredSource(Protocol):
 
 @record
 class Block:
-    """Consecutive rows of one source.
+    """Consecutive rows of one source."""
 
-    Args:
-        source: where they lie.
-        start, stop: which rows of the source.
-        first: the number of the first one among all rows.
-    """
-
-    source: RowSource
-    start: int
+    source: RowSource  # where they lie
+    start: int  # which rows of the source
     stop: int
-    first: int
+    first: int  # the number of the first one among all rows
 
     def read(self) -> FloatArray:
         """The rows, shape (n, D), finite."""
@@ -112,16 +106,13 @@ class RowBlocks:
 
     A row has the number that it has when the sources are laid one after the other.
 
-    Args:
-        sources: where the rows lie, in their order.
-        block_entries: most numbers in a block. Results of passes depend on it in their last bits, and on nothing else:
-            not on who does the work.
-
     Raises:
         InvalidInput: there is no row, or two sources differ in their columns.
     """
 
-    sources: tuple[RowSource, ...]
+    sources: tuple[RowSource, ...]  # where the rows lie, in their order
+    # most numbers in a block. Results of passes depend on it in their last bits, and on nothing else: not on who does
+    # the work.
     block_entries: int = BLOCK_ENTRIES
 
     def __init__(self, sources: Sequence[RowSource], *, block_entries: int = BLOCK_ENTRIES) -> None:
@@ -225,17 +216,13 @@ class Sliceable(Protocol):
 class ArraySource:
     """Rows of an array, or of what can be sliced like one. Nobody may change it while it is used.
 
-    Args:
-        array: shape (K, D), float32 or float64. For work in other processes it must be picklable, as arrays of NumPy
-            and Zarr are.
-        name: what it is called in messages.
-
     Raises:
         InvalidInput: another shape or type.
     """
 
+    # (K, D), float32 or float64. For work in other processes it must be picklable, as arrays of NumPy and Zarr are.
     array: Any
-    name: str = "the array"
+    name: str = "the array"  # what it is called in messages
 
     def __post_init__(self) -> None:
         array = cast(Sliceable, self.array)
@@ -268,21 +255,13 @@ class ArraySource:
 
 @record
 class NpySource:
-    """Rows of a .npy file, read from the disk a block at a time.
+    """Rows of a .npy file, read from the disk a block at a time."""
 
-    Args:
-        path: of the file.
-        shape: of its array.
-        dtype: of its numbers, with their order of bytes.
-        offset: bytes before the first number.
-        changed: when the file was last written, in ns; a file that is written while it is used is refused.
-    """
-
-    path: str
-    shape: tuple[int, int]
-    dtype: str
-    offset: int
-    changed: int
+    path: str  # of the file
+    shape: tuple[int, int]  # of its array
+    dtype: str  # of its numbers, with their order of bytes
+    offset: int  # bytes before the first number
+    changed: int  # when the file was last written, in ns; a file that is written while it is used is refused
 
     @staticmethod
     def of(path: str | Path) -> NpySource:

@@ -45,33 +45,22 @@ TINY = 1e-300
 
 @record
 class _Pools:
-    """Arms and vectors that may matter.
+    """Arms and vectors that may matter."""
 
-    Args:
-        arms: rows of the basis, shape (m,), with their weights, sum 1.
-        vectors: rows of the points, shape (n,), with their multipliers, sum 1.
-    """
-
-    arms: IntArray
+    arms: IntArray  # rows of the basis, (m,), with their weights, sum 1
     weights: FloatArray
-    vectors: IntArray
+    vectors: IntArray  # rows of the points, (n,), with their multipliers, sum 1
     multipliers: FloatArray
 
 
 @record
 class _Look:
-    """What some rows of each kind are worth under the last design of the pools.
+    """What some rows of each kind are worth under the last design of the pools."""
 
-    Args:
-        arms, vectors: that join.
-        gap: relative, as far as these rows tell.
-        value: the largest ||L^-1 y||^2 of them.
-    """
-
-    arms: IntArray
+    arms: IntArray  # that join
     vectors: IntArray
-    gap: float
-    value: float
+    gap: float  # relative, as far as these rows tell
+    value: float  # the largest ||L^-1 y||^2 of them
 
 
 def pooled_working_set(
@@ -81,7 +70,6 @@ def pooled_working_set(
     hides what matters.
 
     Source: Titterington (1976) for the weights, Arora, Hazan and Kale (2012) for the multipliers; pools are ours.
-
     Cost: some 160 steps, and a look at all rows of each kind for each 20 of them: O((K + m) r^2).
     """
     problem, basis, points = objective.problem, objective.prices.single.rows, objective.longest.single.rows
@@ -308,21 +296,13 @@ def optimised(problem: DesignProblem, working: working_set.Working) -> working_s
 
 @record
 class Iterated:
-    """Where the outer iteration ended.
+    """Where the outer iteration ended."""
 
-    Args:
-        best: the working set whose weights have the least value.
-        bounding: the one whose multipliers gave the lower bound.
-        lower: the bound.
-        upper: the value of the best weights; infinite where it is not known.
-        steps: taken.
-    """
-
-    best: working_set.Working
-    bounding: working_set.Working
-    lower: float
-    upper: float
-    steps: int
+    best: working_set.Working  # the working set whose weights have the least value
+    bounding: working_set.Working  # the one whose multipliers gave the lower bound
+    lower: float  # the bound
+    upper: float  # the value of the best weights; infinite where it is not known
+    steps: int  # taken
 
     def weights(self, size: int) -> FloatArray:
         """The best weights of all arms, shape (size,)."""

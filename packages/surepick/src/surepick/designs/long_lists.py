@@ -32,23 +32,14 @@ MOST_PASSES = 12
 
 @record
 class SparseDesign:
-    """A design on few of many rows.
+    """A design on few of many rows."""
 
-    Args:
-        rows: their numbers, ascending, shape (p,).
-        features: u = x V, shape (p, r).
-        weights: positive, sum 1, shape (p,).
-        value: max over all K rows of u'A^-1 u, A = sum_i weight_i u_i u_i'.
-        pool: rows that were looked at, ascending, shape (m,): the longest in A^-1, for designs of other kinds.
-        pool_features: shape (m, r).
-    """
-
-    rows: IntArray
-    features: FloatArray
-    weights: FloatArray
-    value: float
-    pool: IntArray
-    pool_features: FloatArray
+    rows: IntArray  # their numbers, ascending, (p,)
+    features: FloatArray  # u = x V, (p, r)
+    weights: FloatArray  # positive, sum 1, (p,)
+    value: float  # max over all K rows of u'A^-1 u, A = sum_i weight_i u_i u_i'
+    pool: IntArray  # rows that were looked at, ascending, (m,): the longest in A^-1, for designs of other kinds
+    pool_features: FloatArray  # (m, r)
 
     @property
     def lower_bound(self) -> float:
@@ -68,7 +59,6 @@ def d_optimal(passes: Passes, where: Coordinates, *, tolerance: float = 0.05) ->
     that is longer than (1 + tolerance) r. At most r(r+1)/2 + 1 rows would do; a few more have weight.
 
     Source: Kiefer and Wolfowitz (1960) for the bound; Titterington (1976) for the steps; the passes are ours.
-
     Cost: a pass a round, 3 to 6 as a rule; a pool of at most 12 times 2,048 rows in memory.
     """
     unit, pool, features = unit_factor(where.information), np.empty(0, np.int64), np.empty((0, where.rank))
@@ -166,15 +156,10 @@ INNER_SHARE, SPARSE_SHARE = 0.2, 0.5  # of the tolerance, for the pool
 
 @record
 class _White:
-    """Coordinates in which the rows are isotropic, and a 1: a linear function of these is one of z - c.
+    """Coordinates in which the rows are isotropic, and a 1: a linear function of these is one of z - c."""
 
-    Args:
-        seen: the directions of the rows.
-        unit: F with F F' = (sum u u' / K)^-1, z = F'u.
-    """
-
-    seen: Coordinates
-    unit: FloatArray
+    seen: Coordinates  # the directions of the rows
+    unit: FloatArray  # F with F F' = (sum u u' / K)^-1, z = F'u
 
     @property
     def rank(self) -> int:
@@ -199,23 +184,15 @@ class _White:
 
 @record
 class _PairsOfPool:
-    """The design of the pool, and what a pass asks of all rows.
+    """The design of the pool, and what a pass asks of all rows."""
 
-    Args:
-        rows: of the pool with weight, shape (p,).
-        weights: theirs, sum 1.
-        prices: P, shape (r + 1, r): the price z'M z of a row is ||P'(z, 1)||^2.
-        trace: tr(W), so that tau >= tr(W)^2 / max z'M z.
-        radii: shape (r + 1, r): the radius ||L^-1 (z - c)|| of a row is the length of its product with (z, 1).
-        least: a price that a row of the pool has; and a squared radius: no row of a smaller one belongs to a pair as
-            far as the farthest of the pool, unless there is a larger radius than those of the pool.
-    """
-
-    rows: IntArray
-    weights: FloatArray
-    prices: FloatArray
-    trace: float
-    radii: FloatArray
+    rows: IntArray  # of the pool with weight, (p,)
+    weights: FloatArray  # theirs, sum 1
+    prices: FloatArray  # P, (r + 1, r): the price z'M z of a row is ||P'(z, 1)||^2
+    trace: float  # tr(W), so that tau >= tr(W)^2 / max z'M z
+    radii: FloatArray  # (r + 1, r): the radius ||L^-1 (z - c)|| of a row is the length of its product with (z, 1)
+    # a price that a row of the pool has; and a squared radius: no row of a smaller one belongs to a pair as far as the
+    # farthest of the pool, unless there is a larger radius than those of the pool
     least: tuple[float, float]
 
 
@@ -226,7 +203,6 @@ def design_of_rows(passes: Passes, *, tolerance: float, max_steps: int) -> Desig
     lower bound, and those of the largest radius, among which the farthest pair is; they join the pool.
 
     Source: ours (docs/design-solver.md, lines 12 and 13).
-
     Cost: a pass for the moments, one for the first pool, and one a round, O(K (D r + r^2)) time each. In memory the
         pool, and 32,768 rows whose pairs are compared.
     """

@@ -40,34 +40,22 @@ HEURISTIC_DENSE = 0.5  # of the points, that no length excludes from the far pai
 
 @record
 class _Noted:
-    """The far pairs under one design, from which those under a similar design follow.
+    """The far pairs under one design, from which those under a similar design follow."""
 
-    Args:
-        factor: L of that design.
-        pairs: rows of the problem's points, and a bound on all other pairs.
-        differences: what they stand for, shape (n, r); None where these would take more memory than the points.
-    """
-
-    factor: FloatArray
-    pairs: Pairs
+    factor: FloatArray  # L of that design
+    pairs: Pairs  # rows of the problem's points, and a bound on all other pairs
+    # what they stand for, (n, r); None where these would take more memory than the points
     differences: FloatArray | None
 
 
 @record
 class _Front:
-    """The points that can belong to a pair of at least NEAR times the squared diameter, and fewer.
+    """The points that can belong to a pair of at least NEAR times the squared diameter, and fewer."""
 
-    Args:
-        rows: of the problem's points, shape (s,).
-        points: L^-1 (z - centre), shape (s, r).
-        radii: their norms, shape (s,).
-        reach: a distance that some pair has.
-    """
-
-    rows: IntArray
-    points: FloatArray
-    radii: FloatArray
-    reach: float
+    rows: IntArray  # of the problem's points, (s,)
+    points: FloatArray  # L^-1 (z - centre), (s, r)
+    radii: FloatArray  # their norms, (s,)
+    reach: float  # a distance that some pair has
 
     @property
     def elsewhere(self) -> float:
@@ -99,9 +87,6 @@ class Objective:
 
     def far(self, factor: FloatArray, *, most: int = 1, enough: float = np.inf, hot: IntArray | None = None) -> Pairs:
         """Far pairs of active points under A = L L', as rows of the problem's points.
-
-        Args:
-            factor: L, shape (r, r).
 
         Returns:
             Pairs whose first is the farthest, or beyond `enough`, or whose bound on all pairs is within `enough`. Only
@@ -192,11 +177,7 @@ class Objective:
         self._noted, self._rows = None, np.empty(0, np.int64)
 
     def value(self, weights: FloatArray, *, range_cut: float = RANGE_CUT) -> float:
-        """The exact objective of weights, of any sum, on the distinct arms; infinity when a difference is not measured.
-
-        Args:
-            weights: lambda, shape (k,).
-        """
+        """The exact objective of weights (k,), of any sum, on the distinct arms; infinite if a difference is unseen."""
         return self._valued(weights, np.inf, range_cut)
 
     def at_most(self, ceiling: float, weights: FloatArray, *, range_cut: float = RANGE_CUT) -> bool:

@@ -27,35 +27,22 @@ HEURISTIC_MANY = 0.125  # of the arms that the lengths leave: so many are priced
 
 @record
 class Priced:
-    """A bound, and the gains behind it.
+    """A bound, and the gains behind it."""
 
-    Args:
-        lower: certified bound below every value; 0 where the compared points differ by less than rounding.
-        own: sum_j pi_j (z_i'A^-1 y_j)^2 of the arms in use, relative to the largest of them, shape (m,).
-        gains: the same of the first rows of the basis, shape (n,); all others are at most 1. Those that are at most 1
-            may be 0.
-    """
-
-    lower: float
-    own: FloatArray
+    lower: float  # certified bound below every value; 0 where the compared points differ by less than rounding
+    own: FloatArray  # sum_j pi_j (z_i'A^-1 y_j)^2 of the arms in use, relative to the largest of them, (m,)
+    # the same of the first rows of the basis, (n,); all others are at most 1. Those that are at most 1 may be 0.
     gains: FloatArray
 
 
 @record
 class _Reference:
-    """The gains under an earlier M_0, from which bounds on those under another follow.
+    """The gains under an earlier M_0, from which bounds on those under another follow."""
 
-    Args:
-        matrix: M_0, shape (r, r).
-        largest: its largest eigenvalue.
-        gains: upper bounds on z'M_0 z, up to rounding, of all arms, shape (k,).
-        rounding: what rounding may be of them, as a share of largest ||z||^2.
-    """
-
-    matrix: FloatArray
-    largest: float
-    gains: FloatArray
-    rounding: float
+    matrix: FloatArray  # M_0, (r, r)
+    largest: float  # its largest eigenvalue
+    gains: FloatArray  # upper bounds on z'M_0 z, up to rounding, of all arms, (k,)
+    rounding: float  # what rounding may be of them, as a share of largest ||z||^2
 
 
 class ReducedCosts:
@@ -136,8 +123,7 @@ class ReducedCosts:
         return gains
 
     def _nearly(self, spectrum: factorisations.Spectrum, count: int) -> FloatArray:
-        """z'M z of the first rows up to rounding, or at least that, shape (count,): one product, thin where M has a low
-        rank."""
+        """z'M z of the first rows, or at least that, up to rounding, (count,): one product, thin for a low rank."""
         strong = int(np.count_nonzero(spectrum.values > NOTHING * spectrum.values[0]))
         half = spectrum.vectors[:, :strong] * np.sqrt(spectrum.values[:strong])
         if self._problem.rank >= LEAST_DIRECTIONS:
@@ -196,15 +182,10 @@ HEURISTIC_MANY_LONGEST = 0.125  # of the vectors: where more may be the longest,
 
 @record
 class _LengthReference:
-    """What is known of all vectors under an earlier design.
+    """What is known of all vectors under an earlier design."""
 
-    Args:
-        factor: L_0.
-        bounds: at least ||L_0^-1 y||^2, shape (n,).
-    """
-
-    factor: FloatArray
-    bounds: FloatArray
+    factor: FloatArray  # L_0
+    bounds: FloatArray  # at least ||L_0^-1 y||^2, (n,)
 
 
 class Longest:
@@ -220,11 +201,7 @@ class Longest:
         return SingleRows(self._vectors, self._lengths)
 
     def under(self, factor: FloatArray, *, most: int, enough: float) -> Pairs:
-        """The longest under A = L L', each as a pair of its own.
-
-        Args:
-            factor: L, shape (r, r).
-        """
+        """The longest under A = L L', each as a pair of its own."""
         count, dim = self._vectors.shape
         if count <= FEW_VECTORS or dim < LEAST_DIRECTIONS:
             return self._by_length(factor, most)

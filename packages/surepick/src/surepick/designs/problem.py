@@ -25,33 +25,21 @@ SAME_LENGTH = 1e-12  # relative; far above what rounding makes of the length of 
 
 @record
 class DesignProblem:
-    """Distinct arms in whitened coordinates, longest first, and the points that are compared.
+    """Distinct arms in whitened coordinates, longest first, and the points that are compared."""
 
-    Args:
-        basis: Z, shape (k, r), one row a distinct arm, Z'Z = k I: what can be measured.
-        lengths: ||z||, decreasing, shape (k,).
-        points: what is compared: `basis` itself, of which differences of active rows count; or vectors that count
-            themselves (`opposite`: a vector y is the difference of y/2 and its opposite), longest first.
-        point_lengths: their lengths, decreasing.
-        active: rows of `points` that are compared, sorted, unique.
-        group: for each of the K arms, its row in `basis`, shape (K,).
-        first: for each row of `basis`, the first of the K arms that it stands for, shape (k,).
-        rounding: what rounding may have added to an entry of the basis, as a share of the largest.
-        centre: a point near the active rows, shape (r,): their mean, or that of a larger problem; not used for
-            vectors.
-        opposite: the points are vectors.
-    """
-
-    basis: FloatArray
-    lengths: FloatArray
+    basis: FloatArray  # Z, (k, r), one row a distinct arm, Z'Z = k I: what can be measured
+    lengths: FloatArray  # ||z||, decreasing, (k,)
+    # what is compared: `basis` itself, of which differences of active rows count; or vectors that count themselves
+    # (`opposite`: a vector y is the difference of y/2 and its opposite), longest first
     points: FloatArray
-    point_lengths: FloatArray
-    active: IntArray
-    group: IntArray
-    first: IntArray
-    rounding: float
+    point_lengths: FloatArray  # their lengths, decreasing
+    active: IntArray  # rows of `points` that are compared, sorted, unique
+    group: IntArray  # for each of the K arms, its row in `basis`, (K,)
+    first: IntArray  # for each row of `basis`, the first of the K arms that it stands for, (k,)
+    rounding: float  # what rounding may have added to an entry of the basis, as a share of the largest
+    # a point near the active rows, (r,): their mean, or that of a larger problem; not used for vectors
     centre: FloatArray
-    opposite: bool = False
+    opposite: bool = False  # the points are vectors
 
     @property
     def rank(self) -> int:
@@ -202,24 +190,15 @@ def check_rank_tolerance(rank_tolerance: float | None) -> None:
 
 @record
 class DesignInput:
-    """What designs for the same arms have in common: formed once, and used for each.
+    """What designs for the same arms have in common: formed once, and used for each."""
 
-    Args:
-        problem: the distinct arms in whitened coordinates; what is compared is not set.
-        dim: d, the columns of the features.
-        form: gives what takes other vectors there, formed once and only if it is asked for.
-    """
-
-    problem: DesignProblem
-    dim: int
-    form: Callable[[], ImageMap]
+    problem: DesignProblem  # the distinct arms in whitened coordinates; what is compared is not set
+    dim: int  # d, the columns of the features
+    form: Callable[[], ImageMap]  # gives what takes other vectors there, formed once and only if it is asked for
 
     @staticmethod
     def of(
-        features: FloatArray,
-        *,
-        rank_tolerance: float | None = None,
-        white: Callable[[], Whitened | None] | None = None,
+        features: FloatArray, *, rank_tolerance: float | None = None, white: Callable[[], Whitened | None] | None = None
     ) -> DesignInput:
         """Those of checked features, shape (K, d). Cost: O(K d^2) time; keeps two arrays like the features."""
         check_rank_tolerance(rank_tolerance)
@@ -283,11 +262,7 @@ def _longest_first(white: Whitened, classes: EqualRows) -> DesignProblem:
 
 
 def pose_targets(arms: DesignInput, targets: FloatArray, *, span_tolerance: float) -> DesignProblem:
-    """The problem of measuring m given vectors by pulls of the arms.
-
-    Args:
-        targets: y, shape (m, d), checked.
-    """
+    """The problem of measuring m given vectors by pulls of the arms."""
     imaged = arms.image.images(targets)
     beyond = np.flatnonzero(imaged.outside > span_tolerance)
     if beyond.size:
@@ -300,22 +275,17 @@ def pose_targets(arms: DesignInput, targets: FloatArray, *, span_tolerance: floa
 
 
 def pose_star(
-    features: FloatArray | DesignInput,
+    features: FloatArray | DesignInput,  # (K, d), checked; or arms that were posed before, without noise scales
     centre: int,
-    scales: FloatArray,
+    scales: FloatArray,  # w, positive, (K,)
     *,
     rank_tolerance: float | None,
     rivals: IntArray | None = None,
-    noise_scales: FloatArray | None = None,
+    noise_scales: FloatArray | None = None,  # v, positive, (K,); None = 1 for all
 ) -> DesignProblem:
     """As `pose_targets` for y_j = (x_c - x_j) / w_j, formed in whitened coordinates: in the span by construction.
 
     With noise scales v the arms are measured as x / v: a pull of arm x informs on x x' / v_x^2.
-
-    Args:
-        features: shape (K, d), checked; or arms that were posed before, without noise scales.
-        scales: w, positive, shape (K,).
-        noise_scales: v, positive, shape (K,); None = 1 for all.
     """
     if isinstance(features, DesignInput):
         arms = features.problem
@@ -373,10 +343,10 @@ LEAST_SHARE = 1e-200  # so that no arm of a pair is without weight
 
 
 def independent_pairs_design(
-    first: IntArray,
-    second: IntArray,
-    accuracies: FloatArray,
-    noise_scales: FloatArray,
+    first: IntArray,  # i, (m,), at least one pair
+    second: IntArray,  # c, (m,); -1: the arm is compared with a number that is known, and v_c = 0
+    accuracies: FloatArray,  # a, positive, (m,), in reward units
+    noise_scales: FloatArray,  # sqrt(v), positive, (K,), in reward units
     *,
     tolerance: float = 0.05,
 ) -> Design:
@@ -385,12 +355,6 @@ def independent_pairs_design(
         for weights q of the pairs, sum 1:   s_x = sum of q_p / a_p^2 over the pairs with x
         lambda_x in proportion to sqrt(v_x s_x),   tau >= (sum_x sqrt(v_x s_x))^2     (Cauchy and Schwarz)
         q_p <- q_p times the pair's value, until the largest value is near the bound
-
-    Args:
-        first: i, shape (m,), at least one pair.
-        second: c, shape (m,); -1: the arm is compared with a number that is known, and v_c = 0.
-        accuracies: a, positive, shape (m,), in reward units.
-        noise_scales: sqrt(v), positive, shape (K,), in reward units.
 
     Returns:
         A design, its value in pulls at which the worst pair is known to within its accuracy, and a lower bound of it;

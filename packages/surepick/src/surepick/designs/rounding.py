@@ -161,7 +161,6 @@ def reduced(problem: DesignProblem, weights: FloatArray) -> FloatArray:
         weights: lambda, shape (k,), with a regular A.
 
     Source: Caratheodory's theorem.
-
     Cost: one singular value decomposition of an r(r+1)/2 by p matrix, O(p^2) for each of the arms removed.
     """
     support = np.flatnonzero(weights)
@@ -237,7 +236,6 @@ def sparse(objective: Objective, weights: FloatArray, *, ceiling: float, dust: f
         weights: lambda, shape (k,), sum 1, of a value not above the ceiling.
 
     Source: ours.
-
     Cost: about log2(p) evaluations of the objective for p supported arms.
     """
     best, problem = weights, objective.problem
@@ -272,17 +270,11 @@ def rounded_weights(problem: DesignProblem, weights: FloatArray, *, share: float
 
 @record
 class Few:
-    """Weights, and what solving for them has found of the vectors.
+    """Weights, and what solving for them has found of the vectors."""
 
-    Args:
-        weights: lambda, shape (k,), sum 1.
-        pairs: in use, as rows of the points, shape (n, 2).
-        multipliers: their pi, shape (n,), not all 0.
-    """
-
-    weights: FloatArray
-    pairs: IntArray
-    multipliers: FloatArray
+    weights: FloatArray  # lambda, (k,), sum 1
+    pairs: IntArray  # in use, as rows of the points, (n, 2)
+    multipliers: FloatArray  # their pi, (n,), not all 0
 
 
 def thinned(

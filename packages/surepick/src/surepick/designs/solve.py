@@ -232,8 +232,7 @@ def solved(
 
 
 def _outermost(points: FloatArray, rows: IntArray, count: int) -> IntArray:
-    """Those of the rows, longest first, that are outermost in some direction and in its opposite, shape (count, 2); of
-    the shorter ones a sample is asked."""
+    """Those of the rows, longest first, outermost in a direction and its opposite, (count, 2); few of the shorter."""
     if len(rows) > LONGEST_ASKED:
         rows = np.concatenate([rows[:LONGEST_ASKED], rows[LONGEST_ASKED :: 1 + len(rows) // LONGEST_ASKED]])
     return rows[outline(points[rows], count)]

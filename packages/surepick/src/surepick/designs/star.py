@@ -26,7 +26,7 @@ HEURISTIC_LONGEST = 4  # times r: so many vectors are looked at first for fewer 
 
 def solve_target_design(
     features: ArrayLike | DesignInput,
-    targets: ArrayLike,
+    targets: ArrayLike,  # y, (m, d), finite, in the coordinates of the features; zero and repeated rows welcome
     *,
     tolerance: float = 0.01,
     max_steps: int = 200,
@@ -42,14 +42,12 @@ def solve_target_design(
     Args:
         features: x, shape (K, d), finite; any scale of the columns, any rank, equal rows welcome. Or arms that were
             posed before, with their own rank tolerance: many designs for the same arms then share that work.
-        targets: y, shape (m, d), finite, in the coordinates of the features; zero and repeated rows welcome.
 
     Returns:
         Design: weights on few arms; their exact value; lower_bound <= tau <= value, value <= (1 + tolerance)
         lower_bound. The value is 0 when all targets are 0.
 
     Source: ours (the same solver as `solve_design`, on the points +-y_j / 2).
-
     Cost: as `solve_design` with 2 m active arms.
     """
     check_tolerance(tolerance)
@@ -96,10 +94,10 @@ def _scaled(design: Design, exponent: int) -> Design:
 def solve_star_design(
     features: ArrayLike | DesignInput,
     centre: int,
-    scales: ArrayLike,
+    scales: ArrayLike,  # w, positive and finite, (K,), in reward units; the entry of c is not used
     *,
     rivals: IntArray | None = None,
-    noise_scales: FloatArray | None = None,
+    noise_scales: FloatArray | None = None,  # v, the noise of each arm, positive and finite, (K,); None = 1 for all
     tolerance: float = 0.01,
     max_steps: int = 200,
     rank_tolerance: float | None = None,
@@ -113,8 +111,6 @@ def solve_star_design(
 
     Args:
         features: x, shape (K, d), finite; or arms that were posed before, where no noise scales are given.
-        scales: w, positive and finite, shape (K,), in reward units; the entry of c is not used.
-        noise_scales: v, the noise of each arm, positive and finite, shape (K,); None = 1 for all.
         accept: says of such weights, shape (K,), whether they are good enough; where not, the search goes on from them
             to the tolerance. None: they are.
 
@@ -126,7 +122,6 @@ def solve_star_design(
         rivals are such, or where there is none.
 
     Source: ours.
-
     Cost: as `solve_target_design`; one whitening for linearly independent arms.
     """
     check_tolerance(tolerance)

@@ -30,49 +30,30 @@ LEAST_TARGET = 0.005  # a smaller relative gap needs double precision
 
 @record
 class Master:
-    """Weights and multipliers of the restricted problem.
+    """Weights and multipliers of the restricted problem."""
 
-    Args:
-        weights: lambda, shape (m,), sum 1.
-        multipliers: pi, shape (n,), sum 1.
-    """
-
-    weights: FloatArray
-    multipliers: FloatArray
+    weights: FloatArray  # lambda, (m,), sum 1
+    multipliers: FloatArray  # pi, (n,), sum 1
 
 
 @record
 class _Point:
-    """Everything that a Newton step needs at one lambda.
+    """Everything that a Newton step needs at one lambda."""
 
-    Args:
-        arms: L^-1 z_i as columns, shape (r, m).
-        pairs: L^-1 y_j as columns, shape (r, n).
-        squares: (z_i'A^-1 y_j)^2, shape (m, n). These three in single precision where that is enough.
-        values: f_j, shape (n,).
-    """
-
-    arms: FloatArray | Single
-    pairs: FloatArray | Single
-    squares: FloatArray | Single
-    values: FloatArray
+    arms: FloatArray | Single  # L^-1 z_i as columns, (r, m)
+    pairs: FloatArray | Single  # L^-1 y_j as columns, (r, n)
+    squares: FloatArray | Single  # (z_i'A^-1 y_j)^2, (m, n). These three in single precision where that is enough.
+    values: FloatArray  # f_j, (n,)
 
 
 @record
 class _State:
-    """The unknowns of the optimality conditions, or a step in them.
+    """The unknowns of the optimality conditions, or a step in them."""
 
-    Args:
-        lam: lambda, shape (m,).
-        slack: s, shape (n,), to become 1 - f.
-        pi: multipliers of f <= 1, shape (n,).
-        z: multipliers of lambda >= 0, shape (m,).
-    """
-
-    lam: FloatArray
-    slack: FloatArray
-    pi: FloatArray
-    z: FloatArray
+    lam: FloatArray  # lambda, (m,)
+    slack: FloatArray  # s, (n,), to become 1 - f
+    pi: FloatArray  # multipliers of f <= 1, (n,)
+    z: FloatArray  # multipliers of lambda >= 0, (m,)
 
 
 @record
@@ -176,12 +157,7 @@ def solve_master(
     The slacks are unknowns of their own, so that a step need not stay inside the curved set f < 1: the objective is
     homogeneous, and any lambda becomes feasible when it is scaled.
 
-    Args:
-        arms: z_i, shape (m, r), spanning.
-        pairs: y_j, shape (n, r).
-
     Source: ours.
-
     Cost: a step takes about m^2 n + m^3 / 3 operations.
     """
     exact = _Rows(arms, pairs)
@@ -240,23 +216,14 @@ HEURISTIC_CLEARANCE = 0.05
 
 @record
 class Working:
-    """The restricted problem between two outer steps.
+    """The restricted problem between two outer steps."""
 
-    Args:
-        anchors: rows of the basis that span it; never dropped.
-        arms: rows of the basis in use, shape (m,).
-        weights: their lambda, shape (m,), sum 1.
-        pairs: the pairs in use, as rows of the points, shape (n, 2).
-        multipliers: their pi, shape (n,), sum 1 (all 0 before the first solution).
-        gap: certified relative gap so far.
-    """
-
-    anchors: IntArray
-    arms: IntArray
-    weights: FloatArray
-    pairs: IntArray
-    multipliers: FloatArray
-    gap: float
+    anchors: IntArray  # rows of the basis that span it; never dropped
+    arms: IntArray  # rows of the basis in use, (m,)
+    weights: FloatArray  # their lambda, (m,), sum 1
+    pairs: IntArray  # the pairs in use, as rows of the points, (n, 2)
+    multipliers: FloatArray  # their pi, (n,), sum 1 (all 0 before the first solution)
+    gap: float  # certified relative gap so far
 
     def renamed(self, rows: IntArray) -> Working:
         """The same for a problem of which this one is the restriction to `rows`, shape (k,)."""
@@ -265,25 +232,18 @@ class Working:
 
 @record
 class Sweep:
-    """What one look at all arms says of a working set.
+    """What one look at all arms says of a working set."""
 
-    Args:
-        working: the working set; in its first sweep with the multipliers that gave the bound (no pairs: too many).
-        upper: no active pair is farther apart under the weights; where not `certain`, just the farthest one that was
-            met, which is beyond what the goal allows.
-        certain: whether all pairs were looked at.
-        lower: certified bound below every value; 0 when there is none yet.
-        own, gains: as in `Priced`.
-        far: far pairs of active points, as rows of the points, shape (p, 2), the farthest first.
-    """
-
+    # the working set; in its first sweep with the multipliers that gave the bound (no pairs: too many)
     working: Working
+    # no active pair is farther apart under the weights; where not `certain`, just the farthest one that was met, which
+    # is beyond what the goal allows
     upper: float
-    certain: bool
-    lower: float
-    own: FloatArray
+    certain: bool  # whether all pairs were looked at
+    lower: float  # certified bound below every value; 0 when there is none yet
+    own: FloatArray  # as in `Priced`
     gains: FloatArray
-    far: IntArray
+    far: IntArray  # far pairs of active points, as rows of the points, (p, 2), the farthest first
 
 
 def many_directions(problem: DesignProblem) -> bool:
@@ -403,8 +363,7 @@ def _unlike(vectors: FloatArray, rows: IntArray, worth: FloatArray, most: int) -
 
 
 def _habits(problem: DesignProblem, gap: float) -> tuple[int, float, float]:
-    """(arms and pairs that a step adds at most, the share of the mean weight below which one is idle, the gain from
-    which an idle arm stays)."""
+    """(what a step adds at most, share of mean weight below which one is idle, gain from which an idle arm stays)."""
     if many_directions(problem):
         idle = max(HEURISTIC_IDLE * min(gap, 1.0), HEURISTIC_IDLE_LEAST)
         return problem.rank // 2, idle, HEURISTIC_IDLE_GAIN_OF_MANY

@@ -21,20 +21,14 @@ VIEWED_ABOVE = 4_000_000  # entries
 
 @record
 class EmbeddingTraits:
-    """What others must know of an embedding to describe it, to trust it and to make it again.
+    """What others must know of an embedding to describe it, to trust it and to make it again."""
 
-    Args:
-        family: what kind it is, in one word: "linear", "kernel", "mercer", "exact", "independent".
-        assumptions: sentences that the misspecification bound rests on.
-        caveats: sentences that a user should read before spending: assumptions that these arms do not imply.
-        heuristic: why no theorem backs the bound; "" when one does.
-        spec: the plain options that rebuild it from the arms, or None when its parts have no name.
-    """
-
-    family: str
-    assumptions: tuple[str, ...] = ()
+    family: str  # what kind it is, in one word: "linear", "kernel", "mercer", "exact", "independent"
+    assumptions: tuple[str, ...] = ()  # sentences that the misspecification bound rests on
+    # sentences that a user should read before spending: assumptions that these arms do not imply
     caveats: tuple[str, ...] = ()
-    heuristic: str = ""
+    heuristic: str = ""  # why no theorem backs the bound; "" when one does
+    # the plain options that rebuild it from the arms, or None when its parts have no name
     spec: dict[str, object] | None = None
 
 
@@ -122,16 +116,13 @@ def row_tails(squares: FloatArray, left_over: FloatArray) -> FloatArray:
 class ExactFeatures:
     """psi(x) = x, gamma-tilde = 0: nothing is compressed and nothing is left out.
 
-    Args:
-        features: X, shape (K, D), finite, D >= 1.
-
     Raises:
         InvalidInput: there is no feature column.
 
     Source: the model of Fiez et al. (2019).
     """
 
-    features: FloatArray
+    features: FloatArray  # X, (K, D), finite, D >= 1
     num_distinct: int = field(init=False)
     norm_bound: ClassVar[None] = None
 
@@ -265,12 +256,9 @@ class CentredWithinBlocks:
     So what the embedding promises holds with the same norm and the same misspecification, and differences of arms are
     as they were. Designs and fits that have the coordinate count no level of the rewards as known: A^-1 of a difference
     y is then that of (sum w z z' - sum w z sum w z' / sum w)^-1, what one block tells.
-
-    Args:
-        inner: the embedding, with features.
     """
 
-    inner: ArmEmbedding
+    inner: ArmEmbedding  # the embedding, with features
     _kept: dict[int, Embedding] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property

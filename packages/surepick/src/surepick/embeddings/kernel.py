@@ -47,23 +47,15 @@ class KernelDirections:
     moves u by at most e = 8 eps (m + D + 16) cond(L) sqrt(k(x, x)), once in h and, squared, in what is left: both are
     added.
 
-    Args:
-        kernel: k.
-        landmarks: l, shape (d, D).
-        factor: L, shape (d, d).
-        left: as above, over all rows, rounded up.
-        information: sum_x u u' / K, shape (d, d).
-        longest: at least the largest sqrt(k(x, x)).
-
     Source: ours; the bound is that of the Nystrom method with pivots (docs/large.md, line 5).
     """
 
-    kernel: kernel_functions.Kernel
-    landmarks: FloatArray
-    factor: FloatArray
-    left: float
-    information: FloatArray
-    longest: float
+    kernel: kernel_functions.Kernel  # k
+    landmarks: FloatArray  # l, (d, D)
+    factor: FloatArray  # L, (d, d)
+    left: float  # as above, over all rows, rounded up
+    information: FloatArray  # sum_x u u' / K, (d, d)
+    longest: float  # at least the largest sqrt(k(x, x))
 
     @property
     def rank(self) -> int:
@@ -87,24 +79,16 @@ def _coordinates(
 
 @record
 class _Seen:
-    """What a pass says of landmarks.
+    """What a pass says of landmarks."""
 
-    Args:
-        largest: max over the rows of k(x, x) - ||u_d(x)||^2 for d = 0 .. m, shape (m + 1,).
-        worst: the rows of which the landmarks leave most.
-        information: sum of u u', shape (m, m).
-    """
-
-    largest: FloatArray
-    worst: Largest
-    information: FloatArray
+    largest: FloatArray  # max over the rows of k(x, x) - ||u_d(x)||^2 for d = 0 .. m, (m + 1,).
+    worst: Largest  # the rows of which the landmarks leave most
+    information: FloatArray  # sum of u u', (m, m)
 
     def plus(self, other: _Seen) -> _Seen:
         """Of both."""
         return _Seen(
-            np.maximum(self.largest, other.largest),
-            self.worst.plus(other.worst),
-            self.information + other.information,
+            np.maximum(self.largest, other.largest), self.worst.plus(other.worst), self.information + other.information
         )
 
 

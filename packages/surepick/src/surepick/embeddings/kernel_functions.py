@@ -174,15 +174,10 @@ class CallableKernel:
 
     It has no name, so a policy that uses it cannot be stored. It is always called with two arguments, so white noise
     in a scikit-learn kernel contributes nothing: noise is not part of the reward function.
-
-    Args:
-        function: vectorised and symmetric; whether it is positive semi-definite is checked where it is used.
-
-    Raises:
-        InvalidInput: on use: the result has the wrong shape, or entries that are not finite.
     """
 
     spec: ClassVar[None] = None
+    # vectorised and symmetric; whether it is positive semi-definite is checked where it is used
     function: KernelFunction
 
     def __post_init__(self) -> None:

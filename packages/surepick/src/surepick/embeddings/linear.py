@@ -26,20 +26,13 @@ EPS = float(np.finfo(np.float64).eps)
 
 @record
 class SingularDirections:
-    """The arms in the leading singular directions of their features.
+    """The arms in the leading singular directions of their features."""
 
-    Args:
-        scores: psi, shape (K, r), as computed from V_r'x; equal rows of the features have equal ones, bit by bit.
-        singular: all singular values, shape (min(K, D),), decreasing.
-        residuals: at least max_x ||x - V_d psi_d(x)|| for d = 0 .. r, shape (r + 1,); 0 where d reaches D or the
-            number of distinct arms.
-        sums: sum_{i > d} s_i for d = 0 .. r, never below the residuals, shape (r + 1,).
-    """
-
-    scores: FloatArray
-    singular: FloatArray
+    scores: FloatArray  # psi, (K, r), as computed from V_r'x; equal rows of the features have equal ones, bit by bit
+    singular: FloatArray  # all singular values, (min(K, D),), decreasing
+    # at least max_x ||x - V_d psi_d(x)|| for d = 0 .. r, (r + 1,); 0 where d reaches D or the number of distinct arms.
     residuals: FloatArray
-    sums: FloatArray
+    sums: FloatArray  # sum_{i > d} s_i for d = 0 .. r, never below the residuals, (r + 1,).
 
 
 NOTHING = np.zeros(1)

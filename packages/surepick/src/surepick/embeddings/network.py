@@ -72,11 +72,7 @@ class Network:
         ):
             value = whole_number(name, getattr(self, name), least=least, meaning=meaning)
             object.__setattr__(self, name, value)
-        for name, known in (
-            ("architecture", ARCHITECTURES),
-            ("inputs", INPUTS),
-            ("precision", tuple(PRECISIONS)),
-        ):
+        for name, known in (("architecture", ARCHITECTURES), ("inputs", INPUTS), ("precision", tuple(PRECISIONS))):
             check_choice(name, getattr(self, name), known)
         if self.architecture == "symmetric" and self.width % 2:
             raise InvalidInput(f"width is {self.width}; two equal halves need an even number.")
@@ -114,19 +110,12 @@ def _check_device(device: str) -> None:
 
 @record
 class GradientSpectrum:
-    """The singular value decomposition of the gradients of all arms, G = U diag(e) V', without V.
+    """The singular value decomposition of the gradients of all arms, G = U diag(e) V', without V."""
 
-    Args:
-        values: e, decreasing, shape (min(K, p),), of the gradients as they are.
-        vectors: U, shape (K, min(K, p)), orthonormal columns.
-        width: m.
-        num_parameters: p.
-    """
-
-    values: FloatArray
-    vectors: FloatArray
-    width: int
-    num_parameters: int
+    values: FloatArray  # e, decreasing, (min(K, p),), of the gradients as they are
+    vectors: FloatArray  # U, (K, min(K, p)), orthonormal columns
+    width: int  # m
+    num_parameters: int  # p
 
     def __post_init__(self) -> None:
         freeze(self, values=np.float64, vectors=np.float64)
@@ -160,9 +149,6 @@ class ArmNetwork:
     Args:
         features: X, shape (K, D), finite.
         network: its kind and its start.
-
-    Raises:
-        InvalidInput: arms without features, features so large that their products overflow.
     """
 
     def __init__(self, features: FloatArray, network: Network) -> None:
@@ -223,7 +209,6 @@ class ArmNetwork:
         H_{l-1} are the layer's inputs and Delta_l the derivatives of f by its outputs before the ReLU, both (K, units).
 
         Source: ours (the gradient by a weight is the product of an input and a derivative).
-
         Cost: O(K^2 (D + L m)) time, O(K^2 + K L m) memory.
         """
         size = self.num_arms if rows is None else len(rows)

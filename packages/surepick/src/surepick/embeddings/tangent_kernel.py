@@ -113,9 +113,6 @@ def unit_rows_with_norm(features: FloatArray) -> FloatArray:
     Dividing by the norm alone would make rewards that depend on it unlearnable; so would appending it unscaled before
     dividing.
 
-    Args:
-        features: shape (K, D), no row zero.
-
     Source: ours.
     """
     norms = row_norms(features)
@@ -151,11 +148,7 @@ def neural_gram(features: ArrayLike, *, depth: int = 3, form: str = "H", inputs:
 
     The paper also doubles each coordinate (x becomes (x, x) / sqrt(2)); that leaves this matrix as it is.
 
-    Args:
-        features: x, shape (K, D), finite.
-
     Source: appendix F, definition of the NTK.
-
     Cost: O(K^2 (D + L)) time.
     """
     check_choice("inputs", inputs, INPUTS)
@@ -172,7 +165,6 @@ def spectrum_effective_dimension(spectrum: ArrayLike, tolerance: float, *, round
         spectrum: eigenvalues, shape (K,), in any order, or a gram matrix, shape (K, K).
 
     Source: section 5, definition of the effective dimension, neural version.
-
     Cost: O(K^3) time for a gram matrix.
     """
     return first_within(spectrum_tails(*checked_spectrum(spectrum, rounding)), tolerance)

@@ -19,12 +19,12 @@ LARGEST_CONDITION = 1e-12
 
 
 def bias_robust_weights(
-    flows: FloatArray,
-    targets: FloatArray,
-    points: FloatArray,
-    counts: IntArray,
-    noise_scales: FloatArray,
-    slack: FloatArray,
+    flows: FloatArray,  # of least squares, (m, p), for m pairs and p arms pulled
+    targets: FloatArray,  # 1 at the rival, -1 at the candidate, where they were pulled, (m, p)
+    points: FloatArray,  # the pulled arms' vectors in coordinates of their span, (p, r)
+    counts: IntArray,  # n, positive, (p,)
+    noise_scales: FloatArray,  # s, (p,), in reward units
+    slack: FloatArray,  # what the bias leaves of the margins, positive, (m,), in reward units
     *,
     misspecification: float,
 ) -> FloatArray:
@@ -35,14 +35,6 @@ def bias_robust_weights(
 
     by a few weighted least squares, |a| replaced by a^2/(2 |a_0|) + |a_0|/2 at the last a_0. D = sum f^2 s^2/n of the
     last flows: then a lower value means a larger room^2 / D, the evidence that a bet on the room can gain.
-
-    Args:
-        flows: of least squares, shape (m, p), for m pairs and p arms pulled.
-        targets: 1 at the rival, -1 at the candidate, where they were pulled, shape (m, p).
-        points: the pulled arms' vectors in coordinates of their span, shape (p, r).
-        counts: n, positive, shape (p,).
-        noise_scales: s, shape (p,), in reward units.
-        slack: what the bias leaves of the margins, positive, shape (m,), in reward units.
 
     Returns:
         Flows, shape (m, p), those given in rows where the steps break down; any choice is valid, since the bias is
@@ -83,45 +75,29 @@ def rows_at_once(width: int) -> int:
 
 @record
 class ContrastWeights:
-    """What the estimates of all pairs (rival, candidate) from one batch have in common.
+    """What the estimates of all pairs (rival, candidate) from one batch have in common."""
 
-    Args:
-        embedded: psi_d, shape (K, d), and gamma.
-        pulled: the p arms with counts.
-        counts: n, their pulls, shape (p,).
-        centre: c, the candidate.
-        noise_scales: s of the pulled arms, shape (p,).
-        norm_bound: C.
-        coordinates: Y, shape (K, r).
-        own: W, shape (r, p), with u = (Y_j - Y_c) W for each pair.
-        lengths: of the pulled arms' vectors, shape (p,).
-    """
-
-    embedded: Embedding
-    pulled: IntArray
-    counts: IntArray
-    centre: int
-    noise_scales: FloatArray
-    norm_bound: float
-    coordinates: FloatArray
-    own: FloatArray
-    lengths: FloatArray
+    embedded: Embedding  # psi_d, (K, d), and gamma
+    pulled: IntArray  # the p arms with counts
+    counts: IntArray  # n, their pulls, (p,)
+    centre: int  # c, the candidate
+    noise_scales: FloatArray  # s of the pulled arms, (p,)
+    norm_bound: float  # C
+    coordinates: FloatArray  # Y, (K, r)
+    own: FloatArray  # W, (r, p), with u = (Y_j - Y_c) W for each pair
+    lengths: FloatArray  # of the pulled arms' vectors, (p,)
 
     @staticmethod
     def of(
         embedded: Embedding,
-        counts: IntArray,
+        counts: IntArray,  # (K,), not all 0
         *,
         centre: int,
-        noise_scales: FloatArray,
+        noise_scales: FloatArray,  # s, positive, (K,)
         norm_bound: float,
         white: Whitened | None = None,
     ) -> ContrastWeights:
         """The contrasts of a batch with some counts.
-
-        Args:
-            counts: shape (K,), not all 0.
-            noise_scales: s, positive, shape (K,).
 
         Cost: O(K d^2); O(K d) with `white`, but for one product.
         """
@@ -206,21 +182,13 @@ class ContrastWeights:
 
 @record
 class Sums:
-    """What weights u that are nowhere written out come to, for each of m rivals.
+    """What weights u that are nowhere written out come to, for each of m rivals."""
 
-    Args:
-        bias: beta, shape (m,), rounded up.
-        drawn: sum_x u_x S(x) for some sums S, shape (m,).
-        rounding: what rounding may be of `drawn`, shape (m,).
-        squares: at least sum_x n(x) u_x^2 s_x^2, shape (m,).
-        none: whether u is 0, shape (m,).
-    """
-
-    bias: FloatArray
-    drawn: FloatArray
-    rounding: FloatArray
-    squares: FloatArray
-    none: BoolArray
+    bias: FloatArray  # beta, (m,), rounded up
+    drawn: FloatArray  # sum_x u_x S(x) for some sums S, (m,)
+    rounding: FloatArray  # what rounding may be of `drawn`, (m,)
+    squares: FloatArray  # at least sum_x n(x) u_x^2 s_x^2, (m,)
+    none: BoolArray  # whether u is 0, (m,)
 
 
 @record
@@ -242,24 +210,17 @@ class ImplicitWeights:
     are formed for sum_x |n u_x - 1{x = j} + 1{x = c}| alone, a block of rivals at a time; they are off by
     g |q| (|W| n) together.
 
-    Args:
-        contrast: of the batch.
-        drawn, drawn_size: W S and |W| |S|, shape (r,).
-        gram, gram_size: W diag(n s^2) W', shape (r, r), and rho, shape (r,).
-        reached, reached_size: W diag(n) Z, shape (r, d), and |W| n l, shape (r,).
-        flows, flows_size: W diag(n), shape (r, p), and |W| n, shape (r,).
-
     Source: ours, docs/certified-elimination.md, line 2a; Higham (2002), section 3.1.
     """
 
-    contrast: ContrastWeights
-    drawn: FloatArray
+    contrast: ContrastWeights  # of the batch
+    drawn: FloatArray  # W S and |W| |S|, (r,)
     drawn_size: FloatArray
-    gram: FloatArray
+    gram: FloatArray  # W diag(n s^2) W', (r, r), and rho, (r,)
     gram_size: FloatArray
-    reached: FloatArray
+    reached: FloatArray  # W diag(n) Z, (r, d), and |W| n l, (r,)
     reached_size: FloatArray
-    flows: FloatArray
+    flows: FloatArray  # W diag(n), (r, p), and |W| n, (r,)
     flows_size: FloatArray
 
     @staticmethod
@@ -304,11 +265,7 @@ class ImplicitWeights:
         squares = np.maximum(np.einsum("ij,ij->i", towards @ self.gram, towards), 0.0)
         squares += 2.0 * terms * (size @ self.gram_size) ** 2
         return Sums(
-            bias * ROUNDED_UP,
-            towards @ self.drawn,
-            terms * (size @ self.drawn_size),
-            squares,
-            ~towards.any(axis=1),
+            bias * ROUNDED_UP, towards @ self.drawn, terms * (size @ self.drawn_size), squares, ~towards.any(axis=1)
         )
 
     def _l1_deviation(self, rows: IntArray, towards: FloatArray, size: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf, NormalMgf
 from surepick.linalg.factorisations import Whitened
 from surepick.linalg.rows import FEW_THREADS, MOST_THREADS, ROWS, each_row_block
 
-HEURISTIC_CAUTION = 0.7
+HEURISTIC_KAPPA = 0.7  # of the bet that promises most
 SMALL_ENTRIES = 262_144  # weights that are formed at once
 LEAST_SLACK = 0.1  # of a margin
 GENEROUS = 2.0  # times the evidence that is still needed: what a bet may expect to gain
@@ -21,17 +21,12 @@ CERTAIN = 1e6  # evidence of differences that are known without noise
 
 @record
 class Evidence:
-    """What one batch says against each rival.
+    """What one batch says against each rival."""
 
-    Args:
-        gains: log e-values, shape (K,); 0 for c and where nothing is learnt, CERTAIN where no noise is left to doubt.
-        bets: t, shape (K,), in 1 / reward units: with m in place of epsilon the gain is gain + t (m - epsilon).
-        drawn: t xhat, shape (K,): xhat estimates h_j - h_c.
-    """
-
+    # log e-values, (K,); 0 for c and where nothing is learnt, CERTAIN where no noise is left to doubt
     gains: FloatArray
-    bets: FloatArray
-    drawn: FloatArray
+    bets: FloatArray  # t, (K,), in 1 / reward units: with m in place of epsilon the gain is gain + t (m - epsilon)
+    drawn: FloatArray  # t xhat, (K,): xhat estimates h_j - h_c
 
     def __post_init__(self) -> None:
         freeze(self, gains=np.float64, bets=np.float64, drawn=np.float64)
@@ -58,21 +53,21 @@ def only(column: FloatArray, rivals: IntArray) -> FloatArray:
 
 
 def batch_evidence(
-    embedded: Embedding | IndependentArms,
+    embedded: Embedding | IndependentArms,  # psi_d, (K, d), and gamma; or arms without structure
     seen: Observations,
     *,
     centre: int,
     epsilon: float,
     margins: FloatArray,
     noise_mgf: NoiseMgf | NormalMgf,
-    noise_scales: FloatArray,
+    noise_scales: FloatArray,  # s, positive, (K,), from before the batch; any choice is valid
     norm_bound: float | None,
     bias_robust: bool = False,
     needs: FloatArray | None = None,
     scores: FloatArray | None = None,
     offset: float = 0.0,
     white: Whitened | None = None,
-    caution: float = HEURISTIC_CAUTION,
+    kappa: float = HEURISTIC_KAPPA,
 ) -> Evidence:
     """The logarithm of each rival's e-value from one batch, against "rival j is better than c by more than epsilon".
 
@@ -87,10 +82,8 @@ def batch_evidence(
     All of u, D, beta, t are functions of the past and of the counts.
 
     Args:
-        embedded: psi_d, shape (K, d), and gamma; or arms without structure.
         margins: guesses of epsilon + h_c - h_j from before the batch, shape (K,): they decide the bets; where they are
             not positive nothing is bet.
-        noise_scales: s, positive, shape (K,), from before the batch; any choice is valid.
         needs: what the evidence still lacks, from before the batch, shape (K,); bets are then no higher than they need
             be to expect about twice that. None: as high as promises most.
         scores: guesses of the means from before the batch, shape (K,): where the weights would turn them into a larger
@@ -100,7 +93,7 @@ def batch_evidence(
     whose scale is declared, O(K p d) with misspecification and O(K d^2) without (`ImplicitWeights`).
     """
     if isinstance(embedded, IndependentArms):
-        return _gains_of_means(seen, centre, epsilon, margins, noise_mgf, noise_scales, needs, caution)
+        return _gains_of_means(seen, centre, epsilon, margins, noise_mgf, noise_scales, needs, kappa)
     if norm_bound is None:
         raise ValueError("an embedding without a norm bound has no bound on what its weights miss.")
     gains, bets, drawn = (np.zeros(len(seen.counts)) for _ in range(3))
@@ -122,9 +115,7 @@ def batch_evidence(
         rows = wanted[block]
         limits = None if needs is None else needs[rows]
         one = (
-            at_length(rows, limits)
-            if implicit is None
-            else _placed(implicit.sums(rows), margins[rows], limits, caution)
+            at_length(rows, limits) if implicit is None else _placed(implicit.sums(rows), margins[rows], limits, kappa)
         )
         gains[rows] = one.bets * (epsilon - one.bias - one.drawn) - one.penalty
         bets[rows], drawn[rows] = one.bets, one.bets * one.drawn
@@ -139,7 +130,7 @@ def batch_evidence(
             weights = contrast.bias_robust(rows, weights, slack)
             beta = contrast.bias(rows, weights)
         slack = margins[rows] - beta - contrast.plug_in_bias(rows, weights, scores, offset)
-        placed = _bets(weights, counts, pulled, slack, noise_mgf, noise_scales, limits, caution)
+        placed = _bets(weights, counts, pulled, slack, noise_mgf, noise_scales, limits, kappa)
         penalty = np.sum(noise_mgf.total(placed[:, None] * np.abs(weights), pulled, seen), axis=1)
         return _Placed(beta, placed, weights @ sums, penalty, np.asarray(~weights.any(axis=1)))
 
@@ -149,27 +140,19 @@ def batch_evidence(
 
 @record
 class _Placed:
-    """Bets on some rivals, each of shape (m,).
+    """Bets on some rivals, each of shape (m,)."""
 
-    Args:
-        bias: beta.
-        bets: t.
-        drawn: xhat.
-        penalty: what is taken off.
-        none: whether the weights are 0.
-    """
-
-    bias: FloatArray
-    bets: FloatArray
-    drawn: FloatArray
-    penalty: FloatArray
-    none: BoolArray
+    bias: FloatArray  # beta
+    bets: FloatArray  # t
+    drawn: FloatArray  # xhat
+    penalty: FloatArray  # what is taken off
+    none: BoolArray  # whether the weights are 0
 
 
-def _placed(sums: Sums, margins: FloatArray, needs: FloatArray | None, caution: float) -> _Placed:
+def _placed(sums: Sums, margins: FloatArray, needs: FloatArray | None, kappa: float) -> _Placed:
     """The bets on some rivals from what their weights come to, where all noise costs t^2 sigma^2 / 2 a pull."""
     slack = np.maximum(margins - sums.bias, 0.0)
-    bets = np.divide(caution * slack, sums.squares, out=np.zeros(len(slack)), where=sums.squares > 0)
+    bets = np.divide(kappa * slack, sums.squares, out=np.zeros(len(slack)), where=sums.squares > 0)
     bets, _ = enough(bets, slack, 0.5 * bets**2 * sums.squares, needs)
     penalty = bets * sums.rounding + ROUNDED_UP * 0.5 * bets**2 * sums.squares
     return _Placed(sums.bias, bets, sums.drawn, penalty, sums.none)
@@ -184,22 +167,18 @@ def _rows_at_once(num_rows: int, num_columns: int, depth: int) -> int:
 
 def bias_ahead(
     embedded: Embedding,
-    counts: IntArray,
+    counts: IntArray,  # n, (K,), not all 0; multiples of them have the same beta of least squares
     *,
     centre: int,
     rivals: IntArray,
     noise_scales: FloatArray,
     norm_bound: float,
     slack: FloatArray | None = None,
-    scores: FloatArray | None = None,
+    scores: FloatArray | None = None,  # guesses of the means, (K,); None: beta alone
 ) -> FloatArray:
     """What bias is expected to take of each margin in a batch with these counts, before it is measured.
 
     beta of `batch_evidence`, and the bias itself as far as guesses of the means show it; shape (len(rivals),).
-
-    Args:
-        counts: n, shape (K,), not all 0; multiples of them have the same beta of least squares.
-        scores: guesses of the means, shape (K,); None: beta alone.
 
     Cost: O(K d^2 + len(rivals) p d) for p arms with counts.
     """
@@ -218,16 +197,14 @@ def _bets(
     noise_mgf: NoiseMgf | NormalMgf,
     noise_scales: FloatArray,
     needs: FloatArray | None,
-    caution: float,
+    kappa: float,
 ) -> FloatArray:
-    """t of each row: kappa slack / D with the guessed scales, at a middling bet, or with sigma, whichever promises the
-    larger gain if the guesses are right.
-    """
+    """t of each row: kappa slack / D with guessed scales, at a middling bet, or with sigma, whichever promises more."""
     positive, steep = np.maximum(slack, 0.0), np.abs(weights)
     best, promise = np.zeros(len(weights)), np.zeros(len(weights))
     for scale in _tried(noise_mgf, noise_scales):
         spread = weights**2 @ (counts * scale[arms] ** 2)
-        bets = np.divide(caution * positive, spread, out=np.zeros(len(weights)), where=spread > 0)
+        bets = np.divide(kappa * positive, spread, out=np.zeros(len(weights)), where=spread > 0)
         bets = _bearable(bets, steep, noise_mgf, arms, counts, ranged=scale is noise_scales)
         cost = np.sum(noise_mgf.expected(bets[:, None] * steep, arms, counts), axis=1)
         bets, gain = enough(bets, positive, cost, needs)
@@ -283,7 +260,7 @@ def _gains_of_means(
     noise_mgf: NoiseMgf | NormalMgf,
     noise_scales: FloatArray,
     needs: FloatArray | None,
-    caution: float,
+    kappa: float,
 ) -> Evidence:
     """The same for arms without structure: u_j = 1/n(j), u_c = -1/n(c), no bias. Cost: O(K)."""
     counts, means = seen.counts, seen.means
@@ -298,7 +275,7 @@ def _gains_of_means(
     slack = np.maximum(margins[rivals], 0.0)
     placed, promise = np.zeros(len(rivals)), np.zeros(len(rivals))
     for scale in _tried(noise_mgf, noise_scales):
-        tried = caution * slack / (scale[rivals] ** 2 * shares[0] + scale[centre] ** 2 * shares[1])
+        tried = kappa * slack / (scale[rivals] ** 2 * shares[0] + scale[centre] ** 2 * shares[1])
         tried = _bearable(tried, np.stack(shares, -1), noise_mgf, both, counts[both], ranged=scale is noise_scales)
         cost = sum(noise_mgf.expected(tried * share, who, counts[who]) for share, who in zip(shares, arms, strict=True))
         tried, gain = enough(tried, slack, np.asarray(cost), None if needs is None else needs[rivals])
@@ -316,7 +293,7 @@ def number_evidence(
     noise_mgf: NoiseMgf | NormalMgf,
     noise_scales: FloatArray,
     needs: FloatArray | None = None,
-    caution: float = HEURISTIC_CAUTION,
+    kappa: float = HEURISTIC_KAPPA,
 ) -> FloatArray:
     """The logarithm of each arm's e-value from one batch, against "its mean is above the bound"; arms share nothing.
 
@@ -337,7 +314,7 @@ def number_evidence(
     counts, share, slack = seen.counts[arms], 1.0 / seen.counts[arms], margins[arms]
     placed, promise = np.zeros(len(arms)), np.zeros(len(arms))
     for scale in _tried(noise_mgf, noise_scales):
-        tried = caution * slack * counts / scale[arms] ** 2
+        tried = kappa * slack * counts / scale[arms] ** 2
         alone = arms[:, None]
         tried = _bearable(tried, share[:, None], noise_mgf, alone, counts[:, None], ranged=scale is noise_scales)
         cost = noise_mgf.expected(tried * share, arms, counts)

@@ -121,7 +121,7 @@ def lack_of_fit(
     seen: Observations,
     *,
     misspecification: float,
-    sigma: float | FloatArray,
+    sigma: float | FloatArray,  # sub-Gaussian scale of a reward: one, or one an arm, (K,)
     level: float,
     effects: int = 0,
 ) -> str:
@@ -134,11 +134,7 @@ def lack_of_fit(
     eta, of length at most gamma sqrt(sum n / sigma^2), on a space of dimension nu; the tail of ||projected noise||^2 is
     that of Hsu, Kakade and Zhang, which needs no normal distribution.
 
-    Args:
-        sigma: sub-Gaussian scale of a reward: one, or one an arm, shape (K,).
-
     Source: Hsu, Kakade & Zhang (2012), "A tail inequality for quadratic forms of subgaussian random vectors".
-
     Cost: O(K).
     """
     pulled = np.flatnonzero(seen.counts)
@@ -217,17 +213,11 @@ SURPRISE = 0.9  # a of the result that is looked at
 
 @record
 class RepeatSpread:
-    """What repeats say against declared scales.
+    """What repeats say against declared scales."""
 
-    Args:
-        evidence: log E of all candidates together.
-        worst: the candidate whose repeats speak most against its scale.
-        within: SS of each, shape (K,), in squared reward units.
-    """
-
-    evidence: float
-    worst: int
-    within: FloatArray
+    evidence: float  # log E of all candidates together
+    worst: int  # the candidate whose repeats speak most against its scale
+    within: FloatArray  # SS of each, (K,), in squared reward units
 
     def __post_init__(self) -> None:
         freeze(self, within=np.float64)
@@ -250,9 +240,6 @@ def spread_of(seen: Observations, scales: FloatArray) -> RepeatSpread:
     With the true mean in the place of rbar each factor is a supermartingale that starts at 1, by (S), whatever decides
     which candidate is measured next, and SS is no larger than the sum around it. So for s-sub-Gaussian rewards
     P(E >= 1/q at any time) <= q (Ville).
-
-    Args:
-        scales: s, shape (K,).
 
     Source: docs/certified-elimination.md, line 35; ours.
     """

@@ -29,21 +29,13 @@ HALVINGS = 24
 
 @record
 class ItemBets:
-    """What the arms will be compared with, and what is guessed of it: fixed before the items (line 1).
+    """What the arms will be compared with, and what is guessed of it: fixed before the items (line 1)."""
 
-    Args:
-        weights: of the arms as comparators, shape (K,), not negative, of sum 1; an arm is compared with the others.
-        means: guessed mean of y for each arm, shape (K,).
-        variances: guessed variance of y, shape (K,), positive.
-        candidate: the arm for which the shortfall `epsilon` counts when a bet is chosen; -1: none.
-        epsilon: the shortfall, in reward units.
-    """
-
-    weights: FloatArray
-    means: FloatArray
-    variances: FloatArray
-    candidate: int = -1
-    epsilon: float = 0.0
+    weights: FloatArray  # of the arms as comparators, (K,), not negative, of sum 1; an arm is compared with the others
+    means: FloatArray  # guessed mean of y for each arm, (K,)
+    variances: FloatArray  # guessed variance of y, (K,), positive
+    candidate: int = -1  # the arm for which the shortfall `epsilon` counts when a bet is chosen; -1: none
+    epsilon: float = 0.0  # the shortfall, in reward units
 
     def __post_init__(self) -> None:
         freeze(self, weights=np.float64, means=np.float64, variances=np.float64)
@@ -57,21 +49,13 @@ class ItemBets:
 
 @record
 class _Played:
-    """The bets on some items, and how they ended.
+    """The bets on some items, and how they ended."""
 
-    Args:
-        stakes: lambda of each arm and item, shape (K, n).
-        gains: lambda (y - mu(c, 0)), which is the same for every c, shape (K, n).
-        left: items that were left before each, this one included, shape (n,).
-        weights: of the comparators, shape (K,).
-        others: as in `ItemBets`.
-    """
-
-    stakes: FloatArray
-    gains: FloatArray
-    left: FloatArray
-    weights: FloatArray
-    others: FloatArray
+    stakes: FloatArray  # lambda of each arm and item, (K, n)
+    gains: FloatArray  # lambda (y - mu(c, 0)), which is the same for every c, (K, n)
+    left: FloatArray  # items that were left before each, this one included, (n,)
+    weights: FloatArray  # of the comparators, (K,)
+    others: FloatArray  # as in `ItemBets`
 
     def bonus(self, candidate: int) -> FloatArray:
         """What lambda is multiplied with for each unit of e that the arm is better than the candidate, shape (K, n)."""
@@ -83,26 +67,16 @@ class _Played:
 
 @record
 class ItemProcesses:
-    """All that the answers say, from the first item of the order to the last one drawn.
+    """All that the answers say, from the first item of the order to the last one drawn."""
 
-    Args:
-        num_items: N.
-        drawn: items whose answers were judged.
-        least: sum of the scores of each arm over the items drawn, those without an answer counted with their least
-            value, shape (K,).
-        most: the same with their largest value, shape (K,).
-        played: the bets, batch by batch.
-        log_values: log of E_{j,c}(0), the same for every c, shape (K,).
-        highest: the largest of these so far, shape (K,).
-    """
-
-    num_items: int
-    drawn: int
+    num_items: int  # N
+    drawn: int  # items whose answers were judged
+    # sum of the scores of each arm over the items drawn, those without an answer counted with their least value, (K,)
     least: FloatArray
-    most: FloatArray
-    played: tuple[_Played, ...]
-    log_values: FloatArray
-    highest: FloatArray
+    most: FloatArray  # the same with their largest value, (K,)
+    played: tuple[_Played, ...]  # the bets, batch by batch
+    log_values: FloatArray  # log of E_{j,c}(0), the same for every c, (K,)
+    highest: FloatArray  # the largest of these so far, (K,)
 
     @staticmethod
     def start(num_arms: int, num_items: int) -> ItemProcesses:
@@ -130,9 +104,6 @@ class ItemProcesses:
 
     def log_against(self, candidate: int, shortfalls: FloatArray) -> FloatArray:
         """The largest log of E_{j,c}(e_j) so far, shape (K,).
-
-        Args:
-            shortfalls: e_j, shape (K,), not negative.
 
         Cost: O(K n).
         """

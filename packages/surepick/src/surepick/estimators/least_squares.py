@@ -24,21 +24,13 @@ PRIOR_DECADES, PRIOR_STEPS = 10, 4  # variances of a prior that are tried: below
 
 @record
 class LeastSquaresEstimate:
-    """theta-hat = A^-1 b of one batch, in coordinates where A(n) is the identity.
+    """theta-hat = A^-1 b of one batch, in coordinates where A(n) is the identity."""
 
-    Args:
-        scores: <z_x, theta-hat>, shape (K,), in reward units; differences of comparable arms are meaningful.
-        coordinates: u_x, shape (K, r), with ||z_a - z_b||_{A(n)^-1} = ||u_a - u_b||.
-        comparable: shape (K,), True where z_x - z_reference lies in the range of A(n).
-        total: N.
-        relative_error: the coordinates are exact to this share of their length.
-    """
-
-    scores: FloatArray
-    coordinates: FloatArray
-    comparable: BoolArray
-    total: int
-    relative_error: float
+    scores: FloatArray  # <z_x, theta-hat>, (K,), in reward units; differences of comparable arms are meaningful
+    coordinates: FloatArray  # u_x, (K, r), with ||z_a - z_b||_{A(n)^-1} = ||u_a - u_b||
+    comparable: BoolArray  # (K,), True where z_x - z_reference lies in the range of A(n)
+    total: int  # N
+    relative_error: float  # the coordinates are exact to this share of their length
 
     def __post_init__(self) -> None:
         freeze(self, scores=np.float64, coordinates=np.float64, comparable=np.bool_)
@@ -76,21 +68,13 @@ class LeastSquaresEstimate:
 
 @record
 class RegularLeastSquares:
-    """The same where A(n) is regular: all arms are comparable, and coordinates are formed of those that are asked for.
+    """The same where A(n) is regular: all arms are comparable, and coordinates are formed of those asked for."""
 
-    Args:
-        scores: <z_x, theta-hat>, shape (K,), in reward units.
-        basis: z, shape (K, r).
-        to_unit: u = z to_unit, shape (r, r); (r, d) for guesses in d features.
-        total: N.
-        relative_error: as in `LeastSquaresEstimate`.
-    """
-
-    scores: FloatArray
-    basis: FloatArray
-    to_unit: FloatArray
-    total: int
-    relative_error: float
+    scores: FloatArray  # <z_x, theta-hat>, (K,), in reward units
+    basis: FloatArray  # z, (K, r)
+    to_unit: FloatArray  # u = z to_unit, (r, r); (r, d) for guesses in d features
+    total: int  # N
+    relative_error: float  # as in `LeastSquaresEstimate`
 
     def __post_init__(self) -> None:
         freeze(self, scores=np.float64, basis=np.float64, to_unit=np.float64)
@@ -112,11 +96,11 @@ class RegularLeastSquares:
 
     @staticmethod
     def shrunk(
-        basis: FloatArray,
+        basis: FloatArray,  # z, (K, r)
         back: FloatArray | None,
         seen: Observations,
         *,
-        noise_scales: FloatArray,
+        noise_scales: FloatArray,  # s, positive, (K,)
         norm_bound: float,
     ) -> RegularLeastSquares:
         """The mean and the errors of theta given all results, if it was drawn from N(0, t I) and the noise is normal.
@@ -127,9 +111,7 @@ class RegularLeastSquares:
         luckiest of many arms leads by far. For guesses only: nothing says that theta is like that.
 
         Args:
-            basis: z, shape (K, r).
             back: B, shape (r, d), with features x = z B, in whose coordinates ||theta|| <= C; None: the basis is x.
-            noise_scales: s, positive, shape (K,).
 
         Source: empirical Bayes for ridge regression (Hoerl and Kennard 1970; Morris 1983). Cost: O(K r^2) time.
         """
@@ -194,7 +176,7 @@ def _scored(basis: FloatArray, to_unit: FloatArray, slope: FloatArray) -> FloatA
 
 
 def least_squares(
-    embedding: Embedding,
+    embedding: Embedding,  # features psi_d, (K, d)
     seen: Observations,
     *,
     reference: int = 0,
@@ -207,9 +189,6 @@ def least_squares(
     A may be singular: for a difference y in its range the estimate y'A^+ b is unbiased in theta and ||y||^2_{A^+} is
     its variance over sigma^2; a difference outside the range is not estimable, and its distance is infinite, never
     the pseudo-inverse's zero.
-
-    Args:
-        embedding: features psi_d, shape (K, d).
 
     Source: Algorithm 1, line 9.
 
@@ -254,15 +233,10 @@ def _in_range(basis: FloatArray, span: factorisations.WeightedRange, reference: 
 
 @record
 class ArmMeansEstimate:
-    """Mean reward of each arm; the difference of two arms has variance sigma^2 (1/n_a + 1/n_b).
+    """Mean reward of each arm; the difference of two arms has variance sigma^2 (1/n_a + 1/n_b)."""
 
-    Args:
-        scores: means, shape (K,), in reward units; 0 where nothing was measured.
-        counts: n, shape (K,).
-    """
-
-    scores: FloatArray
-    counts: IntArray
+    scores: FloatArray  # means, (K,), in reward units; 0 where nothing was measured
+    counts: IntArray  # n, (K,)
 
     def __post_init__(self) -> None:
         freeze(self, scores=np.float64, counts=np.int64)
@@ -327,15 +301,11 @@ WORST_CONDITION = 1e-14
 
 @record
 class RegularisedEstimate:
-    """theta-hat = V^-1 b with V = eta I + sum_x n(x) x x', which is never singular.
+    """theta-hat = V^-1 b with V = eta I + sum_x n(x) x x', which is never singular."""
 
-    Args:
-        fitted: scores <x, theta-hat> and coordinates u_x with ||x - z||_{V^-1} = ||u_x - u_z||; all arms comparable.
-        log_growth: log det(V) - log det(eta I), not negative.
-    """
-
+    # scores <x, theta-hat> and coordinates u_x with ||x - z||_{V^-1} = ||u_x - u_z||; all arms comparable
     fitted: LeastSquaresEstimate
-    log_growth: float
+    log_growth: float  # log det(V) - log det(eta I), not negative
 
 
 def regularised_least_squares(rows: FloatArray, seen: Observations, *, regularization: float) -> RegularisedEstimate:

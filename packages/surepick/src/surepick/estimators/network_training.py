@@ -50,19 +50,12 @@ class Trainable(Protocol):
 
 @record
 class Trained:
-    """A trained network.
+    """A trained network."""
 
-    Args:
-        weights: theta, a torch vector of shape (p,).
-        scores: f(x; theta) of all arms, shape (K,), in reward units.
-        loss: the value reached, per pull, the regularisation included.
-        steps: how many were taken.
-    """
-
-    weights: Tensor
-    scores: FloatArray
-    loss: float
-    steps: int
+    weights: Tensor  # theta, a torch vector of (p,)
+    scores: FloatArray  # f(x; theta) of all arms, (K,), in reward units
+    loss: float  # the value reached, per pull, the regularisation included
+    steps: int  # how many were taken
 
 
 @record

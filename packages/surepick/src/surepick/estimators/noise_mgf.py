@@ -30,22 +30,16 @@ class NoiseMgf:
 
     holds, psi(x) = -log(1 - x) - x. The second is small where the rewards hardly vary around m.
 
-    Args:
-        scales: sigma of each arm, shape (K,), in reward units.
-        spread: R, high - low, rounded up; infinite for rewards without a range.
-        centres: m, the mean of each arm's earlier rewards and so inside the range, shape (K,).
-        known: whether the arm has earlier rewards, shape (K,); the second bound is used for no other arm.
-        variances: a guess of the variance of each arm, shape (K,): it decides which of the two is used, and where to
-            measure; the bounds hold whatever it is.
-
     Source: Hoeffding's lemma; Fan, Grama & Liu (2015), exp(x s - psi(x) s^2) <= 1 + x s for s >= -1, with
         s = +-(r - m)/R (docs/certified-elimination.md, lines 3a and 3b).
     """
 
-    scales: FloatArray
-    spread: float
-    centres: FloatArray
-    known: BoolArray
+    scales: FloatArray  # sigma of each arm, (K,), in reward units
+    spread: float  # R, high - low, rounded up; infinite for rewards without a range
+    centres: FloatArray  # m, the mean of each arm's earlier rewards and so inside the range, (K,)
+    known: BoolArray  # whether the arm has earlier rewards, (K,); the second bound is used for no other arm
+    # a guess of the variance of each arm, (K,): it decides which of the two is used, and where to measure; the bounds
+    # hold whatever it is
     variances: FloatArray
 
     def __post_init__(self) -> None:
@@ -88,8 +82,7 @@ class NoiseMgf:
         return np.asarray(margin / np.sqrt(2.0 * np.maximum(rate, margin**2 / (2.0 * self.scales**2))))
 
     def middling(self, bets: FloatArray, steepest: FloatArray) -> FloatArray:
-        """The bets, none so large that a pull of weight `steepest` is bet on by more than half of what the range
-        permits; as they are without a range."""
+        """The bets, none above half of what the range permits weight `steepest`; as they are without a range."""
         if not np.isfinite(self.spread):
             return bets
         limit = MIDDLING_BET / self.spread
@@ -224,21 +217,15 @@ class NormalMgf:
     holds, rbar the mean of the n rewards and m any number fixed before them. For small a the second costs w^2 / 2 times
     the n rewards' own variance: what it would cost if the variance were known. V matters only through a.
 
-    Args:
-        bounds: V of an arm that is fixed beforehand, shape (K,), in squared reward units; infinite where there is none.
-        joint_bounds: V that hold for all arms at once, shape (K,).
-        variances: a guess of the variances, shape (K,): it decides which of the three is used, and where to measure.
-        centres: m, the mean of each arm's earlier rewards, shape (K,).
-        counts: how many these are, shape (K,).
-
     Source: docs/certified-elimination.md, line 20; ours.
     """
 
+    # V of an arm that is fixed beforehand, (K,), in squared reward units; infinite where there is none
     bounds: FloatArray
-    joint_bounds: FloatArray
-    variances: FloatArray
-    centres: FloatArray
-    counts: IntArray
+    joint_bounds: FloatArray  # V that hold for all arms at once, (K,)
+    variances: FloatArray  # a guess of the variances, (K,): it decides which of the three is used, and where to measure
+    centres: FloatArray  # m, the mean of each arm's earlier rewards, (K,)
+    counts: IntArray  # how many these are, (K,)
 
     def __post_init__(self) -> None:
         freeze(self, bounds=np.float64, joint_bounds=np.float64, variances=np.float64, centres=np.float64)

@@ -35,25 +35,15 @@ VECTOR_ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 
 @record
 class ArmVectors:
-    """The vectors of an embedding, and whitened coordinates in which flows are kept.
+    """The vectors of an embedding, and whitened coordinates in which flows are kept."""
 
-    Args:
-        embedded: psi_d, X, shape (K, d), and gamma.
-        white: Z, shape (K, r), Z'Z = K I.
-        back: B = Z'X / K with X = Z B up to `missed`, shape (r, d).
-        missed: largest ||x - z B|| of an arm, rounded up.
-        norm_bound: C.
-        longest: largest ||x|| of an arm.
-        lengths: ||z||, shape (K,).
-    """
-
-    embedded: Embedding
-    white: FloatArray
-    back: FloatArray
-    missed: float
-    norm_bound: float
-    longest: float
-    lengths: FloatArray
+    embedded: Embedding  # psi_d, X, (K, d), and gamma
+    white: FloatArray  # Z, (K, r), Z'Z = K I
+    back: FloatArray  # B = Z'X / K with X = Z B up to `missed`, (r, d)
+    missed: float  # largest ||x - z B|| of an arm, rounded up
+    norm_bound: float  # C
+    longest: float  # largest ||x|| of an arm
+    lengths: FloatArray  # ||z||, (K,)
 
     @property
     def widest(self) -> float:
@@ -76,15 +66,10 @@ class ArmVectors:
 
 @record
 class Flow:
-    """What the processes hold on the pulls of an arm that was a candidate.
+    """What the processes hold on the pulls of an arm that was a candidate."""
 
-    Args:
-        arm: the candidate.
-        flows: F_j(candidate), shape (K,).
-    """
-
-    arm: int
-    flows: FloatArray
+    arm: int  # the candidate
+    flows: FloatArray  # F_j(candidate), (K,)
 
     def __post_init__(self) -> None:
         freeze(self, flows=np.float64)
@@ -109,27 +94,17 @@ def without(given: tuple[Flow, ...], arms: IntArray) -> tuple[Flow, ...]:
 class VectorProcesses:
     """The processes of arms with vectors: F_j(x) is the sum of the weights of the pulls of x, G_j = sum_x F_j(x) x.
 
-        penalty = C ||G_j - T (x_c - x_j)|| + gamma sum_x |F_j(x) - T 1{x = c} + T 1{x = j}|
-
-    Args:
-        dim: of the embedding in whose coordinates the flows are kept; 0 before there are any.
-        log_values: shape (K,).
-        starts: shape (K,).
-        flows: sum_x F_j(x) z_x in whitened coordinates, shape (K, r).
-        lengths: sum over the batches of sum_x |F_j(x)|, shape (K,).
-        own: F_j(j), shape (K,).
-        given: F_j(c) of the batches since c became a candidate, for each candidate.
-        terms: summands behind a flow, for the bound on its rounding.
+    penalty = C ||G_j - T (x_c - x_j)|| + gamma sum_x |F_j(x) - T 1{x = c} + T 1{x = j}|
     """
 
-    dim: int
-    log_values: FloatArray
-    starts: IntArray
-    flows: FloatArray
-    lengths: FloatArray
-    own: FloatArray
-    given: tuple[Flow, ...]
-    terms: int = 0
+    dim: int  # of the embedding in whose coordinates the flows are kept; 0 before there are any
+    log_values: FloatArray  # (K,)
+    starts: IntArray  # (K,)
+    flows: FloatArray  # sum_x F_j(x) z_x in whitened coordinates, (K, r)
+    lengths: FloatArray  # sum over the batches of sum_x |F_j(x)|, (K,)
+    own: FloatArray  # F_j(j), (K,)
+    given: tuple[Flow, ...]  # F_j(c) of the batches since c became a candidate, for each candidate
+    terms: int = 0  # summands behind a flow, for the bound on its rounding
 
     def __post_init__(self) -> None:
         freeze(self, log_values=np.float64, starts=np.int64, flows=np.float64, lengths=np.float64, own=np.float64)
@@ -169,19 +144,13 @@ class VectorProcesses:
         self,
         vectors: ArmVectors,
         candidate: int,
-        arms: IntArray,
-        directions: FloatArray,
+        arms: IntArray,  # the m arms whose processes bet, ascending, (m,)
+        directions: FloatArray,  # v in whitened coordinates, from before the batch's first reward, (m, r)
         seen: Observations,
-        noise_scales: FloatArray,
+        noise_scales: FloatArray,  # s, (K,), from before the batch
         noise_mgf: NoiseMgf | NormalMgf,
     ) -> VectorProcesses:
-        """The processes after a batch in which arm j weighs a pull of x by w = v_j' z_x / s_x^2.
-
-        Args:
-            arms: the m arms whose processes bet, ascending, shape (m,).
-            directions: v in whitened coordinates, from before the batch's first reward, shape (m, r).
-            noise_scales: s, shape (K,), from before the batch.
-        """
+        """The processes after a batch in which arm j weighs a pull of x by w = v_j' z_x / s_x^2."""
         pulled = np.flatnonzero(seen.counts)
         if len(pulled) == 0 or len(arms) == 0:
             return self
@@ -200,13 +169,10 @@ class VectorProcesses:
         arms: IntArray,
         directions: FloatArray,
         seen: BlockTotals,
-        scales: FloatArray,
+        scales: FloatArray,  # s, sub-Gaussian, (K,), in reward units; the other arguments are those of `after`
     ) -> VectorProcesses:
         """The processes after a batch in blocks: a pull of x in B has the weight w = v_j' (z_x - zbar_B) / s_x^2, whose
         sum over B is 0 with zbar_B the mean of the pulls in B with the weights 1 / s^2.
-
-        Args:
-            scales: s, sub-Gaussian, shape (K,), in reward units; the other arguments are those of `after`.
 
         Source: docs/certified-elimination.md, lines 24 and 26.
         """
@@ -268,36 +234,25 @@ class VectorProcesses:
             terms=self.terms + towards.shape[1] + 1,
         )
 
-    def upper_bounds(self, vectors: ArmVectors, candidate: int, threshold: FloatArray | float) -> FloatArray:
+    def upper_bounds(
+        self, vectors: ArmVectors, candidate: int, threshold: FloatArray | float, arms: IntArray | None = None
+    ) -> FloatArray:
         """U_j = min over T of (threshold - log value + penalty(T)) / T, and its limit for large T; shape (K,).
 
         The T of the smallest value without gamma is known in closed form; any T is valid, so that gamma and rounding
-        are added there, and at the T that balances the flow best. What is infinite is UNKNOWN.
+        are added there, and at the T that balances the flow best. What is infinite is UNKNOWN, and what is not asked
+        for: all but `arms`, where these are given.
 
         Cost: O(K d r) time; memory for a block of arms.
         """
-        bounds = np.empty(len(self.lengths))
-
-        def bound(rows: slice) -> None:
-            each = threshold if isinstance(threshold, float) else threshold[rows]
-            bounds[rows] = self._bounds_of(vectors, candidate, each, rows)
-
-        each_row_block(bound, len(bounds))
-        bounds[candidate] = 0.0
-        return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
-
-    def some_upper_bounds(
-        self, vectors: ArmVectors, candidate: int, threshold: FloatArray | float, arms: IntArray
-    ) -> FloatArray:
-        """`upper_bounds` of some arms, shape (K,); of the others UNKNOWN."""
         bounds = np.full(len(self.lengths), UNKNOWN)
 
         def bound(block: slice) -> None:
-            rows = evenly(arms[block])
+            rows = block if arms is None else evenly(arms[block])
             each = threshold if isinstance(threshold, float) else threshold[rows]
             bounds[rows] = self._bounds_of(vectors, candidate, each, rows)
 
-        each_row_block(bound, len(arms))
+        each_row_block(bound, len(bounds) if arms is None else len(arms))
         bounds[candidate] = 0.0
         return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
 
@@ -376,18 +331,12 @@ class MeanProcesses:
 
     What an unmatched flow could hide is bounded only by the range of the rewards; without one U_jc is known only while
     F_j(c) = T_j and no other candidate's flow is left.
-
-    Args:
-        log_values: shape (K,).
-        starts: shape (K,).
-        taken: T, at least 0, in 1 / reward units, shape (K,).
-        given: F_j(c), for each arm c that was a candidate and where something is left.
     """
 
-    log_values: FloatArray
-    starts: IntArray
-    taken: FloatArray
-    given: tuple[Flow, ...]
+    log_values: FloatArray  # (K,)
+    starts: IntArray  # (K,)
+    taken: FloatArray  # T, at least 0, in 1 / reward units, (K,)
+    given: tuple[Flow, ...]  # F_j(c), for each arm c that was a candidate and where something is left
 
     def __post_init__(self) -> None:
         freeze(self, log_values=np.float64, starts=np.int64, taken=np.float64)
@@ -416,8 +365,8 @@ class MeanProcesses:
 
     def after(
         self,
-        arms: IntArray,
-        taken: FloatArray,
+        arms: IntArray,  # the m arms whose processes bet, (m,)
+        taken: FloatArray,  # their T after the batch, (m,); as it was for arms without a pull in the batch
         given: dict[int, FloatArray],
         seen: Observations,
         noise_mgf: NoiseMgf | NormalMgf,
@@ -425,40 +374,32 @@ class MeanProcesses:
         """The processes after a batch: T_j and F_j(c) become what was decided before its first reward.
 
         Args:
-            arms: the m arms whose processes bet, shape (m,).
-            taken: their T after the batch, shape (m,); as it was for arms without a pull in the batch.
             given: candidate -> their flow on its pulls after the batch, shape (m,); only of candidates with a pull.
         """
         log_values, whole = np.array(self.log_values), np.array(self.taken)
-        named = dict.fromkeys([*(one.arm for one in self.given), *given])
-        flows = {arm: np.array(self.given_to(arm)) for arm in named}
+        flows = self._flows_with(given)
         log_values[arms] += _told(taken - whole[arms], -1.0, arms, seen, noise_mgf.own)
         whole[arms] = taken
         for arm, flow in given.items():
             log_values[arms] += _told(flow - flows[arm][arms], 1.0, np.full(len(arms), arm), seen, noise_mgf)
             flows[arm][arms] = flow
-        left = tuple(Flow(arm, flow) for arm, flow in flows.items() if flow.any())
-        return MeanProcesses(log_values, self.starts, whole, left)
+        return MeanProcesses(log_values, self.starts, whole, _left(flows))
 
     def with_flows(
         self, arms: IntArray, taken: FloatArray, given: dict[int, FloatArray], gained: FloatArray
     ) -> MeanProcesses:
-        """The processes after a batch whose weights were placed elsewhere, in blocks.
-
-        Args:
-            arms: the m arms whose processes bet, shape (m,).
-            taken: their T after the batch, shape (m,).
-            given: candidate -> their flow on its pulls after the batch, shape (m,).
-            gained: sum w r - sum cost of the batch, shape (m,).
-        """
+        """The processes after a batch whose weights were placed elsewhere, in blocks."""
         log_values, whole = np.array(self.log_values), np.array(self.taken)
         log_values[arms] += gained
         whole[arms] = taken
-        flows = {arm: np.array(self.given_to(arm)) for arm in dict.fromkeys([*(one.arm for one in self.given), *given])}
+        flows = self._flows_with(given)
         for arm, flow in given.items():
             flows[arm][arms] = flow
-        left = tuple(Flow(arm, flow) for arm, flow in flows.items() if flow.any())
-        return MeanProcesses(log_values, self.starts, whole, left)
+        return MeanProcesses(log_values, self.starts, whole, _left(flows))
+
+    def _flows_with(self, given: dict[int, FloatArray]) -> dict[int, FloatArray]:
+        """Copies of the flows, and none yet on new candidates."""
+        return {arm: np.array(self.given_to(arm)) for arm in dict.fromkeys([*(one.arm for one in self.given), *given])}
 
     def upper_bounds(
         self, candidate: int, threshold: FloatArray | float, span: tuple[float, float] | None = None
@@ -470,9 +411,6 @@ class MeanProcesses:
         With a range of the rewards B is a sum over the arms, linear in T but at T_j and F_j(c), so that one of these,
         a T near 0 or the limit is best. Without one it is 0 where the flow is matched and infinite elsewhere, and U is
         UNKNOWN there.
-
-        Args:
-            threshold: log(1/delta) of each arm, shape (K,), or of all alike.
 
         Cost: O(h K).
         """
@@ -497,6 +435,10 @@ class MeanProcesses:
                 bounds = np.minimum(bounds, found)
         bounds[candidate] = 0.0
         return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
+
+
+def _left(flows: dict[int, FloatArray]) -> tuple[Flow, ...]:
+    return tuple(Flow(arm, flow) for arm, flow in flows.items() if flow.any())
 
 
 def _largest_sum(gained: FloatArray, lost: FloatArray, span: tuple[float, float]) -> FloatArray:

@@ -28,11 +28,7 @@ def hull_directions(count: int) -> FloatArray:
 
 
 def outline(points: FloatArray, count: int) -> IntArray:
-    """The rows that lie farthest in some of `count` directions and in their opposites, shape (count, 2).
-
-    Args:
-        points: shape (s, 2).
-    """
+    """The rows that lie farthest in some of `count` directions and in their opposites, shape (count, 2)."""
     own = points - points.mean(axis=0)
     own /= max(float(np.abs(own).max()), np.finfo(np.float64).tiny)
     reached = hull_directions(count).astype(np.float32) @ own.T.astype(np.float32)
@@ -46,9 +42,6 @@ def farthest_in_the_plane(points: FloatArray, *, enough: float = np.inf) -> Pair
     So no pair is farther apart than the largest width over the cosine, and a pair as far as D has ends within
     width - D cos(pi/(2m)) of the two extremes of some direction. Where the points surround their centre, the angles at
     which they lie leave fewer pairs (`_by_angle`).
-
-    Args:
-        points: shape (s, 2).
 
     Returns:
         Pairs, the first of which is the farthest, or beyond `enough`, or whose bound is within `enough`.

@@ -118,8 +118,7 @@ def solve_rows(factor: FloatArray, rows: FloatArray) -> FloatArray:
 
 
 def solve_positive_definite(matrix: Numbers, right: FloatArray) -> FloatArray | None:
-    """matrix^-1 right (n,) by one Cholesky factorisation in the precision of the matrix; None where rounding hides that
-    it is positive definite."""
+    """matrix^-1 right (n,) by Cholesky in the precision of the matrix; None where that is not positive definite."""
     if matrix.dtype == np.float32:
         _, solution, failure = lapack.sposv(matrix, right.astype(np.float32), lower=1)
         return None if failure else solution.astype(np.float64)
@@ -143,15 +142,10 @@ def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
 
 @record
 class Spectrum:
-    """Eigenvalues and eigenvectors of a symmetric matrix.
+    """Eigenvalues and eigenvectors of a symmetric matrix."""
 
-    Args:
-        values: s, shape (n,), decreasing.
-        vectors: U, shape (n, n), orthonormal columns in the same order: matrix = U diag(s) U'.
-    """
-
-    values: FloatArray
-    vectors: FloatArray
+    values: FloatArray  # s, (n,), decreasing
+    vectors: FloatArray  # U, (n, n), orthonormal columns in the same order: matrix = U diag(s) U'
 
 
 def symmetric_spectrum(matrix: FloatArray) -> Spectrum:
@@ -172,17 +166,11 @@ def largest_eigenvalue(matrix: FloatArray) -> float:
 
 @record
 class PartialCholesky:
-    """G = L L' + R for a positive semi-definite G of which only a few columns were computed.
+    """G = L L' + R for a positive semi-definite G of which only a few columns were computed."""
 
-    Args:
-        factor: L, shape (n, m).
-        residual: R_xx as computed, shape (n,), not negative; 0 at the pivots.
-        lowest: the smallest R_xx before it was raised to 0; below rounding, G is not positive semi-definite.
-    """
-
-    factor: FloatArray
-    residual: FloatArray
-    lowest: float
+    factor: FloatArray  # L, (n, m)
+    residual: FloatArray  # R_xx as computed, (n,), not negative; 0 at the pivots
+    lowest: float  # the smallest R_xx before it was raised to 0; below rounding, G is not positive semi-definite
 
 
 def pivoted_cholesky(
@@ -195,7 +183,6 @@ def pivoted_cholesky(
         column: gives G[:, p], shape (n,); called once for each pivot.
 
     Source: Harbrecht, Peters and Schneider, On the low-rank approximation by the pivoted Cholesky decomposition (2012).
-
     Cost: O(n m^2) time, O(n m) memory, m columns of G.
     """
     residual = diagonal.astype(np.float64, copy=True)
@@ -232,7 +219,6 @@ def triangular_factor(matrix: FloatArray) -> FloatArray:
 
     Source: Demmel, Grigori, Hoemmen and Langou, Communication-optimal parallel and sequential QR and LU factorizations
         (2012), the sequential form.
-
     Cost: O(K D^2) time; 2048 + D, or 5 D, rows of float64 beyond the matrix.
     """
     num_rows, num_columns = matrix.shape
@@ -253,19 +239,13 @@ def triangular_factor(matrix: FloatArray) -> FloatArray:
 
 @record
 class Whitened:
-    """An orthonormal description of the rows of a matrix.
+    """An orthonormal description of the rows of a matrix."""
 
-    Args:
-        basis: Z, shape (K, r), with Z'Z = K I; row differences of the matrix are linear images of those of Z.
-        rank: r, the numerical rank that was used.
-        dropped: largest norm of a row of the scaled matrix outside the kept directions (0 when the rank is exact).
-        condition: largest over smallest kept singular value of the scaled matrix, 1 when the rank is 0; a relative
-            error e in the matrix is one of about condition * e in the basis.
-    """
-
-    basis: FloatArray
-    rank: int
-    dropped: float
+    basis: FloatArray  # Z, (K, r), with Z'Z = K I; row differences of the matrix are linear images of those of Z
+    rank: int  # r, the numerical rank that was used
+    dropped: float  # largest norm of a row of the scaled matrix outside the kept directions (0 when the rank is exact)
+    # largest over smallest kept singular value of the scaled matrix, 1 when the rank is 0; a relative error e in the
+    # matrix is one of about condition * e in the basis
     condition: float
 
     @property
@@ -278,15 +258,11 @@ class Whitened:
 
 @record
 class Imaged:
-    """Vectors in the coordinates of `Whitened.basis`.
+    """Vectors in the coordinates of `Whitened.basis`."""
 
-    Args:
-        rows: the same linear images of the vectors as those of the arms, shape (m, r).
-        outside: share of each vector (of its norm after column scaling) that is outside the kept directions, shape
-            (m,); 0 for a zero vector.
-    """
-
-    rows: FloatArray
+    rows: FloatArray  # the same linear images of the vectors as those of the arms, (m, r)
+    # share of each vector (of its norm after column scaling) that is outside the kept directions, (m,); 0 for a zero
+    # vector
     outside: FloatArray
 
 
@@ -298,18 +274,13 @@ class ImageMap:
 
     A combination of arms has the same combination of their coordinates as its image.
 
-    Args:
-        shifts: powers of two by which columns are scaled, shape (d,).
-        kept: orthonormal rows that span those of X, columns scaled, shape (r, d).
-        back: shape (r, r).
-        multiple: the image of y is this times y, and the map an identity times it; None: it is no such map.
-
     Source: ours.
     """
 
-    shifts: IntArray
-    kept: FloatArray
-    back: FloatArray
+    shifts: IntArray  # powers of two by which columns are scaled, (d,)
+    kept: FloatArray  # orthonormal rows that span those of X, columns scaled, (r, d)
+    back: FloatArray  # (r, r)
+    # the image of y is this times y, and the map an identity times it; None: it is no such map
     multiple: float | None = None
 
     @staticmethod
@@ -363,7 +334,6 @@ def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whit
             decimals need about 1e-6.
 
     Source: ours.
-
     Cost: O(K d min(K, d)) time; two arrays like the matrix where no QR is needed, else four.
     """
     num_rows, num_columns = matrix.shape
@@ -406,15 +376,10 @@ def _whitened_by_gram(scaled: FloatArray) -> Whitened | None:
 
 @record
 class Spanning:
-    """Rows of a matrix that span what all its rows span.
+    """Rows of a matrix that span what all its rows span."""
 
-    Args:
-        rows: min(K, d) indices, the most independent ones first.
-        clearance: smallest over largest distance of one of them from the span of those before it.
-    """
-
-    rows: IntArray
-    clearance: float
+    rows: IntArray  # min(K, d) indices, the most independent ones first
+    clearance: float  # smallest over largest distance of one of them from the span of those before it
 
 
 def spanning_rows(matrix: FloatArray) -> Spanning:
@@ -449,14 +414,10 @@ def null_space(matrix: FloatArray) -> FloatArray:
 
 @record
 class WeightedRange:
-    """The range of A = sum_i w_i z_i z_i', and coordinates in which A is the identity there.
+    """The range of A = sum_i w_i z_i z_i', and coordinates in which A is the identity there."""
 
-    Args:
-        directions: V, shape (d, r), orthonormal columns that span the range of A.
-        to_unit: V diag(s)^-1, shape (d, r): u = z to_unit gives ||u_a - u_b|| = ||z_a - z_b|| in A^-1 inside the range.
-    """
-
-    directions: FloatArray
+    directions: FloatArray  # V, (d, r), orthonormal columns that span the range of A
+    # V diag(s)^-1, (d, r): u = z to_unit gives ||u_a - u_b|| = ||z_a - z_b|| in A^-1 inside the range
     to_unit: FloatArray
 
 

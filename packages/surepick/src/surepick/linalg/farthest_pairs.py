@@ -29,18 +29,12 @@ SEVERAL = 4
 
 @record
 class Pairs:
-    """Far pairs of points, the farthest first.
+    """Far pairs of points, the farthest first."""
 
-    Args:
-        first, second: positions of the two points, shape (n,).
-        squares: their squared distances, shape (n,).
-        elsewhere: no pair that is not listed has a larger squared distance.
-    """
-
-    first: IntArray
+    first: IntArray  # positions of the two points, (n,)
     second: IntArray
-    squares: FloatArray
-    elsewhere: float
+    squares: FloatArray  # their squared distances, (n,)
+    elsewhere: float  # no pair that is not listed has a larger squared distance
 
     @property
     def exact(self) -> bool:
@@ -203,7 +197,6 @@ def farthest_pairs(
         points: u, shape (s, r), s >= 2.
 
     Source: ours.
-
     Cost: O(s r) and O(m^2 r) for the m points whose radius does not exclude them; tiles of 512 x 512.
     """
     centred = points - 0.5 * (points.max(axis=0) + points.min(axis=0))
@@ -299,10 +292,6 @@ def farthest_first(vectors: FloatArray, chosen: IntArray, free: BoolArray, numbe
     the arms of the largest bounds are a pool whose distances are computed, and the pool grows when the farthest of it
     might be beaten from outside. At first the bounds are those of a few of the chosen arms; the others count for the
     arms that would then be as far as the farthest of the pool.
-
-    Args:
-        vectors: shape (K, d).
-        free: which arms may be taken, shape (K,).
 
     Returns:
         At most `number` arms, fewer where no more are free; in the order in which they were taken.

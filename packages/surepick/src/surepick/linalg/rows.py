@@ -187,15 +187,10 @@ FOLD = np.uint64(32)
 
 @record
 class EqualRows:
-    """The classes of equal rows.
+    """The classes of equal rows."""
 
-    Args:
-        first: the first row of each class, ascending, shape (k,).
-        group: for each of the K rows the number of its class, shape (K,).
-    """
-
-    first: IntArray
-    group: IntArray
+    first: IntArray  # the first row of each class, ascending, (k,)
+    group: IntArray  # for each of the K rows the number of its class, (K,)
 
     @property
     def none(self) -> bool:

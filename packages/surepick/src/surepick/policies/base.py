@@ -372,12 +372,7 @@ def designed(
 def compared_with(
     leader: int, rivals: IntArray, scores: FloatArray, widths: FloatArray, allowed: float | FloatArray
 ) -> plans.Deciding:
-    """Gives the intervals of rivals that were all compared with the leader.
-
-    Args:
-        rivals: ascending, shape (m,).
-        scores, widths: of all arms, shape (K,).
-    """
+    """Gives the intervals of rivals that were all compared with the leader."""
 
     def deciding(_: plans.Intervals | None) -> plans.Intervals:
         leads = scores[leader] - scores[rivals]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Blocking
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
+from surepick.estimators.noise_mgf import ROUNDED_UP
 from surepick.linalg.factorisations import weighted_range
 from surepick.policies.base import Problem
 from surepick.text import did_you_mean, quoted
@@ -28,6 +31,12 @@ def blocking_of(
     return Blocking(name, size, ids.index(control), once)
 
 
+def check_idle(policy: Any, *names: str) -> None:
+    """Refuse options of blocks where there are none."""
+    for name in (each for each in names if policy.blocks is None and getattr(policy, each) is not None):
+        raise InvalidInput(f"{name} has a meaning only with blocks; say what a block is called, e.g. blocks='day'.")
+
+
 def shared_effect(name: str) -> str:
     """The assumption, as a sentence."""
     return (
@@ -45,11 +54,7 @@ def price_of_blocks(name: str) -> str:
 
 
 def filled_blocks(counts: IntArray, blocking: Blocking | None, centre: int | None, *, exact: bool) -> IntArray:
-    """The pulls of a plan, with those that give each of its blocks the centre and the control.
-
-    Args:
-        counts: shape (K,).
-    """
+    """The pulls of a plan, with those that give each of its blocks the centre and the control."""
     if blocking is None:
         return counts
     shared = list({arm: None for arm in (centre, blocking.control) if arm is not None})
@@ -75,7 +80,6 @@ def filled_blocks(counts: IntArray, blocking: Blocking | None, centre: int | Non
 #
 # Source: the intra-block analysis of incomplete blocks (Yates 1936; Rao 1947).
 
-ROUNDED_UP = 1.0 + 1e-9
 HEURISTIC_RIDGE = 1e-6  # of an effect's own information: blocks with no arm in common with others count as average
 CUT = 1e-7  # singular values of the weighted rows below this share of the largest: what nobody has told
 
@@ -88,14 +92,10 @@ class BlockEquations:
 
     Weights u_x(B) = w_x (l_x - lbar_B) on the arms' pulls, for numbers l with l = 0 at the centre, have the sum 0 in
     each block. They make the flows L l, cost l' L l / 2, and their sum over the rewards is l' Q.
-
-    Args:
-        matrix: L without the centre, shape (m, p, p): the process's own arm first, then its other arms.
-        totals: Q, shape (m, p).
     """
 
-    matrix: FloatArray
-    totals: FloatArray
+    matrix: FloatArray  # L without the centre, (m, p, p): the process's own arm first, then its other arms
+    totals: FloatArray  # Q, (m, p)
 
     def cost(self, levels: FloatArray) -> FloatArray:
         """l' L l / 2, shape (m,), rounded up."""
@@ -110,7 +110,6 @@ def equations(seen: BlockTotals, scales: FloatArray, centre: int, arms: IntArray
     """The equations of processes that weigh their own arm, the centre and the same other arms.
 
     Args:
-        scales: s, sub-Gaussian, shape (K,), in reward units.
         arms: of the processes, shape (m,); neither the centre nor among the others.
 
     Cost: O(entries p^2).
@@ -149,9 +148,6 @@ def without_effects(seen: Observations, past: Observations, scales: FloatArray) 
     """A batch as it would have been if no block had an effect, as far as this can be told. For steering only.
 
     The effects are those of the least squares of the batch, in which each arm's earlier mean counts as a measurement.
-
-    Args:
-        scales: s, shape (K,), in reward units.
 
     Cost: O(entries B + B^3) for B blocks.
     """

@@ -8,7 +8,7 @@ d_eff(eps) = min {d : gamma(d) <= eps}                                          
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ParamSpec
 
 import numpy as np
@@ -18,11 +18,10 @@ from surepick.core.records import IntArray, record
 from surepick.designs import independent_design, solve_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, NotConverged
+from surepick.policies import tuning
 
 SCREEN_TOLERANCE = 0.05
 EVERY_DIMENSION = 12
-DEAR = 48  # directions from which a design ...
-MANY = 3000  # ... of more arms takes seconds
 HEURISTIC_RATIO = 1.25  # of tau(d) to d, before any is known
 HEURISTIC_HOPE = 0.5  # of the least cost: until tau is known of many directions, what may cost so little is tried
 HEURISTIC_GAIN = 0.9  # of the least cost: another design that takes seconds must be guessed to lead to less
@@ -166,7 +165,6 @@ def cheapest_dimension(
     the weights, sum_i lambda_i ||z_i - z_c||^2 in A^-1 = d - ||m||^2 + ||z_c - m||^2, and A >= m m'.
 
     Source: ours; Algorithm 1 takes d_eff(4 t) instead (`effective_dimension`).
-
     Cost: one design per dimension that could still win.
     """
     solve = design_of or (lambda embedded, tolerance: embedding_design(embedded, active, tolerance=tolerance))
@@ -183,7 +181,7 @@ def cheapest_dimension(
         return design
 
     candidates = _candidates(embedding)
-    dear = [dim for dim in candidates if dim >= DEAR and embedding.num_arms > MANY]
+    dear = [dim for dim in candidates if dim >= tuning.MANY_DIRECTIONS and embedding.num_arms > tuning.HEURISTIC_MANY]
     for dim in candidates[: len(candidates) - len(dear)]:
         gamma = embedding.misspecification(dim)
         if round_cost(gamma, lower, accuracy, slack) >= (math.inf if best is None else best[0]):
@@ -229,9 +227,16 @@ def cheapest_dimension(
     return DimensionChoice(screened.dim, final)
 
 
+def larger_dimensions(embedding: ArmEmbedding, dim: int, epsilon: float) -> Iterator[int]:
+    """Those in which to look after d, a quarter more each time, so long as the bias of the last one matters."""
+    gamma = embedding.misspecification
+    while gamma(dim) > 0.0 and dim < embedding.max_dim and 2.0 * gamma(dim) >= tuning.NEGLIGIBLE_BIAS * epsilon / 2.0:
+        dim = min(embedding.max_dim, math.ceil(1.25 * dim))
+        yield dim
+
+
 def _candidates(embedding: ArmEmbedding) -> list[int]:
-    """The dimensions to look at, ascending: all small ones, then in steps of a quarter, the largest, and the smallest
-    one without misspecification."""
+    """Those to look at, ascending: all small ones, then steps of a quarter, the largest, the first without bias."""
     last = embedding.max_dim
     dims = {*range(1, min(EVERY_DIMENSION, last) + 1), last}
     dim = EVERY_DIMENSION

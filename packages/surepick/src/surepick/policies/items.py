@@ -28,12 +28,7 @@ SMALLEST_WEIGHT = 1e-9
 
 
 def leader_of(answers: FloatArray, among: BoolArray) -> int:
-    """The arm of the best mean answer among these; the first of equals.
-
-    Args:
-        answers: shape (K, n), NaN where there is none.
-        among: shape (K,).
-    """
+    """The arm of the best mean answer, shape (K, n), NaN: none, among these; the first of equals."""
     known = np.isfinite(answers)
     counts = known.sum(axis=1)
     means = np.where(known, answers, 0.0).sum(axis=1) / np.maximum(counts, 1)
@@ -51,10 +46,6 @@ def next_bets(answers: FloatArray, answering: BoolArray, *, epsilon: float, left
     An arm weighs Phi(-z)^3, z being how far it lies behind the leader in the items that both answered, in standard
     errors: early a bad arm is compared with the mean of several good ones, which varies less than one of them; later
     with the leader alone. The guessed mean of an arm without many answers leans towards the mean of all.
-
-    Args:
-        answers: scores so far, shape (K, n), NaN where there is none.
-        answering: who answers the next items, shape (K,).
 
     Cost: O(K n).
     """
@@ -89,15 +80,10 @@ def _moments(values: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatA
 
 @record
 class ItemBatch:
-    """Successive items of the order, and who was asked to answer them.
+    """Successive items of the order, and who was asked to answer them."""
 
-    Args:
-        size: items.
-        asked: indices of the arms, ascending.
-    """
-
-    size: int
-    asked: IntArray
+    size: int  # items
+    asked: IntArray  # indices of the arms, ascending
 
     def __post_init__(self) -> None:
         freeze(self, asked=np.int64)
@@ -105,15 +91,10 @@ class ItemBatch:
 
 @record
 class Answered:
-    """Answers of arms to items, each known by arm * N + the place of the item in the order.
+    """Answers of arms to items, each known by arm * N + the place of the item in the order."""
 
-    Args:
-        at: ascending, shape (m,).
-        scores: shape (m,).
-    """
-
-    at: IntArray
-    scores: FloatArray
+    at: IntArray  # ascending, (m,)
+    scores: FloatArray  # (m,)
 
     def __post_init__(self) -> None:
         freeze(self, at=np.int64, scores=np.float64)
@@ -131,29 +112,17 @@ class Answered:
 
 @record
 class ItemsState:
-    """All answers, and what was decided from them. The processes are computed from it.
+    """All answers, and what was decided from them. The processes are computed from it."""
 
-    Args:
-        round: number of the next plan.
-        batches: the items drawn so far, batch by batch.
-        answers: those that came with the batch of their item.
-        late: those to items that were drawn without the arm; they enter no bet.
-        beaten: indices of arms that are not the best.
-        open: indices of the arms that answer the next items, the leader among them.
-        leader: index of the arm that would be recommended.
-        finished: as in `Claim`.
-        num_arms: K.
-    """
-
-    round: int
-    batches: tuple[ItemBatch, ...]
-    answers: Answered
-    late: Answered
-    beaten: IntArray
-    open: IntArray
-    leader: int
-    finished: str
-    num_arms: int
+    round: int  # number of the next plan
+    batches: tuple[ItemBatch, ...]  # the items drawn so far, batch by batch
+    answers: Answered  # those that came with the batch of their item
+    late: Answered  # those to items that were drawn without the arm; they enter no bet
+    beaten: IntArray  # indices of arms that are not the best
+    open: IntArray  # indices of the arms that answer the next items, the leader among them
+    leader: int  # index of the arm that would be recommended
+    finished: str  # as in `Claim`
+    num_arms: int  # K
 
     def __post_init__(self) -> None:
         freeze(self, beaten=np.int64, open=np.int64)
@@ -174,11 +143,7 @@ class ItemsState:
         return np.setdiff1d(np.arange(self.num_arms), self.beaten)
 
     def table(self, num_items: int) -> FloatArray:
-        """The answers that came with their batch, shape (K, drawn), NaN where there is none.
-
-        Args:
-            num_items: N.
-        """
+        """The answers that came with their batch, shape (K, drawn), NaN where there is none."""
         return _table(self.answers, self.num_arms, num_items)[:, : self.drawn]
 
     def full_table(self, num_items: int) -> FloatArray:

@@ -122,14 +122,7 @@ def after_selection(
 
 
 def best_of_subset(
-    make: Make,
-    name: str,
-    arms: Arms,
-    *,
-    epsilon: float,
-    delta: float,
-    selected: Any,
-    **options: Any,
+    make: Make, name: str, arms: Arms, *, epsilon: float, delta: float, selected: Any, **options: Any
 ) -> Policy[Any]:
     """The policy of that name for arms that were selected from a longer list, as the answer for that list."""
     subset = Subset.of(selected)

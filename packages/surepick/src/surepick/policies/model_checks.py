@@ -18,13 +18,12 @@ from surepick.estimators.noise_mgf import squared_deviations
 from surepick.linalg.farthest_pairs import ROWS, farthest_first, farthest_pairs
 from surepick.linalg.rows import equal_rows
 from surepick.noise import known_scale
+from surepick.policies import tuning
 from surepick.policies.base import Problem
 from surepick.text import quoted
 
 FALSE_ALARM = 1e-3
 _NUMBERS = re.compile(r"-?[\d.]+(e[+-]?\d+)?")
-MOST_CHECK_PULLS = 64
-MANY_DIRECTIONS = 48
 LOOKED_AT = 8191  # arms, in so many directions; a prime: no step through a list that runs through levels in turn
 SATURATED = (
     "Nothing is assumed about the features: they were used in as many dimensions as there are distinct arms, where "
@@ -177,6 +176,16 @@ def spread_of_repeats(
     )
 
 
+def no_room(dim: int, rivals: int) -> str:
+    """Why more pulls would not help where misspecification leaves no room for so many rivals; "" for none."""
+    if rivals == 0:
+        return ""
+    return (
+        f"More of them may not help: what {dim} dimensions leave out can move a difference of two arms by as much as "
+        f"must be told apart for {rivals} rivals. Raise epsilon, use a larger dimension, or a smaller valid norm bound."
+    )
+
+
 def with_failed_checks(known: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
     """The checks that failed so far and those that fail now, but for what says the same of other numbers or arms."""
     kinds = {_kind(alarm) for alarm in known}
@@ -264,21 +273,17 @@ def check_pulls(
     support, in the coordinates of the largest dimension; in 48 and more of some of the arms, evenly from the list,
     where distances to all would take longer than the rest of a round.
 
-    Args:
-        counts: pulls of the round, shape (K,).
-        costs: of a pull of each arm, shape (K,); None: all alike.
-
     Returns:
         Extra pulls, shape (K,), 0 or 1.
 
     Source: Gonzalez (1985) for the traversal. Cost: as `farthest_first`.
     """
     extra = np.zeros_like(counts)
-    room = min(int(share * counts.sum()), MOST_CHECK_PULLS)
+    room = min(int(share * counts.sum()), tuning.MOST_CHECK_PULLS)
     if room == 0 or (is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms):
         return extra
     pulled, features = counts > 0, embedding.at(embedding.max_dim).features
-    if features.shape[1] < MANY_DIRECTIONS or len(features) <= LOOKED_AT:
+    if features.shape[1] < tuning.MANY_DIRECTIONS or len(features) <= LOOKED_AT:
         spread = farthest_first(features, np.flatnonzero(pulled), ~pulled, room)
     else:
         some = np.union1d(np.flatnonzero(pulled), np.arange(LOOKED_AT) * len(features) // LOOKED_AT)

@@ -15,15 +15,6 @@ from surepick.core import values
 from surepick.core.arms import Arms
 from surepick.core.plugins import EMBEDDINGS, plugin_names
 from surepick.core.records import FloatArray
-from surepick.core.values import (
-    as_number,
-    check_choice,
-    check_size,
-    check_slack,
-    positive_number,
-    share_of_pulls,
-    whole_number,
-)
 from surepick.embeddings.base import ExactFeatures
 from surepick.embeddings.spec import embedding_spec
 from surepick.errors import InvalidInput
@@ -64,7 +55,7 @@ def check_options(settings: Any) -> None:
 
 
 def positive(meaning: str) -> Check:
-    return lambda name, value: positive_number(name, value, meaning)
+    return lambda name, value: values.positive_number(name, value, meaning)
 
 
 def at_least_zero(meaning: str) -> Check:
@@ -72,15 +63,15 @@ def at_least_zero(meaning: str) -> Check:
 
 
 def one_of(*known: str) -> Check:
-    return lambda name, value: check_choice(name, value, known)
+    return lambda name, value: values.check_choice(name, value, known)
 
 
 def whole(meaning: str, *, least: int = 1) -> Check:
-    return lambda name, value: whole_number(name, value, least=least, meaning=meaning)
+    return lambda name, value: values.whole_number(name, value, least=least, meaning=meaning)
 
 
 def _growth(name: str, value: object) -> None:
-    if as_number(name, value) > MOST_GROWTH:
+    if values.as_number(name, value) > MOST_GROWTH:
         raise InvalidInput(
             f"{name} is {quoted(value)}; it must be at most {MOST_GROWTH:g}: by what share a batch adds pulls."
         )
@@ -88,7 +79,7 @@ def _growth(name: str, value: object) -> None:
 
 def growth(name: str, value: object) -> None:
     """Refuse batches that do not grow, or beyond what anybody could measure."""
-    positive_number(name, value, GROWTH)
+    values.positive_number(name, value, GROWTH)
     _growth(name, value)
 
 
@@ -99,10 +90,10 @@ def growth_or_none(name: str, value: object) -> None:
 
 
 def slack(_: str, value: object) -> None:
-    check_slack(value)
+    values.check_slack(value)
 
 
-check_share = share_of_pulls
+check_share = values.share_of_pulls
 tolerance = positive("the relative gap to which designs are solved.")
 accuracy = positive("the half-width at which intervals are tightest, in reward units.")
 largest_batch = whole("a batch has at least one pull.")
@@ -122,7 +113,7 @@ def check_noise(name: str, noise: Noise, given: Mapping[str, Any], *, unknown_sc
             "certified-independent (--policy certified-independent)."
         )
     if known_scale(noise):
-        check_size("a scale of the noise", float(np.min(noise.sigma)), float(np.max(noise.sigma)))
+        values.check_size("a scale of the noise", float(np.min(noise.sigma)), float(np.max(noise.sigma)))
         return
     if not unknown_scale:
         raise InvalidInput(
@@ -156,7 +147,7 @@ def arm_id(name: str, value: object) -> None:
 
 def share_of_delta(name: str, value: object) -> None:
     """Refuse what is no share."""
-    if not 0.0 < as_number(name, value) < 1.0:
+    if not 0.0 < values.as_number(name, value) < 1.0:
         raise InvalidInput(f"{name} is {quoted(value)}; it must lie strictly between 0 and 1: a share of delta.")
 
 

@@ -20,15 +20,10 @@ MONEY = "money, in the currency of the costs."
 
 @record
 class Costs:
-    """What the measurements of a study cost, in any currency.
+    """What the measurements of a study cost, in any currency."""
 
-    Args:
-        arms: of one pull of each arm, shape (K,); None: 1 each, where only batches have a cost.
-        batch: of each batch, whatever is measured in it.
-    """
-
-    arms: FloatArray | None
-    batch: float = 0.0
+    arms: FloatArray | None  # of one pull of each arm, (K,); None: 1 each, where only batches have a cost
+    batch: float = 0.0  # of each batch, whatever is measured in it
 
     def __post_init__(self) -> None:
         freeze(self, arms=np.float64)
@@ -52,9 +47,6 @@ class Costs:
 
     def total(self, counts: ArrayLike, *, batches: int) -> float:
         """What pulls and batches cost together: the exact sum of the decimals, rounded once, so that 3 x 0.1 is 0.3.
-
-        Args:
-            counts: pulls of each arm, shape (K,).
 
         Cost: O(K log K).
         """

@@ -23,19 +23,7 @@ from surepick.noise import Noise, Normal, known_scale, parse_noise
 from surepick.policies import options as parts_of
 from surepick.policies.base import Policy, Problem, doubts_of_delta
 from surepick.policies.long_lists import best_of_subset, one_of_share, shortened_first
-from surepick.policies.options import (
-    EVERY_QUESTION,
-    NETWORK,
-    MakeParts,
-    Parts,
-    PolicySpec,
-    asked_question,
-    check_answered,
-    check_noise,
-    for_each_segment,
-    refuse_beside_lists,
-    taken,
-)
+from surepick.policies.options import MakeParts, Parts, PolicySpec, taken
 from surepick.policies.paper.arm_elimination import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.questions import BEST, NAMES, OneOf, own_question, question_class, question_name, question_spec
 from surepick.text import did_you_mean, quoted
@@ -71,20 +59,9 @@ def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> PolicySpec:
 
 def _certified(parts: MakeParts, summary: str, **more: str) -> PolicySpec:
     evidence = {"carried": CARRIED, "epochs": EPOCHS, "lists": LISTS, **more}
-    hidden_defaults = {
-        "batch_size": None,
-        "max_batches": None,
-        "batch_cost": 0.0,
-        **dict.fromkeys((*parts_of.OF_BLOCKS, "later", "later_share")),
-    }
-    return PolicySpec(
-        CARRIED,
-        parts,
-        summary,
-        hidden_defaults=hidden_defaults,
-        evidence=evidence,
-        questions=EVERY_QUESTION,
-    )
+    silent = dict.fromkeys(("batch_size", "max_batches", "batch_cost", *parts_of.OF_BLOCKS, "later", "later_share"))
+    asked, hidden = parts_of.EVERY_QUESTION, {**silent, "batch_cost": 0.0}
+    return PolicySpec(CARRIED, parts, summary, hidden_defaults=hidden, evidence=evidence, questions=asked)
 
 
 ENTRIES: Mapping[str, PolicySpec] = MappingProxyType(
@@ -313,16 +290,16 @@ def built_policy(
     if isinstance(assumed, type) or not isinstance(assumed, (Normal, Noise)):
         raise InvalidInput(f"noise is {quoted(noise)}; give Bernoulli(), Bounded(low, high), SubGaussian(s) or text.")
     given = {**entry.defaults, **options}
-    question = for_each_segment(name, entry, arms, asked_question(name, entry, given))
+    question = parts_of.for_each_segment(name, entry, arms, parts_of.asked_question(name, entry, given))
     if isinstance(question, OneOf):
         return one_of_share(built_policy, question, name, arms, epsilon=epsilon, delta=delta, noise=noise, **given)
-    check_noise(name, assumed, given, unknown_scale=bool(entry.evidence))
+    parts_of.check_noise(name, assumed, given, unknown_scale=bool(entry.evidence))
     kind = given.pop("evidence", None) if entry.evidence else None
     if (question is not None and kind not in (None, "lists")) or (kind == "lists" and question is None):
         raise InvalidInput("evidence='lists' answers questions other than 'best', and no other evidence does.")
     if question is not None and entry.evidence:
-        kind = "lists"
-        refuse_beside_lists(name, {**entry.hidden_defaults, "gap_bound": None}, given, allowed=parts_of.OF_LISTS)
+        kind, hidden = "lists", {**entry.hidden_defaults, "gap_bound": None}
+        parts_of.refuse_beside_lists(name, hidden, given, allowed=parts_of.OF_LISTS)
     if kind is None and "paired" in entry.evidence and parts_of.are_paired(given, known_scale=known_scale(assumed)):
         kind = "paired"
     if kind is not None:
@@ -373,7 +350,7 @@ def _spec(
             return None
         options |= embedded if embedding is None else {"embedding": embedding, **embedded}
     if "network" in parts:
-        options |= {option: getattr(parts["network"], option) for option in NETWORK}
+        options |= {option: getattr(parts["network"], option) for option in parts_of.NETWORK}
     wanted = ((POLICIES, name), (QUESTIONS, question_name(problem.question)), (EMBEDDINGS, embedding))
     others = {package for group, one in wanted if (package := _package_of(group, one)) is not None}
     if others:
@@ -417,7 +394,7 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
         question_class(options["question"])
     asked = question_name(options.get("question"))
     if asked in NAMES or own_question(asked) is not None:
-        check_answered(name, policy_spec(name), asked)
+        parts_of.check_answered(name, policy_spec(name), asked)
     known = policy_options(name, options)
     unknown = sorted(set(options) - set(known))
     if unknown:

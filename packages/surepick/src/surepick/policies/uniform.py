@@ -128,11 +128,7 @@ def equal_repeats(problem: Problem, seen: Observations, least: int = FEWEST) -> 
 
 
 def endless(problem: Problem, seen: Observations, asked: BoolArray, *, features: bool) -> bool:
-    """Whether no end is in sight: an arm that must be decided shows no scale, so that no bet on it is possible.
-
-    Args:
-        asked: the arms that must still be decided, shape (K,).
-    """
+    """Whether no end is in sight: an arm that must be decided shows no scale, so that no bet on it is possible."""
     equal = equal_repeats(problem, seen, ENDLESS)
     if not features:
         return bool(asked[equal].any())

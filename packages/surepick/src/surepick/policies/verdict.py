@@ -148,35 +148,21 @@ def noise_assumption(problem: Problem) -> str:
 
 @record
 class PolicySummary:
-    """What a policy promises while it runs.
+    """What a policy promises while it runs."""
 
-    Args:
-        delta: the probability that something it proves is wrong.
-        most_rounds: after so many it is done if no result is missing; None: not known.
-        proves: what it says of its leader at any time is a theorem, unless a check of the results fails.
-        eliminates: arms that leave its `active` set are not the best.
-        gap_bound: the declared bound on the gap of two arms, in reward units; None without one.
-        prices: what measurements cost; None where nothing has a cost.
-        blocks: what is said of blocks; None where measurements are independent. The control is not known here.
-        listed: the question is answered by lists.
-        constraints: on what else each measurement tells beside the reward.
-        later: how many arms are not there when the study begins, and may come.
-        shortens: rows of the list that it shortens; 0: it chooses among its arms.
-        named: what the columns of its tables are called.
-    """
-
-    delta: float
-    most_rounds: int | None
-    proves: bool
-    eliminates: bool
-    gap_bound: float | None = None
-    prices: Costs | None = None
+    delta: float  # the probability that something it proves is wrong
+    most_rounds: int | None  # after so many it is done if no result is missing; None: not known
+    proves: bool  # what it says of its leader at any time is a theorem, unless a check of the results fails
+    eliminates: bool  # arms that leave its `active` set are not the best
+    gap_bound: float | None = None  # the declared bound on the gap of two arms, in reward units; None without one
+    prices: Costs | None = None  # what measurements cost; None where nothing has a cost
+    # what is said of blocks; None where measurements are independent. The control is not known here.
     blocks: Blocking | None = None
-    listed: bool = False
-    constraints: tuple[Constraint, ...] = ()
-    later: int = 0
-    shortens: int = 0
-    named: ColumnNames = field(default_factory=ColumnNames)
+    listed: bool = False  # the question is answered by lists
+    constraints: tuple[Constraint, ...] = ()  # on what else each measurement tells beside the reward
+    later: int = 0  # how many arms are not there when the study begins, and may come
+    shortens: int = 0  # rows of the list that it shortens; 0: it chooses among its arms
+    named: ColumnNames = field(default_factory=ColumnNames)  # what the columns of its tables are called
 
     @staticmethod
     def of(policy: Policy[Any], arms: Arms | None = None) -> PolicySummary:

@@ -16,24 +16,20 @@ import numpy as np
 from surepick.core.observations import BlockTotals
 from surepick.core.records import BoolArray, FloatArray, IntArray
 from surepick.estimators.running_processes import MeanProcesses
+from surepick.policies import tuning
 from surepick.policies.blocking import BlockEquations, equations
-from surepick.policies.carried.means_rule import HEURISTIC_CLOSING, HEURISTIC_KAPPA
 from surepick.policies.carried.state import OpenComparisons
 
 
 def update_blocks(
     processes: MeanProcesses,
     goal: OpenComparisons,
-    margins: FloatArray,
+    margins: FloatArray,  # guesses of the rivals' margins, (m,)
     seen: BlockTotals,
     share: float,
     control: int | None,
 ) -> MeanProcesses:
-    """The processes after a batch for a candidate.
-
-    Args:
-        margins: guesses of the rivals' margins, shape (m,).
-    """
+    """The processes after a batch for a candidate."""
     others = _sharing(seen, goal.candidate, [*processes.others_than(goal.candidate), control])
     plain = ~np.isin(goal.rivals, others)
     after = _told(processes, goal, plain, margins, seen, share, others)
@@ -64,13 +60,14 @@ def _told(
     if len(rivals) == 0:
         return processes
     found = equations(seen, goal.noise_scales, goal.candidate, rivals, others)
-    taken, flows = processes.taken[rivals], _flows(processes, others, rivals)
-    bets = HEURISTIC_KAPPA * margins
+    taken, given = processes.taken[rivals], [processes.given_to(arm)[rivals] for arm in others]
+    flows = np.array(given).reshape(len(others), len(rivals)).T  # F_j of the other arms, shape (m, p - 1)
+    bets = tuning.HEURISTIC_KAPPA * margins
     closing = _levels(found, bets, -flows)
     ends = taken - found.flows(closing)[:, 0]
     lead = goal.epsilon + goal.scores[goal.candidate] - goal.scores[rivals]
     promised = _held(processes, goal, rivals) + ends * lead - found.cost(closing)
-    cheap = found.cost(_levels(found, 0.0 * bets, -flows)) <= HEURISTIC_CLOSING
+    cheap = found.cost(_levels(found, 0.0 * bets, -flows)) <= tuning.HEURISTIC_CLOSING
     closes = cheap | (promised >= goal.threshold) | (share >= 1.0)
     levels = np.where(closes[:, None], closing, _levels(found, bets, -share * flows))
     after = taken - found.flows(levels)[:, 0]
@@ -104,11 +101,6 @@ def _with(
     rest = sum((flow for flow in others.values() if flow.any()), np.zeros(len(rivals)))
     given = {**others, candidate: np.where(rest == 0.0, taken, taken - rest)}
     return processes.with_flows(rivals, taken, given, gained)
-
-
-def _flows(processes: MeanProcesses, others: list[int], rivals: IntArray) -> FloatArray:
-    """F_j of the other arms, shape (m, p - 1)."""
-    return np.array([processes.given_to(arm)[rivals] for arm in others]).reshape(len(others), len(rivals)).T
 
 
 def _levels(found: BlockEquations, bets: FloatArray, wanted: FloatArray) -> FloatArray:

@@ -16,11 +16,11 @@ from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import NoiseMgf, NormalMgf, least_squares, with_squares
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import model_checks, options, uniform
-from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
-from surepick.policies.blocking import blocking_of, filled_blocks, price_of_blocks, shared_effect
+from surepick.policies import model_checks, options, tuning, uniform
+from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
+from surepick.policies.blocking import blocking_of, check_idle, filled_blocks, price_of_blocks, shared_effect
 from surepick.policies.carried import blocks_rule, means_rule, vectors_rule
-from surepick.policies.carried.guesses import HEURISTIC_CAUTION, Guess
+from surepick.policies.carried.guesses import Guess
 from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.predictions import BatchSizes, moved_off
 from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later, started
@@ -34,8 +34,8 @@ from surepick.policies.carried.state import (
     start_weights,
     stop_if_decided,
 )
-from surepick.policies.certified.conclusion import Cache, delta_for_test
-from surepick.policies.options import check_options, option
+from surepick.policies.certified.conclusion import Cache, check_certifying, delta_for_test
+from surepick.policies.options import option
 
 # --- What a batch says: the processes after it. Weights are functions of the past and of the batch's counts (line 1).
 
@@ -52,7 +52,7 @@ def processes_after(planner: Planner, state: CarriedState, plan: Plan, seen: Obs
     if state.processes is None:
         processes = situation.first_processes(plan.dim)
         if isinstance(processes, MeanProcesses) and seen.total > 0:
-            margins = means_rule.margins_unseen(situation.problem.epsilon, situation.problem.num_arms)
+            margins = np.full(situation.problem.num_arms, 2.0 * situation.problem.epsilon)  # each as if epsilon worse
             return _opened(processes, margins, batch, noise_mgf)
         return processes
     before = situation.moved(state, plan.dim)
@@ -99,7 +99,7 @@ def _aimed(
     epsilon, processes = planner.situation.problem.epsilon, before.means
     if processes is None:
         raise ContractError("nothing was told yet.")
-    planning = partial(guess.margins_of, candidate, epsilon=epsilon, caution=HEURISTIC_CAUTION)
+    planning = partial(guess.margins_of, candidate, epsilon=epsilon, caution=tuning.HEURISTIC_CAUTION)
     goal = planner.situation.goal(before, candidate, guess, planning)
     rest = means_rule.means_remaining(processes, goal)
     processes = processes.restarted(rest.restarts, start_weights(processes.starts[rest.restarts] + 1))
@@ -124,7 +124,7 @@ def _tested(
     """The processes after a batch for a candidate."""
     situation, last = planner.situation, planner.sizes.is_last(before.round)
     processes, candidate, epsilon = started(before), plan.candidate or 0, situation.problem.epsilon
-    planning = partial(guess.margins_of, candidate, epsilon=epsilon, caution=HEURISTIC_CAUTION)
+    planning = partial(guess.margins_of, candidate, epsilon=epsilon, caution=tuning.HEURISTIC_CAUTION)
     goal = situation.goal(before, candidate, guess, planning)
     margins = guess.margins_of(candidate, goal.rivals, epsilon)
     asked, outstanding = plan.counts.sum(), np.maximum(plan.counts - batch.counts, 0)
@@ -228,17 +228,8 @@ class CarriedElimination:
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_arms(self.problem, self.embedding.num_arms)
-        check_options(self)
+        check_certifying(self)
         BatchSizes(self.largest_batch, self.batch_size, self.max_batches)
-        if self.dim is not None:
-            self.embedding.at(self.dim)
-        if self.embedding.norm_bound is None and self.embedding.traits.family != "independent":
-            raise InvalidInput(
-                "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
-                "norm_bound, or IndependentEmbedding."
-            )
-        delta_for_test(self.problem)
         self._check_blocks()
         later, share = checked_later(self.problem, self.later, self.later_share, blocks=self.blocks is not None)
         object.__setattr__(self, "later", later)
@@ -255,10 +246,7 @@ class CarriedElimination:
             uses_features=self._uses_features,
             certifies="candidate",
             assumptions=own.assumptions if self.blocks is None else (*own.assumptions, shared_effect(self.blocks)),
-            checks=(
-                *model_checks.checks_of(self.embedding),
-                *(() if known else (model_checks.SPREAD,)),
-            ),
+            checks=(*model_checks.checks_of(self.embedding), *(() if known else (model_checks.SPREAD,))),
             caveats=own.caveats if self.blocks is None else (*own.caveats, price_of_blocks(self.blocks)),
             embedding=self._levelled,
             misspecification=self._levelled.misspecification,
@@ -456,11 +444,7 @@ class CarriedElimination:
 
     def _check_blocks(self) -> None:
         """Refuse options of blocks where there are none, and a block without room for a control."""
-        idle = [each for each in ("block_size", "control", "once_a_block") if getattr(self, each) is not None]
-        if self.blocks is None and idle:
-            raise InvalidInput(
-                f"{idle[0]} has a meaning only with blocks; say what a block is called, e.g. blocks='day'."
-            )
+        check_idle(self, "block_size", "control", "once_a_block")
         if self.blocks is not None and not known_scale(self.problem.noise):
             raise InvalidInput(
                 "blocks of noise whose scale nobody knows are compared without features: take certified-independent "
@@ -506,13 +490,7 @@ class CarriedElimination:
         if state.finished or state.processes is None:
             return ""
         rest = self._planner.predictions.rest(state, self._situation.guess(state.processes, state.seen))
-        if len(rest.bias_limited) == 0:
-            return ""
-        return (
-            f"More of them may not help: what {rest.dim} dimensions leave out can move a difference of two arms by as "
-            f"much as must be told apart for {len(rest.bias_limited)} rivals. Raise epsilon, use a larger dimension, "
-            "or a smaller valid norm bound."
-        )
+        return model_checks.no_room(rest.dim, len(rest.bias_limited))
 
 
 def _listing(row: RoundRecord, after: CarriedState) -> RoundRecord:

@@ -13,8 +13,10 @@ from surepick.core.random_streams import stream
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.errors import ContractError
 from surepick.estimators import LeastSquaresEstimate, RegularLeastSquares
+from surepick.estimators.noise_mgf import ROUNDED_UP
 from surepick.linalg.factorisations import thin_svd
 from surepick.linalg.rows import each_row_block
+from surepick.policies import tuning
 from surepick.policies.certified.sampling_rule import PlugInMeans
 
 # --- The chance that an arm is within epsilon of the best one, by what the past suggests. For what is shown only.
@@ -24,21 +26,16 @@ HEURISTIC_DRAWS = 400  # of the parameter
 HEURISTIC_PLACES = (-2.0, -1.0, 0.0, 1.0, 2.0)  # errors at which the distribution of the best mean is worked out ...
 HEURISTIC_PLACED = 40  # ... of so many arms
 MANY = 16_384  # arms of which only those are looked at that can be on the short list
-ROUNDED_UP = 1.0 + 1e-9
 HEURISTIC_RIVALS = 2000  # arms that are looked at one by one; of the others a sample of that size
 
 
 def chances_of_means(scores: FloatArray, errors: FloatArray, epsilon: float) -> FloatArray:
-    """P(h_c >= max_j h_j - epsilon) for independent h_j ~ N(f_j, s_j^2).
+    """P(h_c >= max_j h_j - epsilon) for independent h_j ~ N(f_j, s_j^2), f the scores and s their errors, shape (K,).
 
         E prod_{j != c} Phi((h_c + epsilon - f_j) / s_j)            over h_c
 
     The product is worked out at places where a factor rises or an arm may lie; between two of them it counts with its
     mean there, times the chance that h_c lies between.
-
-    Args:
-        scores: f, shape (K,).
-        errors: s, positive, shape (K,).
 
     Cost: O(K log K), and 4,000 arms at 400 places.
     """
@@ -69,11 +66,7 @@ def _sampled(order: IntArray) -> tuple[IntArray, FloatArray]:
 def chances_of_vectors(
     scores: FloatArray, coordinates: FloatArray, epsilon: float, *, noise_scale: float = 1.0
 ) -> FloatArray:
-    """P(h_c >= max_j h_j - epsilon) for h = f + s U z, z ~ N(0, I), by draws that are always the same.
-
-    Args:
-        scores: f, shape (K,).
-        coordinates: U, shape (K, r).
+    """P(h_c >= max_j h_j - epsilon) for h = f + s U z, z ~ N(0, I), by draws that are always the same; U: (K, r).
 
     Cost: O(K r), and a product of 200 x r and r x 400.
     """
@@ -91,13 +84,10 @@ def chances_of_vectors(
 
 
 def chances_of_fit(fitted: RegularLeastSquares, lengths: FloatArray, epsilon: float, noise_scale: float) -> FloatArray:
-    """The same for a fit whose coordinates are formed of some arms only.
+    """The same for a fit whose coordinates are formed of some arms only; `lengths` are ||z||, shape (K,).
 
     ||u_i - u_c|| is at most g (||z_i|| + ||z_c||), g the largest singular value of `to_unit`: that leaves few arms that
     can be on the short list.
-
-    Args:
-        lengths: ||z||, shape (K,).
     """
     scores, leader = fitted.scores, int(np.argmax(fitted.scores))
     if len(scores) <= MANY:
@@ -147,14 +137,9 @@ def _smallest(values: FloatArray, number: int) -> IntArray:
     return among[np.argsort(values[among], kind="stable")][:number]
 
 
-HEURISTIC_CAUTION = 0.5  # standard errors by which leads are lowered where pulls are planned
-HEURISTIC_OPENING_CAUTION = 1.0  # ... and where the end of the opening is decided
-HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
-HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
 HEURISTIC_LEAST_WHEN_SWITCHING = 0.1  # of epsilon: what a candidate that trails is given against a better one
 HEURISTIC_DECLARED = 10  # pulls that the declared noise scale is worth beside what repeats show
 HEURISTIC_SPREADS = 25  # spreads of the means that are tried
-MOST_AT_ONCE = 1_000_000  # entries of the likelihoods of spreads
 MOST_ERRORS = 3  # candidates whose errors are kept
 SAME_CHANCE = 1e-12  # chances nearer than this differ by rounding alone
 FEW = 16  # arms of which there are less than one in so many have their errors formed alone
@@ -162,22 +147,16 @@ FEW = 16  # arms of which there are less than one in so many have their errors f
 
 @record
 class Guess:
-    """Guesses of the means, and of their errors.
+    """Guesses of the means, and of their errors."""
 
-    Args:
-        scores: f, shape (K,), in reward units, up to a constant.
-        errors: c -> standard errors of f_c - f_j, shape (K,).
-        some_errors: (c, arms j) -> the same of some arms, of the shape of these.
-        chances: epsilon -> the chance that each arm is within epsilon of the best one, shape (K,).
-    """
-
-    scores: FloatArray
-    errors: Callable[[int], FloatArray]
-    some_errors: Callable[[int, IntArray], FloatArray]
+    scores: FloatArray  # f, (K,), in reward units, up to a constant
+    errors: Callable[[int], FloatArray]  # c -> standard errors of f_c - f_j, (K,)
+    some_errors: Callable[[int, IntArray], FloatArray]  # (c, arms j) -> the same of some arms, of the shape of these
+    # epsilon -> the chance that each arm is within epsilon of the best one, (K,)
     chances: Callable[[float], FloatArray]
 
     def margins(
-        self, candidate: int, epsilon: float, *, caution: float = 0.0, least: float = HEURISTIC_LEAST_MARGIN
+        self, candidate: int, epsilon: float, *, caution: float = 0.0, least: float = tuning.HEURISTIC_LEAST_MARGIN
     ) -> FloatArray:
         """`margins_of` all arms, shape (K,)."""
         arms = np.arange(len(self.scores))
@@ -190,7 +169,7 @@ class Guess:
         epsilon: float,
         *,
         caution: float = 0.0,
-        least: float = HEURISTIC_LEAST_MARGIN,
+        least: float = tuning.HEURISTIC_LEAST_MARGIN,
     ) -> FloatArray:
         """Guesses of epsilon + h_c - h_j, by how much the truth contradicts "j is better by more than epsilon", of some
         arms, shape (n,).
@@ -200,15 +179,11 @@ class Guess:
         """
         lead, errors = self.scores[candidate] - self.scores[arms], self.some_errors(candidate, arms)
         ahead = np.maximum(lead - caution * errors if caution > 0.0 else lead, 0.0)  # an error may be infinite
-        behind = np.minimum(lead + HEURISTIC_DOUBT * errors, 0.0)
+        behind = np.minimum(lead + tuning.HEURISTIC_DOUBT * errors, 0.0)
         return np.asarray(np.where(lead >= 0.0, epsilon + ahead, np.maximum(epsilon + behind, least * epsilon)))
 
     def likeliest(self, epsilon: float, away: BoolArray | None = None) -> int:
-        """The arm with the best chance of being within epsilon of the best one; of equals the one that looks best.
-
-        Args:
-            away: arms that cannot be it, shape (K,); None: all can.
-        """
+        """The arm, none that is away, likeliest to be within epsilon of the best; of equals the one that looks best."""
         chances = self.chances(epsilon) if away is None else np.where(away, -1.0, self.chances(epsilon))
         return int(max(np.flatnonzero(chances >= chances.max() - SAME_CHANCE), key=lambda arm: self.scores[arm]))
 
@@ -218,11 +193,7 @@ class Guess:
 
 
 def guess_of_vectors(plug_in: PlugInMeans, lengths: FloatArray | None = None) -> Guess:
-    """The pooled fit.
-
-    Args:
-        lengths: of the arms in whitened coordinates, shape (K,), for a fit that forms few of its own; None: not known.
-    """
+    """The pooled fit; `lengths` of the arms in whitened coordinates, where it forms few of its own."""
     everybody = np.arange(len(plug_in.scores))
 
     def formed(candidate: int, arms: IntArray) -> FloatArray:
@@ -260,16 +231,13 @@ def guess_of_means(seen: Observations, noise_scales: FloatArray, epsilon: float)
     tau is the likeliest of a grid, at least epsilon. Without this the luckiest of many arms with a pull each leads, and
     an unlucky best arm seems settled. An arm of which nothing is known has the centre and the error tau.
 
-    Args:
-        noise_scales: s, shape (K,).
-
     Source: empirical Bayes (Robbins 1956); the likelihood of James and Stein's model with unequal variances.
     """
     known = seen.counts > 0
     means, variances = seen.means[known], noise_scales[known] ** 2 / seen.counts[known]
     widest = max(float(np.ptp(means)) ** 2, epsilon**2)
     spreads = np.geomspace(max(epsilon**2, 1e-6 * widest), widest, HEURISTIC_SPREADS)
-    step = max(MOST_AT_ONCE // len(means), 1)
+    step = max(tuning.MOST_AT_ONCE // len(means), 1)
     parts = (spreads[first : first + step] for first in range(0, len(spreads), step))
     centre, spread = max((_likeliest(means, variances, part) for part in parts), key=lambda found: found[0])[1:]
     share = spread / (spread + variances)
@@ -291,12 +259,9 @@ def guess_of_means(seen: Observations, noise_scales: FloatArray, epsilon: float)
 
 
 def measured_share(seen: Observations, declared: FloatArray) -> float:
-    """The noise scale that repeats of an arm show, as a share of the declared one; at most 1.
+    """The noise scale that repeats of an arm show, as a share of the declared one, s; at most 1.
 
         share^2 = (D + sum_x sum_i (r_xi - mean_x)^2 / s_x^2) / (D + sum_x (n_x - 1))
-
-    Args:
-        declared: s, shape (K,), in reward units.
 
     Source: the pooled variance within groups; D = HEURISTIC_DECLARED pulls speak for what was declared.
     """

@@ -18,43 +18,28 @@ import numpy as np
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import MeanProcesses
+from surepick.policies import tuning
 from surepick.policies.carried.state import OpenComparisons, RemainingPulls, start_weights
 
-HEURISTIC_KAPPA = 0.7  # of the bet that promises most
-HEURISTIC_CLOSING = 0.15  # units of evidence that matching a flow may cost
 HEURISTIC_FORMER = 0.2  # units of evidence that a plan spends on a flow to a former candidate
-HEURISTIC_GRID = 40  # shares of the candidate that are tried
-MOST_STARTS = 40
 
 
 @record
 class Bets:
-    """What the processes will hold after a batch.
+    """What the processes will hold after a batch."""
 
-    Args:
-        arms: whose processes bet, shape (m,).
-        taken: their T, shape (m,).
-        given: candidate -> their flow on its pulls, shape (m,).
-    """
-
-    arms: IntArray
-    taken: FloatArray
-    given: dict[int, FloatArray]
+    arms: IntArray  # whose processes bet, (m,)
+    taken: FloatArray  # their T, (m,)
+    given: dict[int, FloatArray]  # candidate -> their flow on its pulls, (m,)
 
 
 @record
 class _Account:
-    """What the processes of the rivals hold, as a goal sees it.
+    """What the processes of the rivals hold, as a goal sees it."""
 
-    Args:
-        needs: evidence that is still lacking if the flows were matched at T_j for nothing, shape (m,).
-        apart: T_j - F_j(c), shape (m,).
-        former: candidate -> flow on its pulls, shape (m,).
-    """
-
-    needs: FloatArray
-    apart: FloatArray
-    former: dict[int, FloatArray]
+    needs: FloatArray  # evidence that is still lacking if the flows were matched at T_j for nothing, (m,)
+    apart: FloatArray  # T_j - F_j(c), (m,)
+    former: dict[int, FloatArray]  # candidate -> flow on its pulls, (m,)
 
 
 def _account(processes: MeanProcesses, goal: OpenComparisons) -> _Account:
@@ -88,11 +73,11 @@ def means_remaining(processes: MeanProcesses, goal: OpenComparisons) -> Remainin
     starts = processes.starts[goal.rivals]
     fresh_needs = goal.aimed(goal.threshold - start_weights(starts + 1))
     saved = 2.0 * own * (fresh_needs - np.maximum(account.needs, 0.0)) / margins**2
-    fresh: BoolArray = (saved < 0.0) & (starts < MOST_STARTS)
+    fresh: BoolArray = (saved < 0.0) & (starts < tuning.MOST_STARTS)
     hubs: dict[int, float] = {}
     gone = () if goal.away is None else [hub for hub in account.former if goal.away[hub]]
     for hub in gone:  # its pulls are over: what is bet on them stays open for ever
-        fresh |= (account.former[hub] != 0.0) & (starts < MOST_STARTS)
+        fresh |= (account.former[hub] != 0.0) & (starts < tuning.MOST_STARTS)
     for hub, flow in account.former.items():
         if hub in gone:
             continue
@@ -116,7 +101,7 @@ def means_remaining(processes: MeanProcesses, goal: OpenComparisons) -> Remainin
     low = math.log(max(least, 1e-3))
     uneven = 1.0 if goal.costs is None else max(float(own.mean()) / centre, 1.0)
     for span in (math.log(4.0 * math.sqrt(len(needs) * uneven) + 50.0), 30.0):
-        grid = np.exp(np.linspace(low, low + span, HEURISTIC_GRID))
+        grid = np.exp(np.linspace(low, low + span, tuning.HEURISTIC_GRID))
         totals = [pulls + float(rival_pulls(centre / pulls).sum()) for pulls in grid]
         if np.isfinite(min(totals)):
             break
@@ -138,7 +123,7 @@ def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, starts
     """Pulls of a former candidate that free the flows on it; `fresh` gets the rivals whose new start costs less."""
     loads = np.where(fresh, 0.0, loads)
     order = np.argsort(-loads)
-    able = np.cumprod(starts[order] < MOST_STARTS).astype(bool)
+    able = np.cumprod(starts[order] < tuning.MOST_STARTS).astype(bool)
     spent = np.where(fresh[order], 0.0, np.maximum(saved[order], 0.0))
     totals = np.append(loads[order], 0.0) + np.concatenate([[0.0], np.cumsum(np.where(able, spent, np.inf))])
     number = int(np.argmin(totals))
@@ -150,16 +135,16 @@ def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, starts
 def opening_bets(processes: MeanProcesses, margins: FloatArray, counts: IntArray, noise_scales: FloatArray) -> Bets:
     """The bets of a batch that serves no candidate: each arm's own pulls, w = -kappa margin / s^2."""
     arms = np.flatnonzero(counts)
-    added = HEURISTIC_KAPPA * margins[arms] * counts[arms] / noise_scales[arms] ** 2
+    added = tuning.HEURISTIC_KAPPA * margins[arms] * counts[arms] / noise_scales[arms] ** 2
     return Bets(arms, processes.taken[arms] + added, {})
 
 
 def place_bets(
     processes: MeanProcesses,
     goal: OpenComparisons,
-    margins: FloatArray,
-    counts: IntArray,
-    future: FloatArray,
+    margins: FloatArray,  # guesses of the rivals' margins, (m,)
+    counts: IntArray,  # n, the pulls of the batch, (K,)
+    future: FloatArray,  # pulls that are planned after it, (K,)
     noise_mgf: NoiseMgf | NormalMgf,
     *,
     patient: bool = False,
@@ -169,11 +154,6 @@ def place_bets(
     A flow is matched where that costs little, is predicted to settle the rival, or nothing more is planned; elsewhere,
     and in a part of a batch that has no pull of the candidate, it is spread over this batch and the planned ones in
     proportion to the pulls.
-
-    Args:
-        margins: guesses of the rivals' margins, shape (m,).
-        counts: n, the pulls of the batch, shape (K,).
-        future: pulls that are planned after it, shape (K,).
     """
     rivals, centre = goal.rivals, goal.candidate
     account, variances = _account(processes, goal), goal.noise_scales**2
@@ -185,7 +165,7 @@ def place_bets(
         own = np.divide(variances[rivals], pulls[rivals], out=np.full(len(rivals), np.inf), where=pulls[rivals] > 0)
         hub = float(variances[centre] / pulls[centre])
         finite = np.where(np.isfinite(own), own, 1.0)
-        target = (finite * taken + hub * given + HEURISTIC_KAPPA * margins) / (finite + hub)
+        target = (finite * taken + hub * given + tuning.HEURISTIC_KAPPA * margins) / (finite + hub)
         return np.where(np.isfinite(own), np.maximum(target, 0.0), taken), own, hub
 
     former = {one: flow for one, flow in account.former.items() if flow.any()}
@@ -194,7 +174,7 @@ def place_bets(
     if counts[centre] == 0:
         rest: dict[int, FloatArray] = {}
         for one in (hub for hub in former if counts[hub] > 0):
-            cheap = 0.5 * variances[one] / counts[one] * former[one] ** 2 <= HEURISTIC_CLOSING
+            cheap = 0.5 * variances[one] / counts[one] * former[one] ** 2 <= tuning.HEURISTIC_CLOSING
             rest[one] = np.where(cheap, 0.0, former[one] * (1.0 - float(counts[one] / later[one])))
         return Bets(rivals, taken + own_share * np.where(seen, spread - taken, 0.0), rest)
     now, _, hub = best(counts.astype(np.float64))
@@ -211,7 +191,7 @@ def place_bets(
             cost += _cost(flow, np.full(len(rivals), one), counts, noise_mgf)
     gain = (now - taken) * (goal.epsilon + goal.scores[centre] - goal.scores[rivals]) - cost
     settled = account.needs <= gain
-    closing = ~stuck & ((matching <= HEURISTIC_CLOSING) | settled | (future.sum() <= 0.0))
+    closing = ~stuck & ((matching <= tuning.HEURISTIC_CLOSING) | settled | (future.sum() <= 0.0))
     if patient and future.sum() > 0.0:
         closing &= seen
     centre_share = float(counts[centre] / later[centre])
@@ -246,11 +226,6 @@ def _cost(change: FloatArray, arms: IntArray, counts: IntArray, noise_mgf: Noise
     pulls = counts[arms]
     each = np.divide(np.abs(change), pulls, out=np.zeros(len(arms)), where=pulls > 0)
     return np.asarray(noise_mgf.expected(each, arms, pulls))
-
-
-def margins_unseen(epsilon: float, num_arms: int) -> FloatArray:
-    """The margins of the first batch: as if each arm were epsilon worse than the candidate."""
-    return np.full(num_arms, 2.0 * epsilon)
 
 
 def integer_pulls(pulls: FloatArray, total: int, *, of: int | None = None) -> IntArray:

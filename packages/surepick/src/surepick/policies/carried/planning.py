@@ -14,13 +14,10 @@ from surepick.designs import DesignInput, round_design
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import MeanProcesses, VectorProcesses
 from surepick.noise import known_scale
-from surepick.policies import model_checks
+from surepick.policies import model_checks, tuning
 from surepick.policies.base import designed
 from surepick.policies.carried import means_rule, predictions
-from surepick.policies.carried.guesses import (
-    HEURISTIC_OPENING_CAUTION,
-    Guess,
-)
+from surepick.policies.carried.guesses import Guess
 from surepick.policies.carried.predictions import BatchSizes, Grid, Predictions
 from surepick.policies.carried.situation import DecisionContext, started
 from surepick.policies.carried.state import CarriedState, RemainingPulls
@@ -33,24 +30,17 @@ HEURISTIC_OPENING_OF_VECTORS = 0.03  # the opening ends at this share of what ce
 HEURISTIC_OPENING_OF_MEANS = 0.05  # ... where its pulls are evidence too
 HEURISTIC_LEAST_LEAD = 0.5  # ... and what they are at least: one close rival does not keep the opening going
 HEURISTIC_LEAST_TOLD = 0.5  # standard errors that an opening batch is asked to tell apart, if epsilon is smaller
-HEURISTIC_REPEATS = 5  # of each arm where scales are unknown: the least that give a useful bound
 
 
 @record
 class Planner:
-    """Where the next batch measures. Nothing here can make a certificate wrong.
+    """Where the next batch measures. Nothing here can make a certificate wrong."""
 
-    Args:
-        situation: the question and the arms.
-        dim, tolerance, reserve: as in `CarriedElimination`.
-        sizes: of the batches.
-    """
-
-    situation: DecisionContext
-    dim: int | None
+    situation: DecisionContext  # the question and the arms
+    dim: int | None  # as in `CarriedElimination`
     tolerance: float
     reserve: float
-    sizes: BatchSizes
+    sizes: BatchSizes  # of the batches
 
     @property
     def predictions(self) -> Predictions:
@@ -111,7 +101,10 @@ class Planner:
             priced = best_found(sampling_rule.opening_from_middle, embedded, self.tolerance, np.sqrt(costs))
             weights = np.asarray(priced.weights / costs)
         if known_scale(self.situation.problem.noise):
-            return weights if costs is not None else self._on_few_arms(embedded, design).weights
+            if costs is not None:
+                return weights
+            posed = partial(self.situation.posed, embedded.dim, None)
+            return on_few_first_arms(self.situation.problem, embedded, design, posed=posed).weights
         support = np.flatnonzero(weights)
         white = self.situation.vectors(embedded.dim).white[support]
         few = np.zeros_like(weights)
@@ -160,7 +153,7 @@ class Planner:
         if known_scale(self.situation.problem.noise):
             return 1
         few = self.sizes.most is not None or self.sizes.fixed > 0.0
-        return predictions.least(self.situation.problem) if few else HEURISTIC_REPEATS
+        return predictions.least(self.situation.problem) if few else tuning.HEURISTIC_REPEATS
 
     @property
     def _opening_design(self) -> DesignOf:
@@ -171,10 +164,6 @@ class Planner:
 
         return partial(sampling_rule.opening_design, posed=posed)
 
-    def _on_few_arms(self, embedded: Embedding, design: Design) -> Design:
-        posed = partial(self.situation.posed, embedded.dim, None)
-        return on_few_first_arms(self.situation.problem, embedded, design, posed=posed)
-
     def _opening_batch(self, state: CarriedState, guess: Guess) -> Plan | None:
         """The next batch that serves no candidate; None once the leader is worth testing.
 
@@ -184,7 +173,7 @@ class Planner:
         processes, epsilon = started(state), self.situation.problem.epsilon
         leader = guess.best_of(state.away)
         errors = np.nan_to_num(guess.errors(leader), posinf=0.0)  # an arm of which nothing is known is not told yet
-        likely = guess.margins(leader, epsilon, caution=HEURISTIC_OPENING_CAUTION)
+        likely = guess.margins(leader, epsilon, caution=tuning.HEURISTIC_OPENING_CAUTION)
         margins = np.maximum(likely, HEURISTIC_LEAST_LEAD * errors)
         means = isinstance(processes, MeanProcesses) and self.situation.blocks is None
         share = HEURISTIC_OPENING_OF_MEANS if means else HEURISTIC_OPENING_OF_VECTORS
@@ -238,38 +227,10 @@ class Planner:
                 return model_checks.with_check_pulls(embedding, dim, counts, share=self.reserve, costs=costs)
             if seen is None or not isinstance(noise_mgf, NormalMgf):
                 return counts
-            counts = predictions.topped_up(
-                counts, seen.counts, noise_mgf.bounded, predictions.least(self.situation.problem), self.sizes.largest
-            )
-            return counts + self._check_repeats(dim, counts, seen, noise_mgf)
-
-        def spread(pulls: int) -> IntArray:
-            return model_checks.spread_over_equals(
-                embedding, predictions.rounded_batch(weights, pulls, round_number), costs
-            )
-
-        if not known_scale(self.situation.problem.noise):
-            return predictions.rounded_batch(weights, exact, round_number)
-        extra = model_checks.check_pulls(
-            embedding, dim, spread(max(1, int(exact / (1.0 + self.reserve)))), self.reserve, costs
-        )
-        return spread(exact - int(extra.sum())) + extra
-
-    def _check_repeats(self, dim: int, counts: IntArray, seen: Observations, noise_mgf: NormalMgf) -> IntArray:
-        """Pulls of other arms, so that a lack of fit can show."""
-        embedding, costs = self.situation.embedding, self.situation.problem.relative_costs
-        if model_checks.is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms:
-            return np.zeros_like(counts)
-        features = embedding.at(embedding.max_dim).features
-        return predictions.check_repeats(
-            features,
-            counts,
-            seen.counts,
-            noise_mgf.bounded,
-            predictions.least(self.situation.problem),
-            self.reserve,
-            costs,
-        )
+            sizes = (predictions.least(self.situation.problem), self.sizes.largest, self.reserve, costs)
+            return predictions.with_repeats(embedding, dim, counts, seen.counts, noise_mgf.bounded, *sizes)
+        checked = (embedding, dim, self.reserve) if known_scale(self.situation.problem.noise) else None
+        return predictions.fixed_size(weights, exact, round_number, costs, checked)
 
     def _grid(self, dim: int, state: CarriedState) -> Grid:
         """How pulls, or what they cost, grow where only few batches are allowed, as the scales look so far."""

@@ -13,29 +13,29 @@ import scipy.linalg
 
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.designs import round_design
+from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.estimators import NoiseMgf
 from surepick.estimators.noise_mgf import joint_failure, least_chi_squares
 from surepick.estimators.running_processes import MeanProcesses, VectorProcesses
 from surepick.linalg.farthest_pairs import farthest_first
 from surepick.noise import failure_probability, known_scale
+from surepick.policies import model_checks, tuning
 from surepick.policies.base import Problem
 from surepick.policies.carried import guesses, means_rule, vectors_rule
 from surepick.policies.carried.situation import DecisionContext, started
 from surepick.policies.carried.state import CarriedState, OpenComparisons, RemainingPulls
-from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.sampling_rule import is_expensive
+from surepick.policies.dimension import larger_dimensions
 
 # --- How many pulls a batch has, and where they go if they are fewer than a design needs. Validity rests on none of it.
 
-HEURISTIC_BATCH = 0.2  # of the pulls still to come ...
-HEURISTIC_LEAST_BATCH = 0.02  # ... but at least this share of the pulls so far, and at most all of them again
 HEURISTIC_EARLY = 3.0  # where few batches are left, each has so many times its share of the predicted rest
-HEURISTIC_OPENING = 0.5  # of the batches that are allowed may go by before a candidate is tested
+HEURISTIC_OPENING_BATCHES = 0.5  # of the batches that are allowed may go by before a candidate is tested
 HEURISTIC_OPENING_SHARE = 0.5  # of the pulls that an opening should have: enough where another batch is dear
 HEURISTIC_FIRST_FOR_COST = 0.5  # of what a batch costs beside its pulls: what the pulls of the first one cost
 HEURISTIC_BALANCE = 1.0  # times sqrt(fixed cost of a batch times the rest): what the pulls of a batch cost
-HEURISTIC_ENOUGH = 1.5  # of the predicted rest: no batch is larger, however dear another one is
+HEURISTIC_LARGEST = 1.5  # of the predicted rest: no batch is larger, however dear another one is
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples spread over the unit interval, however many there are
 
 
@@ -46,15 +46,11 @@ class Grid:
     Nothing is known of the gaps beforehand. If each batch multiplies the pulls by the same factor, then whatever the
     gaps are, the pulls after some batch are within that factor of what they ask for.
 
-    Args:
-        start: with how many pulls a study usually begins.
-        end: what arms that are all equal are predicted to take.
-
     Source: Perchet et al. (2016), Gao et al. (2019).
     """
 
-    start: float
-    end: float
+    start: float  # with how many pulls a study usually begins
+    end: float  # what arms that are all equal are predicted to take
 
     @staticmethod
     def of(dim: int, least: int, *, sigma: float, epsilon: float, threshold: float) -> Grid:
@@ -71,22 +67,12 @@ class Grid:
 
 @record
 class BatchSizes:
-    """What a user says of batches.
+    """What a user says of batches."""
 
-    Args:
-        largest: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
-        exact: the pulls of every batch; None: they are chosen.
-        most: after so many batches the study ends; None: no limit.
-        fixed: what a batch costs beside its pulls, in pulls of the cheapest arm.
-
-    Raises:
-        InvalidInput: both a largest and an exact size are given.
-    """
-
-    largest: int | None
-    exact: int | None
-    most: int | None
-    fixed: float = 0.0
+    largest: int | None  # most pulls in a batch, or the arms that a design needs if these are more; None: no limit
+    exact: int | None  # the pulls of every batch; None: they are chosen
+    most: int | None  # after so many batches the study ends; None: no limit
+    fixed: float = 0.0  # what a batch costs beside its pulls, in pulls of the cheapest arm
 
     def __post_init__(self) -> None:
         if self.largest is not None and self.exact is not None:
@@ -105,7 +91,7 @@ class BatchSizes:
 
     def opens(self, round_number: int) -> bool:
         """Whether that batch may still serve no candidate."""
-        return self.most is None or round_number <= HEURISTIC_OPENING * self.most
+        return self.most is None or round_number <= HEURISTIC_OPENING_BATCHES * self.most
 
     def opened(self, pulls: float, enough: float) -> bool:
         """Whether the opening has had what it should have, or so much that no batch is spent on the rest."""
@@ -145,9 +131,9 @@ class BatchSizes:
             pulls: so far; or what they cost, with `rest` and `grid` in the same unit.
             rest: predicted pulls still to come; before the last batch what suffices most of the time.
         """
-        balanced = min(HEURISTIC_BALANCE * math.sqrt(self.fixed * rest), HEURISTIC_ENOUGH * rest)
+        balanced = min(HEURISTIC_BALANCE * math.sqrt(self.fixed * rest), HEURISTIC_LARGEST * rest)
         most = max(float(pulls), self.fixed)
-        usual = min(max(HEURISTIC_BATCH * rest, HEURISTIC_LEAST_BATCH * pulls, balanced), most)
+        usual = min(max(tuning.HEURISTIC_BATCH * rest, tuning.HEURISTIC_LEAST_BATCH * pulls, balanced), most)
         if self.most is None:
             return usual
         left = self.most - round_number + 1
@@ -162,9 +148,6 @@ def rounded_batch(weights: FloatArray, total: int, round_number: int) -> IntArra
 
     Systematic sampling: each arm gets its share rounded up or down, from an offset that moves with the batch, so that
     later batches reach the others.
-
-    Args:
-        weights: shape (K,).
     """
     if total >= np.count_nonzero(weights):
         return round_design(weights, total)
@@ -174,6 +157,25 @@ def rounded_batch(weights: FloatArray, total: int, round_number: int) -> IntArra
     passed[-1] = total  # the sum of the weights is 1 up to rounding
     counts: IntArray = np.diff(np.minimum(passed, total))
     return counts
+
+
+def fixed_size(
+    weights: FloatArray,  # (K,)
+    total: int,
+    round_number: int,
+    costs: FloatArray | None,  # of a pull of each arm, (K,); None: all alike
+    checked: tuple[ArmEmbedding, int, float] | None,
+) -> IntArray:
+    """Exactly so many pulls in these proportions, shape (K,)."""
+    if checked is None:
+        return rounded_batch(weights, total, round_number)
+    embedding, dim, share = checked
+
+    def spread(pulls: int) -> IntArray:
+        return model_checks.spread_over_equals(embedding, rounded_batch(weights, pulls, round_number), costs)
+
+    extra = model_checks.check_pulls(embedding, dim, spread(max(1, int(total / (1.0 + share)))), share, costs)
+    return np.asarray(spread(total - int(extra.sum())) + extra)
 
 
 def batches_of_a_list(num_arms: int, total: int) -> int:
@@ -192,12 +194,7 @@ def listed_sizes(num_arms: int, total: int, round_number: int) -> IntArray:
 
 
 def moved_off(counts: IntArray, away: BoolArray, instead: int) -> IntArray:
-    """The pulls, those of arms that cannot be measured given to another arm.
-
-    Args:
-        counts: shape (K,).
-        away: which cannot, shape (K,).
-    """
+    """The pulls, those of arms that cannot be measured given to another arm."""
     found: IntArray = np.where(away, 0, counts)
     found[instead] += int(counts.sum() - found.sum())
     return found
@@ -210,7 +207,6 @@ def moved_off(counts: IntArray, away: BoolArray, instead: int) -> IntArray:
 HEURISTIC_CRUDE = 40.0  # times the usual variance of repeats: a bound that is worth having
 HEURISTIC_WORTHY_REPEATS = 2.0  # times the repeats for a bound: what an arm without one must be planned to get in all
 MOST_REPEATS = 100
-MOST_CHECK_PULLS = 64
 AVOIDED = 100.0  # times its scale: what makes a design avoid an arm
 CUT = 1e-6  # of the longest direction: below it an arm adds none
 
@@ -231,10 +227,7 @@ def least(problem: Problem) -> int:
 
 
 def spanning_arms(rows: FloatArray) -> IntArray:
-    """As few of the rows as span them all, each the one that adds most to those before it, ascending.
-
-    Args:
-        rows: shape (p, r).
+    """As few of the rows as span them all, each the one that adds most to those before it, ascending; rows (p, r).
 
     Source: QR with column pivoting (Businger and Golub 1965). Cost: O(p r^2).
     """
@@ -252,13 +245,7 @@ def spans(rows: FloatArray) -> bool:
 
 
 def underreplicated(pulls: FloatArray, bounded: BoolArray, white: FloatArray, needed: int) -> BoolArray:
-    """The arms without a bound that had better stay so, shape (K,); none where the others do not see every direction.
-
-    Args:
-        pulls: that are planned for all that is still to come, shape (K,).
-        bounded: which arms have a bound, shape (K,).
-        white: coordinates in which the arms span all directions, shape (K, r).
-    """
+    """The arms without a bound that had better stay so, (K,); none where the others do not see every direction."""
     few = ~bounded & (pulls < HEURISTIC_WORTHY_REPEATS * needed)
     if not np.any(few & (pulls > 0.0)) or not spans(white[~few]):
         return np.zeros(len(few), bool)
@@ -266,13 +253,7 @@ def underreplicated(pulls: FloatArray, bounded: BoolArray, white: FloatArray, ne
 
 
 def topped_up(counts: IntArray, seen: IntArray, bounded: BoolArray, needed: int, limit: int | None) -> IntArray:
-    """The pulls of a plan in which each arm without a bound gets the repeats that it lacks.
-
-    Args:
-        counts: shape (K,).
-        seen: pulls so far, shape (K,).
-        bounded: which arms have a bound, shape (K,).
-    """
+    """The pulls of a plan in which each arm without a bound gets the repeats that it lacks."""
     short = np.flatnonzero((counts > 0) & ~bounded)
     found = np.array(counts)
     found[short] = np.maximum(counts[short], needed - seen[short])
@@ -295,32 +276,44 @@ def shortfall(seen: IntArray, white: FloatArray, needed: int) -> IntArray:
     return left
 
 
-def check_repeats(
-    vectors: FloatArray,
+def with_repeats(
+    embedding: ArmEmbedding,
+    dim: int,
     counts: IntArray,
     seen: IntArray,
     bounded: BoolArray,
     needed: int,
+    limit: int | None,
     share: float,
     costs: FloatArray | None,
+) -> IntArray:
+    """The pulls of a plan with the repeats that bounds need, and some that a lack of fit can show in, shape (K,)."""
+    found = topped_up(counts, seen, bounded, needed, limit)
+    if model_checks.is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms:
+        return found
+    features = embedding.at(embedding.max_dim).features
+    return found + check_repeats(features, found, seen, bounded, needed, share, costs)
+
+
+def check_repeats(
+    vectors: FloatArray,  # of the arms, (K, d)
+    counts: IntArray,  # the plan, (K,)
+    seen: IntArray,  # pulls so far, (K,)
+    bounded: BoolArray,  # which arms have a bound, (K,)
+    needed: int,
+    share: float,
+    costs: FloatArray | None,  # of a pull of each arm, (K,); None: all alike
 ) -> IntArray:
     """Pulls of arms apart from a plan's, so that a lack of fit can show: at most `share` of its pulls, and their cost.
 
     Half of them are single ones of arms that have a bound, spread over the set; the others go on with one arm without
     until it has one, since a lack of fit can show only against a bound.
 
-    Args:
-        vectors: of the arms, shape (K, d).
-        counts: the plan, shape (K,).
-        seen: pulls so far, shape (K,).
-        bounded: which arms have a bound, shape (K,).
-        costs: of a pull of each arm, shape (K,); None: all alike.
-
     Returns:
         Extra pulls, shape (K,).
     """
     extra, pulled = np.zeros_like(counts), counts > 0
-    room = min(int(share * counts.sum()), MOST_CHECK_PULLS)
+    room = min(int(share * counts.sum()), tuning.MOST_CHECK_PULLS)
     money = math.inf if costs is None else share * float(counts @ costs)
     price = np.ones(len(counts)) if costs is None else costs
     if room == 0:
@@ -345,29 +338,21 @@ def check_repeats(
     return extra
 
 
-HEURISTIC_MISSED = 0.1  # how often the last batch that is allowed may fall short
-HEURISTIC_SWITCH = 0.8  # another candidate must be predicted to cost less than this share; a dimension too
+HEURISTIC_SHORT = 0.1  # how often the last batch that is allowed may fall short
 HEURISTIC_DESIGNED = 8.0  # pulls in the proportions so far for one by a design, of those that certify a candidate
 
 
 @record
 class Predictions:
-    """What the past suggests of the pulls to come. Nothing here can make a certificate wrong.
+    """What the past suggests of the pulls to come. Nothing here can make a certificate wrong."""
 
-    Args:
-        situation: the question and the arms.
-        dim, tolerance: as in `CarriedElimination`.
-        sizes: of the batches.
-    """
-
-    situation: DecisionContext
-    dim: int | None
+    situation: DecisionContext  # the question and the arms
+    dim: int | None  # as in `CarriedElimination`
     tolerance: float
-    sizes: BatchSizes
+    sizes: BatchSizes  # of the batches
 
     def enough_for_opening(self, state: CarriedState, goal: OpenComparisons, share: float) -> float:
-        """What the opening takes in all: a share of what certifying the leader is predicted to cost; where designs take
-        long, by a guess that asks for none."""
+        """A share of what certifying the leader is predicted to cost; by a guess where a design takes long."""
         processes = started(state)
         if isinstance(processes, VectorProcesses) and is_expensive(self.situation.vectors(processes.dim).embedded):
             vectors = self.situation.vectors(processes.dim)
@@ -384,7 +369,7 @@ class Predictions:
         candidate = best if state.candidate < 0 else state.candidate
         if best != candidate:
             doubted = self._goal_for(state, guess, candidate, least=guesses.HEURISTIC_LEAST_WHEN_SWITCHING)
-            worth = HEURISTIC_SWITCH * self._effort(state, doubted)
+            worth = tuning.HEURISTIC_SWITCH * self._effort(state, doubted)
             if self._effort(state, self._goal_for(state, guess, best), worth) < worth:
                 candidate = best
         rest = self._rest_for(state, guess, candidate)
@@ -396,20 +381,14 @@ class Predictions:
         return self.rest_of(state, self._goal_for(state, guess, candidate))
 
     def _goal_for(
-        self,
-        state: CarriedState,
-        guess: guesses.Guess,
-        candidate: int,
-        *,
-        least: float = guesses.HEURISTIC_LEAST_MARGIN,
+        self, state: CarriedState, guess: guesses.Guess, candidate: int, *, least: float = tuning.HEURISTIC_LEAST_MARGIN
     ) -> OpenComparisons:
         epsilon = self.situation.problem.epsilon
-        margins = partial(guess.margins_of, candidate, epsilon=epsilon, caution=guesses.HEURISTIC_CAUTION, least=least)
+        margins = partial(guess.margins_of, candidate, epsilon=epsilon, caution=tuning.HEURISTIC_CAUTION, least=least)
         return self.situation.goal(state, candidate, guess, margins)
 
     def _effort(self, state: CarriedState, goal: OpenComparisons, limit: float = math.inf) -> float:
-        """What a plan for a goal takes, to compare candidates by; where designs take long, one in the proportions of
-        what was measured so far. Beyond the limit it need not be known."""
+        """What a plan for a goal takes, unless beyond the limit; in proportions so far where designs take long."""
         processes = started(state)
         if isinstance(processes, MeanProcesses):
             return self.rest_of(state, goal).total
@@ -428,9 +407,9 @@ class Predictions:
     def surely(self, state: CarriedState, guess: guesses.Guess, rest: RemainingPulls) -> RemainingPulls:
         """What certifies the candidate with one more batch, most of the time."""
         epsilon, moved = self.situation.problem.epsilon, self.situation.moved(state, rest.dim)
-        margins = partial(guess.margins_of, rest.candidate, epsilon=epsilon, caution=guesses.HEURISTIC_OPENING_CAUTION)
+        margins = partial(guess.margins_of, rest.candidate, epsilon=epsilon, caution=tuning.HEURISTIC_OPENING_CAUTION)
         goal = self.situation.goal(moved, rest.candidate, guess, margins)
-        quantile = NormalDist().inv_cdf(1.0 - HEURISTIC_MISSED / (1 + len(goal.rivals)))
+        quantile = NormalDist().inv_cdf(1.0 - HEURISTIC_SHORT / (1 + len(goal.rivals)))
         return self.rest_of(moved, replace(goal, quantile=quantile))
 
     def rest_of(self, state: CarriedState, goal: OpenComparisons) -> RemainingPulls:
@@ -461,8 +440,7 @@ class Predictions:
         return replace(rest, pulls=np.where(avoided, 0.0, rest.pulls))
 
     def _direct(self, state: CarriedState) -> bool:
-        """Whether the rivals themselves may be a batch: not where blocks or a given size say what it has, or arms need
-        repeats before they tell anything."""
+        """Whether rivals themselves may be a batch: not with blocks, a given size, or repeats that are needed first."""
         known = isinstance(self.situation.noise_mgf(state.seen), NoiseMgf)
         return known and self.situation.blocks is None and self.sizes.exact is None
 
@@ -481,14 +459,11 @@ class Predictions:
 
     def _in_another_dimension(self, state: CarriedState, guess: guesses.Guess, rest: RemainingPulls) -> RemainingPulls:
         """A larger dimension, if misspecification costs more than its extra directions would."""
-        best, dim, gamma = rest, rest.dim, self.situation.embedding.misspecification
         begun_already = state.vectors is not None and state.vectors.begun
         if begun_already and len(rest.bias_limited) == 0:
             return rest
-        while gamma(dim) > 0.0 and dim < self.situation.embedding.max_dim:
-            if 2.0 * gamma(dim) < sampling_rule.NEGLIGIBLE_BIAS * self.situation.problem.epsilon / 2.0:
-                break
-            dim = min(self.situation.embedding.max_dim, math.ceil(1.25 * dim))
+        best, epsilon = rest, self.situation.problem.epsilon
+        for dim in larger_dimensions(self.situation.embedding, rest.dim, epsilon):
             if not self._worth_a_design(state, guess, best, dim):
                 break
             other = self._rest_for(self.situation.moved(state, dim), guess, rest.candidate)
@@ -498,8 +473,7 @@ class Predictions:
         return best
 
     def _worth_a_design(self, state: CarriedState, guess: guesses.Guess, best: RemainingPulls, dim: int) -> bool:
-        """Whether a larger dimension may take far less; where designs take long, by what the pulls so far would take
-        with its misspecification and no more directions."""
+        """Whether a larger dimension may take far less, by its bias and the pulls so far where designs take long."""
         here = self.situation.moved(state, best.dim)
         vectors, processes = self.situation.vectors(best.dim), here.vectors
         if processes is None or not is_expensive(vectors.embedded):
@@ -510,7 +484,7 @@ class Predictions:
             vectors_rule.pulls_by_direction(one, processes, goal, shares)
             for one in (vectors, replace(vectors, embedded=less))
         )
-        return then < HEURISTIC_SWITCH * now
+        return then < tuning.HEURISTIC_DIMENSION * now
 
     def spent(self, state: CarriedState) -> float:
         """What the pulls so far cost, in pulls of the cheapest arm."""

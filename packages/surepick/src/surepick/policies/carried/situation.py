@@ -44,21 +44,13 @@ HEURISTIC_FEW = 8  # arms of which there are less than one in so many are looked
 
 @record
 class DecisionContext:
-    """The question and the arms.
+    """The question and the arms."""
 
-    Args:
-        problem: what is asked.
-        embedding: the family psi_d; where there are blocks, with a coordinate for their level.
-        cache: of whitened coordinates and plug-in means.
-        blocks: what is said of blocks; None: measurements are independent.
-        later_share: the share of delta that is set aside for arms that come later; None: none do.
-    """
-
-    problem: Problem
-    embedding: ArmEmbedding
-    cache: Cache
-    blocks: Blocking | None = None
-    later_share: float | None = None
+    problem: Problem  # what is asked
+    embedding: ArmEmbedding  # the family psi_d; where there are blocks, with a coordinate for their level
+    cache: Cache  # of whitened coordinates and plug-in means
+    blocks: Blocking | None = None  # what is said of blocks; None: measurements are independent
+    later_share: float | None = None  # the share of delta that is set aside for arms that come later; None: none do
 
     def thresholds(self, roster: Availability | None) -> FloatArray | float:
         """log(1/delta_j) of the process of each arm, shape (K,), or of all alike.
@@ -99,9 +91,9 @@ class DecisionContext:
             def of_means() -> Guess:
                 return guess_of_means(seen, self._typical_scales(seen), self.problem.epsilon)
 
-            return self.cache.guess(0, seen, of_means)
+            return self.cache.last("guess", (0, seen), of_means)
         held = processes
-        return self.cache.guess(held.dim, seen, lambda: self._guess_of(held, self._plug_in(held, seen)))
+        return self.cache.last("guess", (held.dim, seen), lambda: self._guess_of(held, self._plug_in(held, seen)))
 
     def _guess_of(self, processes: VectorProcesses, plug_in: PlugInMeans) -> Guess:
         return guess_of_vectors(plug_in, self.vectors(processes.dim).lengths)
@@ -155,12 +147,14 @@ class DecisionContext:
         def form() -> DesignInput:
             return DesignInput.of(embedded.features, white=lambda: self.cache.white(self.embedding, dim))
 
-        arms = self.cache.posed((dim, None), form)
+        arms = self.cache.last("posed", (dim, None), form)
         if noise_scale is None:
             return arms
         if arms.distinct:
             return arms.whitened_at(noise_scale)
-        return self.cache.posed((dim, noise_scale), lambda: DesignInput.of(self.vectors(dim).white / noise_scale))
+        return self.cache.last(
+            "posed", (dim, noise_scale), lambda: DesignInput.of(self.vectors(dim).white / noise_scale)
+        )
 
     def _plug_in(self, processes: VectorProcesses, seen: Observations) -> PlugInMeans:
         def form() -> PlugInMeans:
@@ -174,7 +168,7 @@ class DecisionContext:
                 return PlugInMeans(regular.scores, regular, float(noise_scales.max()))
             return sampling_rule.plug_in_means(vectors.embedded, seen, noise_scales, white=white)
 
-        return self.cache.plug_in(processes.dim, seen, form)
+        return self.cache.last("plug_in", (processes.dim, seen), form)
 
     def upper_bounds(self, processes: Processes, candidate: int, roster: Availability | None = None) -> FloatArray:
         """U of every arm against the candidate, shape (K,)."""
@@ -200,16 +194,12 @@ class DecisionContext:
         if HEURISTIC_FEW * len(changed) >= len(state.beaten):
             return intersected(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
         vectors, threshold = self.vectors(processes.dim), self.thresholds(state.roster)
-        return intersected(state.tested, candidate, processes.some_upper_bounds(vectors, candidate, threshold, changed))
+        return intersected(state.tested, candidate, processes.upper_bounds(vectors, candidate, threshold, changed))
 
     def goal(
         self, state: CarriedState, candidate: int, guess: Guess, margins: Callable[[IntArray], FloatArray]
     ) -> OpenComparisons:
-        """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none.
-
-        Args:
-            margins: arms -> guesses of epsilon + h_c - h_j, of the shape of these.
-        """
+        """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
         processes, epsilon, threshold = started(state), self.problem.epsilon, self.thresholds(state.roster)
         if looked_at(state, candidate):  # what these processes say is in the bounds of the state
             bounds = state.bounds_of(candidate)

@@ -19,15 +19,10 @@ Processes = MeanProcesses | VectorProcesses
 
 @record
 class CandidateBounds:
-    """What is known of a candidate: by how much each other arm is better than it at most.
+    """What is known of a candidate: by how much each other arm is better than it at most."""
 
-    Args:
-        candidate: c.
-        bounds: the smallest U_jc of all batches, in reward units, shape (K,); UNKNOWN where nothing is known.
-    """
-
-    candidate: int
-    bounds: FloatArray
+    candidate: int  # c
+    bounds: FloatArray  # the smallest U_jc of all batches, in reward units, (K,); UNKNOWN where nothing is known
 
     def __post_init__(self) -> None:
         freeze(self, bounds=np.float64)
@@ -39,17 +34,11 @@ class CandidateBounds:
 
 @record
 class Availability:
-    """Arms that went, and arms that come later.
+    """Arms that went, and arms that come later, each of shape (K,)."""
 
-    Args:
-        away: neither measured nor recommended any more, shape (K,).
-        dropped: of these, no rivals of the others either, shape (K,).
-        groups: 0 for the arms of the first list, g for those that came as the g-th, -1 for those that may still come,
-            shape (K,); None: nobody comes.
-    """
-
-    unavailable: BoolArray
-    excluded: BoolArray
+    unavailable: BoolArray  # neither measured nor recommended any more
+    excluded: BoolArray  # of these, no rivals of the others either
+    # 0 for arms of the first list, g for those that came as the g-th, -1 for those that may still come; None: nobody
     cohorts: IntArray | None = None
 
     def __post_init__(self) -> None:
@@ -68,40 +57,24 @@ class Availability:
 
 @record
 class CarriedState:
-    """Where the study stands.
+    """Where the study stands."""
 
-    Args:
-        round: the next batch, from 1.
-        seen: everything told so far.
-        means: one e-process an arm, without structure; None before the first batch and with vectors.
-        vectors: the same with vectors.
-        tested: the candidates so far, in the order in which they were last looked at.
-        beaten: which arms some candidate has shown not to be the best, shape (K,); an arm stays so.
-        candidate: the arm that the last batch was for; -1 in the opening.
-        dim: dimension of the last batch's embedding; 0 before the first.
-        leader: the arm that would be recommended now.
-        finished: why it stopped: "" while it runs, "certified", "single", "given", "budget" or "withdrawn": only arms
-            that were withdrawn are not ruled out.
-        compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
-        alarms: what the checks of the embedding found so far, in words.
-        roster: the arms that went, or come later; None: there are none.
-        level: what was taken from every reward, since differences alone count; None: nothing.
-    """
-
-    round: int
-    seen: Observations
-    means: MeanProcesses | None
-    vectors: VectorProcesses | None
-    tested: tuple[CandidateBounds, ...]
-    beaten: BoolArray
-    candidate: int
-    dim: int
-    leader: int
+    round: int  # the next batch, from 1
+    seen: Observations  # everything told so far
+    means: MeanProcesses | None  # one e-process an arm, without structure; None before the first batch and with vectors
+    vectors: VectorProcesses | None  # the same with vectors
+    tested: tuple[CandidateBounds, ...]  # the candidates so far, in the order in which they were last looked at
+    beaten: BoolArray  # which arms some candidate has shown not to be the best, (K,); an arm stays so
+    candidate: int  # the arm that the last batch was for; -1 in the opening
+    dim: int  # dimension of the last batch's embedding; 0 before the first
+    leader: int  # the arm that would be recommended now
+    # why it stopped: "" while it runs, "certified", "single", "given", "budget" or "withdrawn": only arms that were
+    # withdrawn are not ruled out
     finished: str
-    compressed: bool = False
-    alarms: tuple[str, ...] = ()
-    roster: Availability | None = None
-    level: float | None = None
+    compressed: bool = False  # some batch used the features, so that the evidence rests on what the embedding assumes
+    alarms: tuple[str, ...] = ()  # what the checks of the embedding found so far, in words
+    roster: Availability | None = None  # the arms that went, or come later; None: there are none
+    level: float | None = None  # what was taken from every reward, since differences alone count; None: nothing
 
     def __post_init__(self) -> None:
         freeze(self, beaten=np.bool_)
@@ -143,11 +116,7 @@ class CarriedState:
 
 
 def open_rivals(state: CarriedState, candidate: int, bounds: FloatArray, epsilon: float) -> IntArray:
-    """The arms that are neither rejected against a candidate nor beaten, ascending; one of them where there is none.
-
-    Args:
-        bounds: U of every arm against it now, shape (K,).
-    """
+    """The arms that are neither rejected, U now in `bounds`, nor beaten, ascending; one of them where there is none."""
     still_open = ~(state.beaten | state.away | (np.minimum(state.bounds_of(candidate), bounds) <= epsilon))
     still_open[candidate] = False
     if not still_open.any():
@@ -202,32 +171,20 @@ HEURISTIC_SPREAD = 1.04  # sqrt(2) .7 / sqrt(.91), of the evidence of a bet whos
 
 @record
 class OpenComparisons:
-    """What a plan is to reach.
+    """What a plan is to reach."""
 
-    Args:
-        candidate: c.
-        rivals: the arms that are neither rejected nor known not to be the best, ascending, shape (m,).
-        margins: guesses of epsilon + h_c - h_j for planning, positive, shape (m,).
-        epsilon: in reward units.
-        threshold: log(1/delta) of each rival, shape (m,), or of all alike.
-        scores: guesses of the means, shape (K,).
-        noise_scales: s, shape (K,), in reward units.
-        quantile: z; a plan is to reach the goal with that normal quantile's probability for each rival; None: about
-            every other time, because another batch may follow.
-        costs: of a pull of each arm, in units of the cheapest, shape (K,); None: all alike.
-        away: arms that cannot be measured any more, shape (K,); None: all can.
-    """
-
-    candidate: int
-    rivals: IntArray
-    margins: FloatArray
-    epsilon: float
-    threshold: FloatArray | float
-    scores: FloatArray
-    noise_scales: FloatArray
+    candidate: int  # c
+    rivals: IntArray  # the arms that are neither rejected nor known not to be the best, ascending, (m,)
+    margins: FloatArray  # guesses of epsilon + h_c - h_j for planning, positive, (m,)
+    epsilon: float  # in reward units
+    threshold: FloatArray | float  # log(1/delta) of each rival, (m,), or of all alike
+    scores: FloatArray  # guesses of the means, (K,)
+    noise_scales: FloatArray  # s, (K,), in reward units
+    # z; a plan is to reach the goal with that normal quantile's probability for each rival; None: about every other
+    # time, because another batch may follow
     quantile: float | None = None
-    costs: FloatArray | None = None
-    away: BoolArray | None = None
+    costs: FloatArray | None = None  # of a pull of each arm, in units of the cheapest, (K,); None: all alike
+    away: BoolArray | None = None  # arms that cannot be measured any more, (K,); None: all can
 
     def __post_init__(self) -> None:
         freeze(self, rivals=np.int64, margins=np.float64, scores=np.float64, noise_scales=np.float64)
@@ -262,25 +219,15 @@ class OpenComparisons:
 
 @record
 class RemainingPulls:
-    """What is still to be measured.
+    """What is still to be measured."""
 
-    Args:
-        candidate: c.
-        dim: of the embedding that it is planned in.
-        pulls: predicted pulls of each arm, shape (K,); their sum is what certifying c is predicted to take.
-        lower_bound: of what they cost, for any design.
-        restarts: arms whose processes had better start anew.
-        bias_limited: rivals whose margin the bias nearly or fully eats.
-        costs: of a pull of each arm, in units of the cheapest, shape (K,); None: all alike.
-    """
-
-    candidate: int
-    dim: int
-    pulls: FloatArray
-    lower_bound: float
-    restarts: IntArray
-    bias_limited: IntArray
-    costs: FloatArray | None = None
+    candidate: int  # c
+    dim: int  # of the embedding that it is planned in
+    pulls: FloatArray  # predicted pulls of each arm, (K,); their sum is what certifying c is predicted to take
+    lower_bound: float  # of what they cost, for any design
+    restarts: IntArray  # arms whose processes had better start anew
+    bias_limited: IntArray  # rivals whose margin the bias nearly or fully eats
+    costs: FloatArray | None = None  # of a pull of each arm, in units of the cheapest, (K,); None: all alike
 
     def __post_init__(self) -> None:
         freeze(self, pulls=np.float64, restarts=np.int64, bias_limited=np.int64)

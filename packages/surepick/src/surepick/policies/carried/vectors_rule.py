@@ -22,46 +22,31 @@ from surepick.designs import DesignInput, independent_star_design, solve_star_de
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.rows import each_row_block
+from surepick.policies import tuning
 from surepick.policies.carried.state import OpenComparisons, RemainingPulls, start_weights
 from surepick.policies.certified.sampling_rule import FewArms, is_expensive, tolerance_of
 from surepick.policies.dimension import best_found
 
-HEURISTIC_KAPPA = 0.7  # of the bet that promises most
-HEURISTIC_CLOSING = 0.15  # units of evidence that matching a flow may cost
-MOST_STARTS = 40
-LEAST_SLACK = 0.1  # of a margin; where bias leaves less, the rival is bias-limited
 MATCHED = 1e-6  # of a flow's length: what counts as none
 CUT = 1e-10  # of the largest eigenvalue of A
 
 
 @record
 class VectorBets:
-    """The weights of a batch: arm j weighs a pull of x by v_j' z_x / s_x^2.
+    """The weights of a batch: arm j weighs a pull of x by v_j' z_x / s_x^2."""
 
-    Args:
-        arms: whose processes bet, shape (m,).
-        directions: v in whitened coordinates, shape (m, r).
-    """
-
-    arms: IntArray
-    directions: FloatArray
+    arms: IntArray  # whose processes bet, (m,)
+    directions: FloatArray  # v in whitened coordinates, (m, r)
 
 
 @record
 class Pulls:
-    """Pulls, made or planned, as whitened coordinates see them.
+    """Pulls, made or planned, as whitened coordinates see them."""
 
-    Args:
-        rows: z of the arms pulled, shape (p, r).
-        counts: n, shape (p,).
-        noise_scales: s, shape (p,).
-        arms: which they are, shape (p,).
-    """
-
-    rows: FloatArray
-    counts: FloatArray
-    noise_scales: FloatArray
-    arms: IntArray
+    rows: FloatArray  # z of the arms pulled, (p, r)
+    counts: FloatArray  # n, (p,)
+    noise_scales: FloatArray  # s, (p,)
+    arms: IntArray  # which they are, (p,)
 
     @staticmethod
     def of(white: FloatArray, counts: FloatArray | IntArray, noise_scales: FloatArray) -> Pulls:
@@ -90,21 +75,13 @@ class Pulls:
 
 @record
 class Information:
-    """What pulls see of all directions.
+    """What pulls see of all directions."""
 
-    Args:
-        pulls: made or planned.
-        information: A = sum n_x z_x z_x' / s_x^2, shape (r, r).
-        inverse: A^-1 on its range, shape (r, r).
-        largest: the largest eigenvalue of A.
-        whole: whether A is regular.
-    """
-
-    pulls: Pulls
-    information: FloatArray
-    inverse: FloatArray
-    largest: float
-    whole: bool
+    pulls: Pulls  # made or planned
+    information: FloatArray  # A = sum n_x z_x z_x' / s_x^2, (r, r)
+    inverse: FloatArray  # A^-1 on its range, (r, r)
+    largest: float  # the largest eigenvalue of A
+    whole: bool  # whether A is regular
 
     @staticmethod
     def of(pulls: Pulls) -> Information:
@@ -125,28 +102,18 @@ class Information:
 
 @record
 class Balance:
-    """What the processes of the rivals hold, as some pulls see it.
+    """What the processes of the rivals hold, as some pulls see it."""
 
-    Args:
-        towards: y, shape (m, r).
-        inverse: A^-1 on its range, shape (r, r).
-        sizes: a = y' A^-1 y, positive, shape (m,).
-        visible: whether the pulls see anything of y, shape (m,); of a part of a batch they may not.
-        left: G - Tbar y with Tbar >= 0, shape (m, r).
-        costs: rho = (G - Tbar y)' A^-1 (G - Tbar y), shape (m,).
-        needs: evidence that is still lacking if the flows were matched at Tbar for nothing but what misspecification
-            takes of it, shape (m,).
-        bias: gamma (2 + sqrt(N a) / s) >= gamma (2 + sum n |u|) for u = y' A^-1 z / s^2, shape (m,).
-    """
-
-    towards: FloatArray
-    inverse: FloatArray
-    sizes: FloatArray
-    visible: BoolArray
-    left: FloatArray
-    costs: FloatArray
+    towards: FloatArray  # y, (m, r)
+    inverse: FloatArray  # A^-1 on its range, (r, r)
+    sizes: FloatArray  # a = y' A^-1 y, positive, (m,)
+    visible: BoolArray  # whether the pulls see anything of y, (m,); of a part of a batch they may not
+    left: FloatArray  # G - Tbar y with Tbar >= 0, (m, r)
+    costs: FloatArray  # rho = (G - Tbar y)' A^-1 (G - Tbar y), (m,)
+    # evidence that is still lacking if the flows were matched at Tbar for nothing but what misspecification takes of
+    # it, (m,)
     needs: FloatArray
-    bias: FloatArray
+    bias: FloatArray  # gamma (2 + sqrt(N a) / s) >= gamma (2 + sum n |u|) for u = y' A^-1 z / s^2, (m,)
 
 
 def slope_of(vectors: ArmVectors, goal: OpenComparisons) -> FloatArray:
@@ -219,7 +186,7 @@ def fresh_starts(
     starts = processes.starts[goal.rivals]
     needed = goal.aimed(goal.threshold - start_weights(starts + 1))
     anew = 2.0 * account.sizes * needed / slack**2
-    return (anew < spent) & (starts < MOST_STARTS), tau, gain, needed
+    return (anew < spent) & (starts < tuning.MOST_STARTS), tau, gain, needed
 
 
 def restarts(
@@ -230,12 +197,12 @@ def restarts(
         return goal.rivals[:0]
     sight = Information.of(Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales))
     account = account_of(vectors, processes, goal, sight)
-    slack = np.maximum(goal.margins - account.bias, LEAST_SLACK * goal.margins)
+    slack = np.maximum(goal.margins - account.bias, tuning.LEAST_SLACK * goal.margins)
     fresh, *_ = fresh_starts(processes, goal, account, slack)
     if whole and not sight.whole:
         beyond = np.linalg.norm(account.left - account.left @ account.inverse @ sight.information, axis=1)
         flows = np.linalg.norm(processes.flows[goal.rivals], axis=1)
-        fresh = fresh | ((beyond > MATCHED * flows) & (processes.starts[goal.rivals] < MOST_STARTS))
+        fresh = fresh | ((beyond > MATCHED * flows) & (processes.starts[goal.rivals] < tuning.MOST_STARTS))
     return goal.rivals[fresh]
 
 
@@ -243,20 +210,15 @@ def place_vector_bets(
     vectors: ArmVectors,
     processes: VectorProcesses,
     goal: OpenComparisons,
-    margins: FloatArray,
-    counts: IntArray,
-    future: FloatArray,
+    margins: FloatArray,  # guesses of the rivals' margins, (m,)
+    counts: IntArray,  # n, the pulls of the batch, (K,)
+    future: FloatArray,  # pulls that are planned after it, (K,)
     noise_mgf: NoiseMgf | NormalMgf,
     blocks: BlockTotals | None = None,
 ) -> VectorBets:
     """The bets of a batch for a candidate.
 
     A flow is matched where that costs little, is predicted to settle the rival, or nothing more is planned.
-
-    Args:
-        margins: guesses of the rivals' margins, shape (m,).
-        counts: n, the pulls of the batch, shape (K,).
-        future: pulls that are planned after it, shape (K,).
     """
     batch, whole = Pulls.of(vectors.white, counts, goal.noise_scales), None
     if blocks is not None:
@@ -291,7 +253,7 @@ def _placed(
     missed, size = (np.einsum("ij,ij->i", rows, rows) for rows in (aims - now @ batch.information, aims))
     possible = missed <= MATCHED**2 * size
     settled = account.needs <= tau * margins - 0.5 * (tau**2 * account.sizes + account.costs)
-    worth = (0.5 * account.costs <= HEURISTIC_CLOSING) | settled
+    worth = (0.5 * account.costs <= tuning.HEURISTIC_CLOSING) | settled
     if whole is None:
         return np.where(possible[:, None], now, 0.0)
     _, spread = _directions(account_of(vectors, processes, goal, whole, slope), margins, whole.pulls, noise_mgf)
@@ -303,7 +265,7 @@ def _directions(
 ) -> tuple[FloatArray, FloatArray]:
     """(tau, v = M (T y - G)); tau alone gives no pull a weight at which bets are expensive."""
     room = np.where(account.visible, np.maximum(margins - account.bias, 0.0), 0.0)
-    tau = HEURISTIC_KAPPA * room / account.sizes
+    tau = tuning.HEURISTIC_KAPPA * room / account.sizes
     steps = account.towards @ account.inverse
     if isinstance(noise_mgf, NormalMgf):
         weights = tau[:, None] * (steps @ (pulls.rows / pulls.noise_scales[:, None] ** 2).T)
@@ -349,9 +311,21 @@ def vectors_remaining(
     few = FewArms.of(partial(pulls_by_direction, vectors, processes, goal) if goal.costs is None else None, embedded)
 
     def star() -> Design:
-        slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
+        slack = np.maximum(goal.margins - bias, tuning.LEAST_SLACK * goal.margins)
         needs = goal.aimed(goal.threshold - processes.log_values[rivals])
-        return _star(vectors, goal, slack, needs, tolerance, posed, few)
+        uneven, accuracies = _uneven(scales), np.ones(embedded.num_arms)
+        accuracies[rivals] = slack / np.sqrt(2.0 * np.maximum(needs, 1e-3))
+        return best_found(  # a worse design costs pulls, not validity
+            solve_star_design,
+            embedded.features if uneven else posed(None),
+            goal.candidate,
+            accuracies if uneven else accuracies / scales[0],
+            rivals=rivals,
+            noise_scales=scales if uneven else None,
+            tolerance=tolerance,
+            unit=few.unit,
+            accept=few.accept,
+        )
 
     if not processes.lengths[rivals].any():
         if gamma > 0.0:  # where designs take long, what was measured so far stands for the one before
@@ -367,28 +341,17 @@ def vectors_remaining(
                 start = 0.5 * start + 0.5 / embedded.num_arms
                 account = account_of(vectors, processes, goal, _bought(vectors, goal, start))
             bias = account.bias
-            slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
+            slack = np.maximum(goal.margins - bias, tuning.LEAST_SLACK * goal.margins)
             known, (fresh, aims) = aims, _targets(processes, goal, account, slack)
             if known is not None and np.abs(aims - known).max() <= SAME_AIM * np.abs(known).max():
                 break  # what the design before says of A changes no aim: its design is this one
             arms = vectors.white / scales[:, None] if _uneven(scales) else posed(float(scales[0]))
-            design = _aimed(arms, aims, tolerance, few)
+            solve = partial(solve_target_design, tolerance=tolerance, span_tolerance=1.0)
+            design = best_found(solve, arms, aims, unit=few.unit, accept=few.accept)
             start = design.weights
-    limited = rivals[goal.margins - bias < LEAST_SLACK * goal.margins]
+    limited = rivals[goal.margins - bias < tuning.LEAST_SLACK * goal.margins]
     pulls = goal.pulls_for(max(design.value, 1.0) * design.weights)
     return RemainingPulls(goal.candidate, embedded.dim, pulls, design.lower_bound, rivals[fresh], limited, goal.costs)
-
-
-def _aimed(arms: FloatArray | DesignInput, aims: FloatArray, tolerance: float, few: FewArms) -> Design:
-    return best_found(
-        solve_target_design,
-        arms,
-        aims,
-        tolerance=tolerance,
-        span_tolerance=1.0,
-        unit=few.unit,
-        accept=few.accept,
-    )
 
 
 def rivals_only(vectors: ArmVectors, processes: VectorProcesses, goal: OpenComparisons) -> RemainingPulls | None:
@@ -407,7 +370,7 @@ def rivals_only(vectors: ArmVectors, processes: VectorProcesses, goal: OpenCompa
     account = account_of(vectors, processes, goal, _bought(vectors, goal, evenly / evenly.sum()))
     flows, starts = np.linalg.norm(processes.flows[rivals], axis=1), processes.starts[rivals]
     fresh = np.linalg.norm(account.left, axis=1) > MATCHED * flows
-    if (fresh & (starts >= MOST_STARTS)).any():
+    if (fresh & (starts >= tuning.MOST_STARTS)).any():
         return None
     lack = goal.aimed(np.where(fresh, goal.threshold - start_weights(starts + 1), account.needs))
     accuracies = np.ones(len(scales))
@@ -420,12 +383,7 @@ def rivals_only(vectors: ArmVectors, processes: VectorProcesses, goal: OpenCompa
 def pulls_by_direction(
     vectors: ArmVectors, processes: VectorProcesses, goal: OpenComparisons, weights: FloatArray
 ) -> float:
-    """The pulls, or money, in the proportions of a given design that are predicted to reject all rivals; infinite where
-    it does not tell all of them.
-
-    Args:
-        weights: shape (K,), sum 1.
-    """
+    """Pulls, or money, in given proportions, predicted to reject all rivals; infinite where one is not told."""
     sight, slope = _bought(vectors, goal, weights), slope_of(vectors, goal)
     squares, closely = np.empty(len(goal.rivals)), len(goal.rivals) < vectors.white.shape[1]
 
@@ -435,7 +393,7 @@ def pulls_by_direction(
         if not account.visible.all():
             squares[rows] = np.inf
             return
-        slack = np.maximum(some.margins - account.bias, LEAST_SLACK * some.margins)
+        slack = np.maximum(some.margins - account.bias, tuning.LEAST_SLACK * some.margins)
         _, aims = _targets(processes, some, account, slack)
         np.einsum("ij,ij->i", aims @ account.inverse, aims, out=squares[rows])
         squares[rows][sight.misses(aims)] = np.inf
@@ -447,11 +405,7 @@ def pulls_by_direction(
 def effort_by(
     vectors: ArmVectors, processes: VectorProcesses, goal: OpenComparisons, weights: FloatArray, *, direct: bool
 ) -> float:
-    """What a plan in the proportions of a given design takes, with as many more pulls as there are directions.
-
-    Args:
-        weights: shape (K,), sum 1.
-    """
+    """What a plan in the proportions of a given design takes, with as many more pulls as there are directions."""
     price = 1.0 if goal.costs is None else float(goal.costs.mean())
     through = pulls_by_direction(vectors, processes, goal, weights) + price * vectors.white.shape[1]
     alone = rivals_only(vectors, processes, goal) if direct else None
@@ -470,32 +424,6 @@ def _bought(vectors: ArmVectors, goal: OpenComparisons, weights: FloatArray) -> 
 
 def _uneven(noise_scales: FloatArray) -> bool:
     return bool(np.ptp(noise_scales) > 0.0)
-
-
-def _star(
-    vectors: ArmVectors,
-    goal: OpenComparisons,
-    slack: FloatArray,
-    needs: FloatArray,
-    tolerance: float,
-    posed: Callable[[float | None], DesignInput],
-    few: FewArms,
-) -> Design:
-    noise_scales = goal.priced_scales
-    uneven = _uneven(noise_scales)
-    accuracies = np.ones(vectors.embedded.num_arms)
-    accuracies[goal.rivals] = slack / np.sqrt(2.0 * np.maximum(needs, 1e-3))
-    return best_found(  # a worse design costs pulls, not validity
-        solve_star_design,
-        vectors.embedded.features if uneven else posed(None),
-        goal.candidate,
-        accuracies if uneven else accuracies / noise_scales[0],
-        rivals=goal.rivals,
-        noise_scales=noise_scales if uneven else None,
-        tolerance=tolerance,
-        unit=few.unit,
-        accept=few.accept,
-    )
 
 
 def _targets(

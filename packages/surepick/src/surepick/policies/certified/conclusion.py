@@ -15,39 +15,32 @@ import numpy as np
 from surepick.core.observations import Observations
 from surepick.core.plans import CandidateBounds, IndependentArms, Intervals, Plan, Step
 from surepick.core.records import FloatArray, IntArray, freeze, record
-from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import Evidence, NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import ArmVectors
 from surepick.linalg.factorisations import Whitened, whitened
 from surepick.noise import failure_probability
-from surepick.policies.base import Claim, Problem, trace_row
+from surepick.policies.base import Claim, Problem, check_arms, trace_row
 from surepick.policies.certified import sampling_rule
-from surepick.policies.certified.sampling_rule import PlugInMeans
 from surepick.policies.model_checks import with_failed_checks
+from surepick.policies.options import check_options
 
 # --- Epochs: the candidates that may be recommended, the weight that each one spends, and the evidence for it.
 
-HEURISTIC_RATIO = 0.5  # of the weights of one epoch and the one before
+HEURISTIC_WEIGHT_RATIO = 0.5  # of the weights of one epoch and the one before
 
 
 @record
 class CandidateTest:
-    """The test of one candidate, from the batch before which it was opened to the end of the study.
+    """The test of one candidate, from the batch before which it was opened to the end of the study."""
 
-    Args:
-        candidate: c, the arm that it may certify.
-        weight: p, its share of the error probability, in (0, 1).
-        evidence: log of p times the e-process against "rival j is better than c by more than epsilon", shape (K,); of a
-            rejected rival perhaps as it was at the batch that rejected it.
-        settled: the rejected rivals, whose evidence has reached log(1/delta) at some time, ascending.
-    """
-
-    candidate: int
-    weight: float
+    candidate: int  # c, the arm that it may certify
+    weight: float  # p, its share of the error probability, in (0, 1)
+    # log of p times the e-process against "rival j is better than c by more than epsilon", (K,); of a rejected rival
+    # perhaps as it was at the batch that rejected it
     evidence: FloatArray
-    settled: IntArray
+    settled: IntArray  # the rejected rivals, whose evidence has reached log(1/delta) at some time, ascending
 
     def __post_init__(self) -> None:
         freeze(self, evidence=np.float64, settled=np.int64)
@@ -65,7 +58,7 @@ def next_weight(epochs: tuple[CandidateTest, ...]) -> float:
 
     Source: docs/certified-elimination.md, line 6.
     """
-    return (1.0 - HEURISTIC_RATIO) * HEURISTIC_RATIO ** len(epochs)
+    return (1.0 - HEURISTIC_WEIGHT_RATIO) * HEURISTIC_WEIGHT_RATIO ** len(epochs)
 
 
 def find_test(epochs: tuple[CandidateTest, ...], candidate: int) -> CandidateTest | None:
@@ -119,31 +112,18 @@ FEW = 4096  # arms on which all bets go on: it costs little
 
 @record
 class CertifiedState:
-    """Where a certified elimination stands.
+    """Where a certified elimination stands."""
 
-    Args:
-        round: the next batch, from 1.
-        seen: everything told so far; steers, and never enters a later batch's evidence.
-        epochs: the candidates tried so far, with their evidence.
-        candidate: the arm that the last batch was to certify; -1 before the first.
-        dim: dimension of the last batch's embedding; 0 before the first.
-        leader: the arm that would be recommended now.
-        active: the candidate and the rivals that may still be better by more than epsilon.
-        finished: why it stopped: "" while it runs, "certified", "single" or "given".
-        compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
-        alarms: what the checks of the embedding found so far, in words.
-    """
-
-    round: int
-    seen: Observations
-    epochs: tuple[CandidateTest, ...]
-    candidate: int
-    dim: int
-    leader: int
-    active: IntArray
-    finished: str
-    compressed: bool = False
-    alarms: tuple[str, ...] = ()
+    round: int  # the next batch, from 1
+    seen: Observations  # everything told so far; steers, and never enters a later batch's evidence
+    epochs: tuple[CandidateTest, ...]  # the candidates tried so far, with their evidence
+    candidate: int  # the arm that the last batch was to certify; -1 before the first
+    dim: int  # dimension of the last batch's embedding; 0 before the first
+    leader: int  # the arm that would be recommended now
+    active: IntArray  # the candidate and the rivals that may still be better by more than epsilon
+    finished: str  # why it stopped: "" while it runs, "certified", "single" or "given"
+    compressed: bool = False  # some batch used the features, so that the evidence rests on what the embedding assumes
+    alarms: tuple[str, ...] = ()  # what the checks of the embedding found so far, in words
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64)
@@ -163,6 +143,20 @@ def delta_for_test(problem: Problem) -> float:
             "for the test. Raise delta, or repeat the pilot with a smaller one."
         )
     return problem.delta - failure
+
+
+def check_certifying(policy: Any) -> None:
+    """Refuse settings without meaning, and an embedding of which nothing bounds what an inexact weight misses."""
+    check_arms(policy.problem, policy.embedding.num_arms)
+    check_options(policy)
+    if policy.dim is not None:
+        policy.embedding.at(policy.dim)
+    if policy.embedding.norm_bound is None and policy.embedding.traits.family != "independent":
+        raise InvalidInput(
+            "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
+            "norm_bound, or IndependentEmbedding."
+        )
+    delta_for_test(policy.problem)
 
 
 def threshold_of(problem: Problem) -> float:
@@ -268,31 +262,28 @@ def intervals_of(
     """
     known = {} if before is None else {one.candidate: one for one in before.candidates}
     num_arms, epsilon = problem.num_arms, problem.epsilon
-    candidates = tuple(
-        _tightened(problem, known.get(one.candidate) or _no_bounds(one, num_arms), found[one.candidate])
+    zeros, unknown, nothing = (np.full(num_arms, each) for each in (0.0, np.inf, np.nan))
+    bounds = (
+        known.get(one.candidate)
+        or CandidateBounds(one.candidate, zeros, zeros, unknown, nothing, start_of(one.weight, num_arms))
         for one in after.epochs
     )
+    candidates = tuple(_tightened(problem, one, found[one.candidate]) for one in bounds)
     current = next((one for one in candidates if one.candidate == after.candidate), None)
     if current is None:
-        nobody, nothing = np.full(num_arms, -1), np.full(num_arms, np.nan)
-        allowed = np.full(num_arms, epsilon)
+        nobody, allowed = np.full(num_arms, -1), np.full(num_arms, epsilon)
         return Intervals(np.arange(num_arms), nobody, nothing, nothing, nothing, allowed, candidates)
     rivals = np.flatnonzero(np.arange(num_arms) != current.candidate)
-    bounds, leads = current.bounds[rivals], current.leads[rivals]
+    widest, leads = current.bounds[rivals], current.leads[rivals]
     return Intervals(
         arms=rivals,
         comparators=np.full(len(rivals), current.candidate),
         leads=leads,
-        widths=bounds + leads,
-        margins=epsilon - bounds,
+        widths=widest + leads,
+        margins=epsilon - widest,
         allowed=np.full(len(rivals), epsilon),
         candidates=candidates,
     )
-
-
-def _no_bounds(test: CandidateTest, num_arms: int) -> CandidateBounds:
-    zeros, unknown, start = np.zeros(num_arms), np.full(num_arms, np.inf), start_of(test.weight, num_arms)
-    return CandidateBounds(test.candidate, zeros, zeros, unknown, np.full(num_arms, np.nan), start)
 
 
 def _tightened(problem: Problem, known: CandidateBounds, batch: Evidence) -> CandidateBounds:
@@ -347,15 +338,13 @@ class Cache:
     read-only. So a policy that holds one is as pure as without it. Copied and pickled as empty.
     """
 
-    __slots__ = ("_bounds", "_guess", "_noise", "_plug_in", "_posed", "_vectors", "_white")
+    __slots__ = ("_bounds", "_last", "_noise", "_vectors", "_white")
 
     def __init__(self) -> None:
         self._vectors: dict[int, ArmVectors] = {}
         self._white: dict[int, Whitened] = {}
-        self._plug_in: tuple[int, Observations, PlugInMeans] | None = None
-        self._guess: tuple[int, Observations, Any] | None = None
+        self._last: dict[str, tuple[Hashable, Any]] = {}
         self._bounds: tuple[object, dict[int, FloatArray]] = (None, {})
-        self._posed: tuple[Hashable, DesignInput] | None = None
         self._noise: tuple[tuple[Observations, NoiseMgf | NormalMgf], ...] = ()
 
     def __reduce__(self) -> tuple[type[Cache], tuple[()]]:
@@ -371,37 +360,26 @@ class Cache:
             return None
         found = whitened(embedded.features)
         found.basis.flags.writeable = False
-        kept = list(self._white.items())[1 - MOST_DIMENSIONS :]
-        self._white = dict([*kept, (dim, found)])  # one assignment: another thread sees the old or the new
+        self._white = _with_last(self._white, dim, found)
         return found
 
     def vectors(self, dim: int, form: Callable[[], ArmVectors]) -> ArmVectors:
         """The vectors of psi_d, formed by `form` unless they are known."""
-        known = self._vectors.get(dim)
-        if known is not None:
-            return known
-        found = form()
-        kept = list(self._vectors.items())[1 - MOST_DIMENSIONS :]
-        self._vectors = dict([*kept, (dim, found)])
+        found = self._vectors.get(dim)
+        if found is None:
+            found = form()
+            self._vectors = _with_last(self._vectors, dim, found)
         return found
 
-    def plug_in(self, dim: int, seen: Observations, form: Callable[[], PlugInMeans]) -> PlugInMeans:
-        """The plug-in means in d dimensions after these observations, formed by `form` unless it was the last one."""
-        known = self._plug_in
-        if known is not None and known[0] == dim and known[1] == seen:
-            return known[2]
+    def last(self, name: str, key: Any, form: Callable[[], T]) -> T:
+        """What goes by that name, formed by `form` unless the key is that of the last one."""
+        known = self._last.get(name)
+        if known is not None and known[0] == key:
+            return cast(T, known[1])
+        del known
+        self._last.pop(name, None)  # so that two are never held at a time
         found = form()
-        self._plug_in = (dim, seen, found)
-        return found
-
-    def guess(self, dim: int, seen: Observations, form: Callable[[], T]) -> T:
-        """A guess of the means in d dimensions after these observations, by `form` unless it was the last one."""
-        known = self._guess
-        if known is not None and known[0] == dim and known[1] == seen:
-            return cast(T, known[2])
-        self._guess = known = None  # so that two are never held at a time
-        found = form()
-        self._guess = (dim, seen, found)
+        self._last[name] = (key, found)
         return found
 
     def bounds(self, processes: object, candidate: int, form: Callable[[], FloatArray]) -> FloatArray:
@@ -416,22 +394,16 @@ class Cache:
             known[1][candidate] = found
         return found
 
-    def posed(self, key: Hashable, form: Callable[[], DesignInput]) -> DesignInput:
-        """Posed arms, formed by `form` unless they were the last ones."""
-        known = self._posed
-        if known is not None and known[0] == key:
-            return known[1]
-        self._posed = known = None
-        found = form()
-        self._posed = (key, found)
-        return found
-
     def noise(self, seen: Observations, form: Callable[[], NoiseMgf | NormalMgf]) -> NoiseMgf | NormalMgf:
-        """What may be assumed of the noise after these observations, formed by `form` unless it was among the last two:
-        those before a batch and after it."""
+        """What may be assumed of the noise after these observations; two are kept: before a batch, after it."""
         for told, known in self._noise:
             if told is seen:
                 return known
         found = form()
         self._noise = (*self._noise[-1:], (seen, found))
         return found
+
+
+def _with_last(known: dict[int, T], dim: int, found: T) -> dict[int, T]:
+    """The last dimensions and that one: one assignment of it, so that another thread sees the old or the new."""
+    return dict([*list(known.items())[1 - MOST_DIMENSIONS :], (dim, found)])

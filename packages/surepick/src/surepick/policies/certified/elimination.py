@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import field, replace
 from functools import partial
@@ -14,16 +13,16 @@ from surepick.core.plans import Design, Embedding, IndependentArms, Plan, Step
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput, on_fewer_arms, round_design
 from surepick.embeddings import ArmEmbedding
-from surepick.errors import ContractError, InvalidInput
+from surepick.errors import ContractError
 from surepick.estimators import Evidence, batch_evidence, estimate, noise_mgf_after, only, with_squares
 from surepick.linalg.factorisations import Whitened
-from surepick.policies import model_checks, options
-from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, designed
+from surepick.policies import model_checks, options, tuning
+from surepick.policies.base import Claim, Problem, Spec, Traits, designed
 from surepick.policies.certified import conclusion, sampling_rule
 from surepick.policies.certified.conclusion import Cache, CertifiedState, current_test, opens, threshold_of
-from surepick.policies.certified.sampling_rule import HEURISTIC_MANY, NextBatch, OpenTest, PlugInMeans, is_expensive
-from surepick.policies.dimension import DesignOf, best_found, cheapest_dimension
-from surepick.policies.options import check_options, option
+from surepick.policies.certified.sampling_rule import NextBatch, OpenTest, PlugInMeans, is_expensive
+from surepick.policies.dimension import DesignOf, best_found, cheapest_dimension, larger_dimensions
+from surepick.policies.options import option
 
 # --- The first batch of a certifying policy: in which dimension, and by which design.
 
@@ -73,7 +72,7 @@ def on_few_first_arms(
     problem: Problem, embedded: Embedding | IndependentArms, design: Design, *, posed: Callable[[], DesignInput]
 ) -> Design:
     """The design of a first batch on fewer arms, if a pull or two of each tells all differences to epsilon."""
-    if isinstance(embedded, IndependentArms) or embedded.num_arms <= HEURISTIC_MANY:
+    if isinstance(embedded, IndependentArms) or embedded.num_arms <= tuning.HEURISTIC_MANY:
         return design
     unit = (HEURISTIC_TOLD * problem.sigma / problem.epsilon) ** 2
     return on_fewer_arms(posed(), sampling_rule.middle_of(embedded), np.ones(embedded.num_arms), design, unit=unit)
@@ -95,16 +94,7 @@ class CertifiedElimination:
     Results may be judged after each batch and nowhere else; a batch may be as small as one likes.
 
     Args:
-        problem: what is asked. Scales per arm, and the variance of rewards that have a range, are used.
-        embedding: the family psi_d with its misspecification bound.
-        dim: fixes d; None: chosen, and chosen anew for a new candidate.
-        tolerance: relative gap of the designs; at least .3 where they take long (48 directions, 3,000 arms).
-        reserve: the share of a batch's pulls, in [0, 1), that is added on arms spread over the set, so that a lack of
-            fit can show; none where every list of means is representable, or in a batch of rivals themselves.
-        largest_batch: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
-
-    Raises:
-        InvalidInput: a setting has no meaning, or the embedding declares no norm bound.
+        problem, embedding, dim, tolerance, reserve, largest_batch: as in `CarriedElimination`.
 
     Source: ours, after Robbins (1970), Howard et al. (2020, 2021) and Ramdas et al. (2023) for e-processes, Fiez et al.
     (2019) for designs aimed at differences. `active` loses arms and may gain some with a new candidate, so it does not
@@ -122,16 +112,7 @@ class CertifiedElimination:
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_arms(self.problem, self.embedding.num_arms)
-        check_options(self)
-        if self.dim is not None:
-            self.embedding.at(self.dim)
-        if self.embedding.norm_bound is None and self.embedding.traits.family != "independent":
-            raise InvalidInput(
-                "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
-                "norm_bound, or IndependentEmbedding."
-            )
-        conclusion.delta_for_test(self.problem)
+        conclusion.check_certifying(self)
 
     @property
     def traits(self) -> Traits:
@@ -205,7 +186,7 @@ class CertifiedElimination:
             candidate = best
         batch = self._batch_for(state, candidate, state.dim, plug_in)
         if best != candidate and not dear:
-            worth = sampling_rule.HEURISTIC_SWITCH * batch.effort
+            worth = tuning.HEURISTIC_SWITCH_OF_EPOCHS * batch.effort
             vectors = state.dim < self.problem.num_arms  # then a design has so many arms at least:
             least = min(len(current_test(state, best).open_rivals()), state.dim) if vectors else 0
             other = self._batch_for(state, best, state.dim, plug_in) if least < worth else batch
@@ -221,7 +202,7 @@ class CertifiedElimination:
         embedded = self.embedded(state.dim)
         if isinstance(embedded, IndependentArms):
             return False
-        worth = sampling_rule.HEURISTIC_SWITCH * self._pulls(state, candidate, embedded, plug_in)
+        worth = tuning.HEURISTIC_SWITCH_OF_EPOCHS * self._pulls(state, candidate, embedded, plug_in)
         return self._pulls(state, best, embedded, plug_in) < worth
 
     def _pulls(self, state: CertifiedState, candidate: int, embedded: Embedding, plug_in: PlugInMeans) -> float:
@@ -243,16 +224,13 @@ class CertifiedElimination:
 
     def _other_dimension(self, state: CertifiedState, batch: NextBatch, plug_in: PlugInMeans) -> NextBatch:
         """A larger dimension, if misspecification costs more than its extra directions would."""
-        best, dim = batch, state.dim
-        while self.embedding.misspecification(dim) > 0.0 and dim < self.embedding.max_dim:
-            if 2.0 * self.embedding.misspecification(dim) < sampling_rule.NEGLIGIBLE_BIAS * self.problem.epsilon / 2.0:
-                break
-            dim = min(self.embedding.max_dim, math.ceil(1.25 * dim))
+        best = batch
+        for dim in larger_dimensions(self.embedding, state.dim, self.problem.epsilon):
             here = self.embedded(best.dim)
             if is_expensive(here) and isinstance(here, Embedding):  # with its misspecification and no more directions
                 less = replace(here, misspecification=self.embedding.misspecification(dim))
                 now, then = (self._pulls(state, batch.candidate, one, plug_in) for one in (here, less))
-                if then >= sampling_rule.HEURISTIC_GAIN * now:
+                if then >= tuning.HEURISTIC_DIMENSION * now:
                     break
             other = self._batch_for(state, batch.candidate, dim, plug_in)
             if other.effort >= best.effort:
@@ -274,7 +252,7 @@ class CertifiedElimination:
 
     def _posed(self, embedded: Embedding) -> DesignInput:
         white = partial(self._cache.white, self.embedding, embedded.dim)
-        return self._cache.posed(embedded.dim, lambda: DesignInput.of(embedded.features, white=white))
+        return self._cache.last("posed", embedded.dim, lambda: DesignInput.of(embedded.features, white=white))
 
     def _plug_in(self, dim: int, seen: Observations) -> PlugInMeans:
         def form() -> PlugInMeans:
@@ -282,7 +260,7 @@ class CertifiedElimination:
             white, norm_bound = self._white(used, dim), self.embedding.norm_bound
             return sampling_rule.plug_in_means(used, seen, noise_scales, white=white, norm_bound=norm_bound)
 
-        return self._cache.plug_in(dim, seen, form)
+        return self._cache.last("plug_in", (dim, seen), form)
 
     def _white(self, used: Embedding | IndependentArms, dim: int) -> Whitened | None:
         return None if isinstance(used, IndependentArms) else self._cache.white(self.embedding, dim)
@@ -334,10 +312,4 @@ class CertifiedElimination:
         if state.finished or state.seen.total == 0:
             return ""
         batch = self._next_batch(state)
-        if len(batch.bias_limited) == 0:
-            return ""
-        return (
-            f"More of them may not help: what {batch.dim} dimensions leave out can move a difference of two arms by as "
-            f"much as must be told apart for {len(batch.bias_limited)} rivals. Raise epsilon, use a larger dimension, "
-            "or a smaller valid norm bound."
-        )
+        return model_checks.no_room(batch.dim, len(batch.bias_limited))

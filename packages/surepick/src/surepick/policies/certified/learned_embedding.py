@@ -22,6 +22,7 @@ from surepick.embeddings.network import ArmNetwork, Network
 from surepick.estimators import bias_ahead, estimate
 from surepick.estimators.network_training import left_out, plausible_regularization, train
 from surepick.linalg.factorisations import thin_svd, whitened
+from surepick.policies import tuning
 from surepick.policies.base import Problem
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import CertifiedState, current_test, threshold_of
@@ -56,19 +57,12 @@ class EmbeddingLearner(Protocol):
 
 @record
 class Learnt:
-    """What the past says of the arms: an embedding, and a guess of the means.
+    """What the past says of the arms: an embedding, and a guess of the means."""
 
-    Args:
-        vectors: Z, shape (K, r), Z'Z = K I, its first column 1; None where the network is not used.
-        scores: guesses of the mean rewards, shape (K,).
-        doubt: root mean square error of the network's guess for an arm that it has not seen; infinite before any.
-        errors: the same for each guess, the arm's own measurements included, shape (K,).
-    """
-
-    vectors: FloatArray | None
-    scores: FloatArray
-    doubt: float
-    errors: FloatArray
+    vectors: FloatArray | None  # Z, (K, r), Z'Z = K I, its first column 1; None where the network is not used
+    scores: FloatArray  # guesses of the mean rewards, (K,)
+    doubt: float  # root mean square error of the network's guess for an arm that it has not seen; infinite before any
+    errors: FloatArray  # the same for each guess, the arm's own measurements included, (K,)
 
 
 @dataclass(frozen=True)
@@ -180,13 +174,13 @@ def _vectors(learner: EmbeddingLearner, arms: ArmNetwork, weights: Any, outputs:
 
 HEURISTIC_ADVANTAGE = 0.9  # the embedding must be predicted to cost less than this share
 CUTS = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0)  # shares of the rivals to reject through the embedding
-HEURISTIC_ENOUGH = 0.7  # of the standard errors that reject a rival; it then counts as rejected by the batch
+HEURISTIC_REJECTED = 0.7  # of the standard errors that reject a rival; it then counts as rejected by the batch
 HEURISTIC_LEAST_FIT = 2.0  # pulls for each dimension of a batch through the embedding
 SAMPLED = 40  # rivals from which the bias of all is guessed
 LEAST_SEARCHED = 16  # arms for each that is searched at a time
 LARGEST_SEARCH = 4  # arms for each pull of a search
 HEURISTIC_HOPELESS = 4  # with more than a fourth of the arms to search the network knows too little
-HEURISTIC_MISSED = 0.05  # arms better than the leader by epsilon/2 that a search may expect to leave out
+HEURISTIC_LEFT_OUT = 0.05  # arms better than the leader by epsilon/2 that a search may expect to leave out
 PATIENCE = 2  # batches after which arms that the network cannot tell are all measured
 SEARCHES = 6  # the last batch that may look for a first candidate
 HEDGES = 2  # runners-up whose epochs open together with the first candidate's
@@ -194,44 +188,27 @@ HEDGES = 2  # runners-up whose epochs open together with the first candidate's
 
 @record
 class PlannedBatch:
-    """A batch: what for, through which embedding, where.
+    """A batch: what for, through which embedding, where."""
 
-    Args:
-        candidate: c.
-        embedded: psi_b, or arms without structure.
-        weights: where to measure, shape (K,), sum 1.
-        predicted: pulls that rejecting all rivals is predicted to take still.
-        batch: pulls of the batch.
-    """
-
-    candidate: int
-    embedded: Embedding | IndependentArms
-    weights: FloatArray
-    predicted: float
-    batch: int
+    candidate: int  # c
+    embedded: Embedding | IndependentArms  # psi_b, or arms without structure
+    weights: FloatArray  # where to measure, (K,), sum 1
+    predicted: float  # pulls that rejecting all rivals is predicted to take still
+    batch: int  # pulls of the batch
 
 
 @record
 class NeuralSamplingRule:
-    """What a batch is steered by.
+    """What a batch is steered by."""
 
-    Args:
-        problem: what is asked.
-        state: where the study stands.
-        embedded: psi_b with its bound, or arms without structure where the network is not used.
-        plug_in: the means as they look so far.
-        noise_scales: s, shape (K,), in reward units.
-        norm_bound: C of psi_b.
-        tolerance: relative gap of the designs.
-    """
-
-    problem: Problem
-    state: CertifiedState
+    problem: Problem  # what is asked
+    state: CertifiedState  # where the study stands
+    # psi_b with its bound, or arms without structure where the network is not used
     embedded: Embedding | IndependentArms
-    plug_in: PlugInMeans
-    noise_scales: FloatArray
-    norm_bound: float
-    tolerance: float
+    plug_in: PlugInMeans  # the means as they look so far
+    noise_scales: FloatArray  # s, (K,), in reward units
+    norm_bound: float  # C of psi_b
+    tolerance: float  # relative gap of the designs
 
     def next_batch(self) -> PlannedBatch:
         """The candidate to go on with, and the batch that is predicted to bring it nearer to its certificate."""
@@ -240,7 +217,7 @@ class NeuralSamplingRule:
         batch = self.batch_for(candidate)
         if best != candidate:
             other = self.batch_for(best)
-            if other.predicted < sampling_rule.HEURISTIC_SWITCH * batch.predicted:
+            if other.predicted < tuning.HEURISTIC_SWITCH_OF_EPOCHS * batch.predicted:
                 return other
         return batch
 
@@ -259,8 +236,7 @@ class NeuralSamplingRule:
         return alone if through is None else through
 
     def _through(self, embedded: Embedding, candidate: int, rivals: IntArray, limit: float) -> PlannedBatch | None:
-        """The batch that rejects the rivals for which the embedding is cheap, the others to follow arm by arm; None if
-        both together are predicted to take at least `limit` pulls."""
+        """The batch that rejects rivals for which the embedding is cheap; None if with others it takes `limit`."""
         margins = self.plug_in.margins(candidate, self.problem.epsilon)[rivals]
         evidence = current_test(self.state, candidate).evidence[rivals]
         need = sampling_rule.efforts(evidence, threshold_of(self.problem)) * float(self.noise_scales.max())
@@ -278,7 +254,7 @@ class NeuralSamplingRule:
         slack = np.maximum(margins[far] - beta[far], 1e-9)
         exact = self._bias(embedded, counts, candidate, rivals[far], slack)
         widths = self._widths(embedded, counts, candidate, rivals[far]) * need[far]
-        kept = rivals[far][margins[far] - exact > HEURISTIC_ENOUGH * widths]
+        kept = rivals[far][margins[far] - exact > HEURISTIC_REJECTED * widths]
         predicted = batch + self._alone(candidate, np.setdiff1d(rivals, kept))
         return None if predicted >= limit else PlannedBatch(candidate, embedded, weights, predicted, batch)
 
@@ -329,7 +305,7 @@ class NeuralSamplingRule:
         """A guess of the bias for each rival: that of least squares, times what steady weights save on some of them."""
         plain = self._bias(embedded, counts, candidate, rivals, None)
         some = np.unique(np.linspace(0, len(rivals) - 1, SAMPLED).astype(np.int64))
-        slack = np.maximum(margins[some] - plain[some], 0.1 * margins[some])
+        slack = np.maximum(margins[some] - plain[some], tuning.LEAST_SLACK * margins[some])
         saved = self._bias(embedded, counts, candidate, rivals[some], slack)
         return np.asarray(plain * float(np.median(saved / np.maximum(plain[some], 1e-300))))
 
@@ -370,7 +346,7 @@ def search(problem: Problem, state: CertifiedState, learnt: Learnt, first_pulls:
     better[leader] = 1.0
     order = np.argsort(-better, kind="stable")
     rest = float(better.sum()) - np.cumsum(better[order])
-    chosen = order[: 1 + int(np.argmax(rest <= HEURISTIC_MISSED))]
+    chosen = order[: 1 + int(np.argmax(rest <= HEURISTIC_LEFT_OUT))]
     if len(chosen) > num_arms // HEURISTIC_HOPELESS and state.round > PATIENCE:
         pulls[state.seen.counts == 0] = first_pulls
         return pulls

@@ -20,12 +20,12 @@ from surepick.designs import DesignInput, independent_star_design, solve_star_de
 from surepick.linalg.factorisations import Whitened, row_norms, weighted_range, whitened
 from surepick.linalg.rows import each_row_block
 from surepick.noise import failure_probability, known_scale
+from surepick.policies import tuning
 from surepick.policies.base import Problem
-from surepick.policies.dimension import DEAR, best_found, embedding_design, whole_pulls
+from surepick.policies.dimension import best_found, embedding_design, whole_pulls
 
 # --- Where a design takes seconds: many directions, and many arms. What is asked of it then.
 
-HEURISTIC_MANY = 3000  # arms beyond which the first design compares all with a central one, not with each other
 HEURISTIC_ROUGH = 0.3  # gap that is proved where designs take long; what is true is mostly a few per cent
 HEURISTIC_SURE = 0.67  # of the pulls of a batch on few arms: so many must be predicted to be enough
 
@@ -37,21 +37,16 @@ def tolerance_of(embedded: Embedding | IndependentArms, tolerance: float) -> flo
 
 def is_expensive(embedded: Embedding | IndependentArms) -> bool:
     """Whether a design takes seconds: many directions, and many arms."""
-    return isinstance(embedded, Embedding) and embedded.dim >= DEAR and embedded.num_arms > HEURISTIC_MANY
+    many = embedded.dim >= tuning.MANY_DIRECTIONS and embedded.num_arms > tuning.HEURISTIC_MANY
+    return isinstance(embedded, Embedding) and many
 
 
 @record
 class FewArms:
-    """Whether a design may be one on few arms: where designs take long, if a batch with one pull of each is predicted
-    to be enough, in spite of its bias.
+    """Whether a design may be one on few arms: where designs take long, if a pull of each is predicted to be enough."""
 
-    Args:
-        unit: pulls that a value of 1 stands for; None: the tolerance alone decides.
-        accept: whether given weights, shape (K,), are enough.
-    """
-
-    unit: float | None
-    accept: Callable[[FloatArray], bool] | None
+    unit: float | None  # pulls that a value of 1 stands for; None: the tolerance alone decides
+    accept: Callable[[FloatArray], bool] | None  # whether given weights, (K,), are enough
 
     @staticmethod
     def of(needed: Callable[[FloatArray], float] | None, embedded: Embedding | IndependentArms) -> FewArms:
@@ -66,36 +61,22 @@ class FewArms:
         return FewArms(1.0, accept)
 
 
-HEURISTIC_OPENING = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls, twice that without structure
-HEURISTIC_BATCH = 0.2  # of the pulls still to come ...
-HEURISTIC_LEAST_BATCH = 0.02  # ... but at least this share of the pulls so far, and at most all of them again
-HEURISTIC_SWITCH = 0.5  # another candidate must be predicted to cost less than this share
-HEURISTIC_GAIN = 0.8  # a dimension in which a design takes long must be predicted to cost less than this share
+HEURISTIC_OPENING_PULLS = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls, twice that without structure
 HEURISTIC_SHORTEST_EPOCH = 0.03  # an epoch opens once this share of the pulls still to come has been spent
 MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls in the first batch
-HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
-HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
-LEAST_SLACK = 0.1  # of a margin; where bias leaves less, the rival is bias-limited
 HEURISTIC_SHRUNK = 48  # directions from which on guesses are drawn towards 0: least squares follow the noise there
 UNSEEN = 1e-7  # of the root mean square length of the arms: what of a difference counts as outside the range
-NEGLIGIBLE_BIAS = 0.1  # of epsilon
 
 
 @record
 class NextBatch:
-    """What is still to be measured for a candidate.
+    """What is still to be measured for a candidate."""
 
-    Args:
-        candidate: c.
-        dim: d of the embedding that the design is for.
-        design: weights over the arms; value: the pulls that rejecting all rivals is predicted to take.
-        bias_limited: open rivals whose margin the bias nearly or fully eats; no number of pulls would reject them if
-            the means were as guessed.
-    """
-
-    candidate: int
-    dim: int
-    design: Design
+    candidate: int  # c
+    dim: int  # d of the embedding that the design is for
+    design: Design  # weights over the arms; value: the pulls that rejecting all rivals is predicted to take
+    # open rivals whose margin the bias nearly or fully eats; no number of pulls would reject them if the means were as
+    # guessed
     bias_limited: IntArray
 
     @property
@@ -112,16 +93,11 @@ class NextBatch:
 class PlugInMeans:
     """What the past suggests of the means. For steering only: pooled least squares has no valid width, because where it
     looked depends on what it saw.
-
-    Args:
-        scores: f, guesses of the mean rewards up to a constant, shape (K,).
-        fitted: the pooled estimate behind them.
-        noise_scale: the largest of the arms, in reward units.
     """
 
-    scores: FloatArray
-    fitted: estimators.Estimate
-    noise_scale: float
+    scores: FloatArray  # f, guesses of the mean rewards up to a constant, (K,)
+    fitted: estimators.Estimate  # the pooled estimate behind them
+    noise_scale: float  # the largest of the arms, in reward units
 
     def margins(self, candidate: int, epsilon: float) -> FloatArray:
         """Guesses of epsilon + h_c - h_j, by how much the truth contradicts "j is better by more than epsilon"; (K,).
@@ -135,8 +111,8 @@ class PlugInMeans:
         margins = epsilon + lead
         ahead = np.flatnonzero(~(lead >= 0.0))
         error = self.noise_scale * self.fitted.distances(ahead, np.array([candidate]))[:, 0]
-        deficit = np.minimum(lead[ahead] + HEURISTIC_DOUBT * error, 0.0)
-        margins[ahead] = np.maximum(epsilon + deficit, HEURISTIC_LEAST_MARGIN * epsilon)
+        deficit = np.minimum(lead[ahead] + tuning.HEURISTIC_DOUBT * error, 0.0)
+        margins[ahead] = np.maximum(epsilon + deficit, tuning.HEURISTIC_LEAST_MARGIN * epsilon)
         return margins
 
 
@@ -160,9 +136,7 @@ def plug_in_means(
     white: Whitened | None = None,
     norm_bound: float | None = None,
 ) -> PlugInMeans:
-    """The plug-in means of everything told so far; an arm without structure of which nothing is known counts as good as
-    the best.
-    """
+    """The plug-in means of everything told; an arm without structure and pulls is as good as the best."""
     if isinstance(embedded, Embedding) and norm_bound is not None and follows_noise(embedded.dim):
         return shrunk_means(embedded.features, None, pooled, noise_scales, norm_bound)
     fitted = estimators.estimate(embedded, pooled, white=white)
@@ -189,25 +163,15 @@ def shrunk_means(
 
 @record
 class OpenTest:
-    """A candidate against its open rivals, and what is guessed of the means.
+    """A candidate against its open rivals, and what is guessed of the means."""
 
-    Args:
-        candidate: c.
-        rivals: the open ones, at least one, shape (m,).
-        evidence: log of weight times e-process, shape (K,).
-        threshold: log(1/delta).
-        plug_in: the means as they look so far.
-        noise_scales: s, shape (K,), in reward units.
-        epsilon: in reward units.
-    """
-
-    candidate: int
-    rivals: IntArray
-    evidence: FloatArray
-    threshold: float
-    plug_in: PlugInMeans
-    noise_scales: FloatArray
-    epsilon: float
+    candidate: int  # c
+    rivals: IntArray  # the open ones, at least one, (m,)
+    evidence: FloatArray  # log of weight times e-process, (K,)
+    threshold: float  # log(1/delta)
+    plug_in: PlugInMeans  # the means as they look so far
+    noise_scales: FloatArray  # s, (K,), in reward units
+    epsilon: float  # in reward units
 
     def efforts(self) -> FloatArray:
         """By how many standard errors the margin of each rival must exceed 0, shape (m,)."""
@@ -251,10 +215,10 @@ def next_batch(
         return found
 
     def solved(bias: FloatArray) -> tuple[Design, IntArray]:
-        slack = np.maximum(margins - bias, LEAST_SLACK * margins)
+        slack = np.maximum(margins - bias, tuning.LEAST_SLACK * margins)
         few = FewArms.of(needed, embedded)
         design = _star(embedded, candidate, accuracies(slack), rivals, noise_scales, tolerance, posed, few)
-        return design, rivals[margins - bias < LEAST_SLACK * margins]
+        return design, rivals[margins - bias < tuning.LEAST_SLACK * margins]
 
     def needed(weights: FloatArray) -> float:
         own = _lengths(embedded, candidate, rivals, weights, white) if isinstance(embedded, Embedding) else effort
@@ -266,7 +230,7 @@ def next_batch(
         if alone.effort <= embedded.dim:  # which no design for all directions can be
             return alone
     least = np.full(len(rivals), 2.0 * gamma) if bias is None else bias
-    matters = gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > NEGLIGIBLE_BIAS * test.epsilon
+    matters = gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > tuning.NEGLIGIBLE_BIAS * test.epsilon
     if bias is None and matters and isinstance(embedded, Embedding):
         before = counts if counts is not None and is_expensive(embedded) else solved(least)[0].weights
         own = _lengths(embedded, candidate, rivals, before, white)
@@ -279,9 +243,7 @@ def next_batch(
 def pulls_by(
     embedded: Embedding, test: OpenTest, weights: FloatArray | IntArray, *, white: Whitened | None = None
 ) -> float:
-    """The pulls in given proportions, shape (K,), that are predicted to reject the open rivals of a candidate, their
-    bias included; infinite where they do not tell one of them. One look at the rivals, and no design.
-    """
+    """Pulls in given proportions, bias included, predicted to reject the open rivals; infinite if one is unseen."""
     own = _lengths(embedded, test.candidate, test.rivals, weights, white)
     return _pulls_by(own, test.efforts(), test.margins(), embedded.misspecification, test.noise_scales)
 
@@ -291,7 +253,7 @@ def _pulls_by(
 ) -> float:
     if np.isinf(lengths).any():
         return math.inf
-    slack = np.maximum(margins - gamma * (2.0 + lengths), LEAST_SLACK * margins)
+    slack = np.maximum(margins - gamma * (2.0 + lengths), tuning.LEAST_SLACK * margins)
     return float(np.max((lengths * effort / slack) ** 2)) * float(noise_scales.max()) ** 2
 
 
@@ -341,8 +303,7 @@ def _star(
 def _lengths(
     embedded: Embedding, candidate: int, rivals: IntArray, weights: FloatArray | IntArray, white: Whitened | None
 ) -> FloatArray:
-    """sqrt(N) ||z_j - z_c|| in A^-1 for N pulls in these proportions: what the weighted part of the bias costs;
-    infinite where the pulls do not tell the difference."""
+    """sqrt(N) ||z_j - z_c|| in A^-1 for N pulls in these proportions: what bias costs; infinite where it is unseen."""
     basis = (whitened(embedded.features) if white is None else white).basis
     counts = np.floor(1e9 * weights / weights.sum())
     pulled, lengths = np.flatnonzero(counts), np.empty(len(rivals))
@@ -367,7 +328,7 @@ def opening_design(
     """Where to look before anything is known: the design for all differences; of many arms, for those from a central
     arm, whose value is at most the same and at least a quarter (triangle inequality).
     """
-    if isinstance(embedded, IndependentArms) or embedded.num_arms <= HEURISTIC_MANY:
+    if isinstance(embedded, IndependentArms) or embedded.num_arms <= tuning.HEURISTIC_MANY:
         return embedding_design(embedded, tolerance=tolerance)
     return opening_from_middle(embedded, tolerance, posed=None if posed is None else posed(embedded))
 
@@ -375,15 +336,11 @@ def opening_design(
 def opening_from_middle(
     embedded: Embedding,
     tolerance: float,
-    noise_scales: FloatArray | None = None,
+    noise_scales: FloatArray | None = None,  # of each arm, (K,); None: all alike
     *,
     posed: DesignInput | None = None,
 ) -> Design:
-    """The design for the differences from a central arm.
-
-    Args:
-        noise_scales: of each arm, shape (K,); None: all alike.
-    """
+    """The design for the differences from a central arm."""
     arms, accuracies = embedded.features if posed is None else posed, np.ones(embedded.num_arms)
     tolerance = tolerance_of(embedded, tolerance)
     return solve_star_design(arms, middle_of(embedded), accuracies, noise_scales=noise_scales, tolerance=tolerance)
@@ -398,7 +355,7 @@ def middle_of(embedded: Embedding) -> int:
 def opening_total(embedded: Embedding | IndependentArms, problem: Problem) -> int:
     """Pulls of the first batch, in all; for arms without structure a multiple of K."""
     known = problem.noise.support is None  # the scale is declared, not just bounded by a range
-    ratio = HEURISTIC_OPENING * (problem.sigma / problem.epsilon) ** 2
+    ratio = HEURISTIC_OPENING_PULLS * (problem.sigma / problem.epsilon) ** 2
     if isinstance(embedded, IndependentArms):
         each = whole_pulls(2.0 * ratio) if known else max(1, math.ceil(2.0 * min(ratio, MOST_PULLS_UNSEEN)))
         return embedded.num_arms * (each if known else min(each, MOST_PULLS_UNSEEN))
@@ -407,5 +364,5 @@ def opening_total(embedded: Embedding | IndependentArms, problem: Problem) -> in
 
 def batch_total(predicted: float, pulls: int) -> int:
     """N = .2 V, within [2 %, 100 %] of the pulls so far, at least 1."""
-    share = max(HEURISTIC_BATCH * predicted, HEURISTIC_LEAST_BATCH * pulls)
+    share = max(tuning.HEURISTIC_BATCH * predicted, tuning.HEURISTIC_LEAST_BATCH * pulls)
     return max(1, math.ceil(min(share, float(pulls))))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.plans import Blocking, Intervals, Plan, Step
+from surepick.core.plans import Blocking, Plan, Step
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
@@ -18,12 +18,12 @@ from surepick.estimators import NormalMgf
 from surepick.estimators.noise_mgf import likely_variances
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import model_checks, options, uniform
+from surepick.policies import model_checks, options, tuning, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
 from surepick.policies.carried import guesses
 from surepick.policies.carried.means_rule import integer_pulls
-from surepick.policies.carried.planning import HEURISTIC_REPEATS, steadied_weights
-from surepick.policies.carried.predictions import HEURISTIC_SWITCH, BatchSizes, Grid
+from surepick.policies.carried.planning import steadied_weights
+from surepick.policies.carried.predictions import BatchSizes, Grid
 from surepick.policies.carried.situation import carried_intervals
 from surepick.policies.carried.state import (
     HEURISTIC_FIRST_START,
@@ -38,31 +38,18 @@ from surepick.policies.carried.state import (
 from surepick.policies.certified.conclusion import delta_for_test, threshold_of
 from surepick.policies.options import check_options, option
 from surepick.policies.paired import rule
-from surepick.policies.paired.rule import (
-    ArmPairs,
-    PairSpread,
-    alone,
-    pairs_with,
-    spread_of_differences,
-    spread_of_streams,
-)
+from surepick.policies.paired.rule import ArmPairs, PairSpread, pairs_with
 
 # --- What a study of differences within blocks has come to.
 
 
 @record
 class PairedState:
-    """Where the study stands.
+    """Where the study stands."""
 
-    Args:
-        carried: round, evidence, candidates and verdict; what it has seen is without the effects of blocks.
-        opening: what the blocks of the first batch with results had; None before it.
-        pairs: those with each arm that was a candidate.
-    """
-
-    carried: CarriedState
-    opening: BlockTotals | None = None
-    pairs: tuple[ArmPairs, ...] = ()
+    carried: CarriedState  # round, evidence, candidates and verdict; what it has seen is without the effects of blocks
+    opening: BlockTotals | None = None  # what the blocks of the first batch with results had; None before it
+    pairs: tuple[ArmPairs, ...] = ()  # those with each arm that was a candidate
 
     @property
     def round(self) -> int:
@@ -110,14 +97,6 @@ class PairedState:
         return pairs_with(self.levelled(self.opening), centre, len(self.carried.beaten))
 
 
-def paired_with_more(pairs: tuple[ArmPairs, ...], now: ArmPairs) -> tuple[ArmPairs, ...]:
-    """The pairs of all candidates, those of one of them as they are now.
-
-    None is forgotten: a list that began anew would have a bound, and a chance to fail, of its own.
-    """
-    return (*(one for one in pairs if one.centre != now.centre), now)
-
-
 T = TypeVar("T")
 
 
@@ -161,26 +140,18 @@ class PairedElimination:
     The first batch measures each arm in five blocks, which show how much differences vary. Each later one is for the
     leader, which is in each of its blocks.
 
-    Args:
-        problem: what is asked; the noise is `Normal`.
-        embedding: that of arms without features.
-        blocks: what measurements that may all be off by one amount are called ("day"): the column of results that
-            names the block of each.
-        streams: in its place, what measurements that share random numbers are called ("stream"): nothing is added to
-            all of them, so that arms that do not go together are compared as if they had been measured apart.
-        largest_batch: most pulls in a batch after the first, but for those that put the candidate in each block; None:
-            no limit.
-
-    Raises:
-        InvalidInput: a setting has no meaning.
-
     Source: ours; common random numbers in ranking and selection: Nelson & Matejcik (1995).
     """
 
-    problem: Problem
-    embedding: ArmEmbedding
+    problem: Problem  # what is asked; the noise is `Normal`
+    embedding: ArmEmbedding  # that of arms without features
+    # what measurements that may all be off by one amount are called ("day"): the column of results that names the block
+    # of each
     blocks: str | None = option(None, options.block_name)
+    # in its place, what measurements that share random numbers are called ("stream"): nothing is added to all of them,
+    # so that arms that do not go together are compared as if they had been measured apart
     streams: str | None = option(None, options.block_name)
+    # most pulls in a batch after the first, but for those that put the candidate in each block; None: no limit
     largest_batch: int | None = option(None, options.largest_batch)
     evidence: str = field(default="paired", init=False, compare=False, repr=False)
     _kept: PairedMemo = field(default_factory=PairedMemo, init=False, compare=False, repr=False)
@@ -232,7 +203,7 @@ class PairedElimination:
     def ask(self, state: PairedState) -> Plan:
         carried, num_arms = state.carried, self.problem.num_arms
         if carried.means is None:
-            counts = np.full(num_arms, HEURISTIC_REPEATS)
+            counts = np.full(num_arms, tuning.HEURISTIC_REPEATS)
             return Plan(round=carried.round, counts=counts, dim=num_arms, lower_bound=0.0)
         rest = self._rest(state, self._guess(state))
         total = BatchSizes(None, None, None).testing(carried.round, state.pulls, rest.total, Grid(1.0, 1.0))
@@ -268,7 +239,8 @@ class PairedElimination:
         after = PairedState(
             replace(before, means=processes, seen=pooled),
             state.opening,
-            paired_with_more(state.pairs, known.plus(news)),
+            # none is forgotten: a list that began anew would have a bound, and a chance to fail, of its own
+            (*(one for one in state.pairs if one.centre != plan.candidate), known.plus(news)),
         )
         return self._judged(after, plan, seen, self._failed_checks(known, news))
 
@@ -344,10 +316,7 @@ class PairedElimination:
         row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=alarms, equal=equal)
         if after.carried.means is None:  # nothing can be guessed of a mean before the first result
             return Step(after, row)
-        return Step(after, row, lambda _: self._intervals(after))
-
-    def _intervals(self, state: PairedState) -> Intervals:
-        return carried_intervals(state.carried, self._guess(state), self.problem.epsilon)
+        return Step(after, row, lambda _: carried_intervals(after.carried, self._guess(after), self.problem.epsilon))
 
     def _gap(self, state: PairedState) -> float | None:
         """By how much the leader is worse than the best arm at most; None if nothing can be said."""
@@ -372,7 +341,7 @@ class PairedElimination:
         return self._kept.of(state, "guess", form)
 
     def _failed_checks(self, known: ArmPairs, news: ArmPairs) -> tuple[str, ...]:
-        bounds = spread_of_differences(known, self._failure)
+        bounds = rule.spread_of_differences(known, self._failure)
         nothing = np.zeros_like(bounds.variances)
         mgf = NormalMgf(bounds.difference_bounds, bounds.difference_bounds, bounds.variances, nothing, known.counts)
         far = model_checks.spread_of_repeats(self.problem, mgf, known.differences, news.differences)
@@ -387,8 +356,8 @@ class PairedElimination:
         def form() -> PairSpread:
             pairs = state.pairs_of(candidate)
             if self.streams is None:
-                return spread_of_differences(pairs, self._failure)
-            return spread_of_streams(pairs, state.seen, self._failure)
+                return rule.spread_of_differences(pairs, self._failure)
+            return rule.spread_of_streams(pairs, state.seen, self._failure)
 
         return self._kept.of(state, candidate, form)
 
@@ -401,12 +370,12 @@ class PairedElimination:
             return rest
         other = self._rest_for(state, guess, best)
         doubted = self._rest_for(state, guess, candidate, least=guesses.HEURISTIC_LEAST_WHEN_SWITCHING)
-        return other if other.total < HEURISTIC_SWITCH * doubted.total else rest
+        return other if other.total < tuning.HEURISTIC_SWITCH * doubted.total else rest
 
     def _rest_for(
-        self, state: PairedState, guess: guesses.Guess, candidate: int, *, least: float = guesses.HEURISTIC_LEAST_MARGIN
+        self, state: PairedState, guess: guesses.Guess, candidate: int, *, least: float = tuning.HEURISTIC_LEAST_MARGIN
     ) -> RemainingPulls:
-        margins = guess.margins(candidate, self.problem.epsilon, caution=guesses.HEURISTIC_CAUTION, least=least)
+        margins = guess.margins(candidate, self.problem.epsilon, caution=tuning.HEURISTIC_CAUTION, least=least)
         spread = self._spread(state, candidate)
         return rule.pairs_remaining(state.processes, self._goal(state, guess, candidate, margins, spread), spread)
 
@@ -424,13 +393,13 @@ class PairedElimination:
     def _processes_after(self, state: PairedState, candidate: int, seen: BlockTotals, news: ArmPairs) -> MeanProcesses:
         """The processes after a batch: bets are functions of the past and of which pairs came (line 1)."""
         guess, spread = self._guess(state), self._spread(state, candidate)
-        planning = guess.margins(candidate, self.problem.epsilon, caution=guesses.HEURISTIC_CAUTION)
+        planning = guess.margins(candidate, self.problem.epsilon, caution=tuning.HEURISTIC_CAUTION)
         restarts = rule.pairs_remaining(
             state.processes, self._goal(state, guess, candidate, planning, spread), spread
         ).restarts
         processes = state.processes.restarted(restarts, start_weights(state.processes.starts[restarts] + 1))
         margins = guess.margins(candidate, self.problem.epsilon)
         goal = self._goal(state, guess, candidate, margins, spread)
-        number, total, squares = alone(seen, candidate)
+        number, total, squares = rule.alone(seen, candidate)
         centre = Observations(np.array([number]), np.array([total]), np.array([squares]))
         return rule.update_pairs(processes, goal, margins[goal.rivals], news, centre, spread)

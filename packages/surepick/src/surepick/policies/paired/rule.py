@@ -12,6 +12,7 @@ bet against former candidates stays as it is: it says that j is not the best arm
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from surepick.errors import ContractError
 from surepick.estimators import NormalMgf
 from surepick.estimators.noise_mgf import likely_variances, variance_bounds
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
+from surepick.policies import tuning
 from surepick.policies.carried.state import OpenComparisons, RemainingPulls, start_weights
 
 # --- Rewards of an arm beside those of a centre in the same block: normal pairs, alike and independent between blocks.
@@ -28,23 +30,15 @@ from surepick.policies.carried.state import OpenComparisons, RemainingPulls, sta
 
 @record
 class ArmPairs:
-    """What was seen of (d, r) = (r_j - r_c, r_c) in the blocks that had both the arm j and a centre c.
+    """What was seen of (d, r) = (r_j - r_c, r_c) in the blocks that had both the arm j and a centre c."""
 
-    Args:
-        centre: c.
-        counts: n, blocks that had both, shape (K,); 0 for the centre itself.
-        sums, squares: of d and of d^2, shape (K,), in reward units and their squares.
-        centre_sums, centre_squares: of r and of r^2 over the same blocks, shape (K,).
-        products: of d r, shape (K,).
-    """
-
-    centre: int
-    counts: IntArray
-    sums: FloatArray
+    centre: int  # c
+    counts: IntArray  # n, blocks that had both, (K,); 0 for the centre itself
+    sums: FloatArray  # of d and of d^2, (K,), in reward units and their squares
     squares: FloatArray
-    centre_sums: FloatArray
+    centre_sums: FloatArray  # of r and of r^2 over the same blocks, (K,)
     centre_squares: FloatArray
-    products: FloatArray
+    products: FloatArray  # of d r, (K,)
 
     def __post_init__(self) -> None:
         freeze(self, counts=np.int64, sums=np.float64, squares=np.float64)
@@ -57,35 +51,18 @@ class ArmPairs:
 
     def plus(self, other: ArmPairs) -> ArmPairs:
         """With more pairs of the same centre."""
-        return ArmPairs(
-            self.centre,
-            self.counts + other.counts,
-            self.sums + other.sums,
-            self.squares + other.squares,
-            self.centre_sums + other.centre_sums,
-            self.centre_squares + other.centre_squares,
-            self.products + other.products,
-        )
+        return ArmPairs(self.centre, *(mine + more for mine, more in zip(self._columns, other._columns, strict=True)))
 
     def at(self, arms: IntArray) -> ArmPairs:
         """Those of some arms, shape (m,)."""
-        return ArmPairs(
-            self.centre,
-            self.counts[arms],
-            self.sums[arms],
-            self.squares[arms],
-            self.centre_sums[arms],
-            self.centre_squares[arms],
-            self.products[arms],
-        )
+        return ArmPairs(self.centre, *(column[arms] for column in self._columns))
+
+    @property
+    def _columns(self) -> tuple[Any, ...]:
+        return (self.counts, self.sums, self.squares, self.centre_sums, self.centre_squares, self.products)
 
     def totals(self, on_difference: FloatArray, on_centre: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(sum of y, sum of (y - ybar)^2, what rounding may have taken from it), y = u d + v r, each of shape (K,).
-
-        Args:
-            on_difference: u, shape (K,).
-            on_centre: v, shape (K,).
-        """
+        """(sum of y, of (y - ybar)^2, what rounding may take from it), y = on_difference d + on_centre r; each (K,)."""
         number = np.maximum(self.counts, 1)
         apart = np.maximum(self.squares - self.sums**2 / number, 0.0)
         moves = np.maximum(self.centre_squares - self.centre_sums**2 / number, 0.0)
@@ -137,25 +114,15 @@ HEURISTIC_PRIOR = 10.0  # blocks that the correlation which arms have in common 
 
 @record
 class PairSpread:
-    """What may be assumed of the blocks of the next batch for a candidate c, fixed before their first reward.
+    """What may be assumed of the blocks of the next batch for a candidate c, fixed before their first reward."""
 
-    Args:
-        difference_bounds: V of d = r_j - r_c, shape (K,), in squared reward units; infinite where there is none.
-        bounds: V of r_j, shape (K,); infinite where blocks may be off by any amount.
-        centre_bound: V of r_c; infinite likewise.
-        slopes: beta, by how much r_j moves with r_c, shape (K,), in [0, 1]; 1 where blocks may be off by any amount.
-        variances: guesses of the variance of r_j - beta r_c, shape (K,).
-        centre_variance: guess of that of r_c.
-        before: the pairs on which all this rests.
-    """
-
-    difference_bounds: FloatArray
-    bounds: FloatArray
-    centre_bound: float
-    slopes: FloatArray
-    variances: FloatArray
-    centre_variance: float
-    before: ArmPairs
+    difference_bounds: FloatArray  # V of d = r_j - r_c, (K,), in squared reward units; infinite where there is none
+    bounds: FloatArray  # V of r_j, (K,); infinite where blocks may be off by any amount
+    centre_bound: float  # V of r_c; infinite likewise
+    slopes: FloatArray  # beta, by how much r_j moves with r_c, (K,), in [0, 1]; 1 where blocks may be off by any amount
+    variances: FloatArray  # guesses of the variance of r_j - beta r_c, (K,)
+    centre_variance: float  # guess of that of r_c
+    before: ArmPairs  # the pairs on which all this rests
 
     def __post_init__(self) -> None:
         freeze(self, difference_bounds=np.float64, bounds=np.float64, slopes=np.float64, variances=np.float64)
@@ -163,11 +130,7 @@ class PairSpread:
     def bounds_for(self, own: FloatArray, centre: FloatArray) -> FloatArray:
         """Bounds on the variance of own r_j + centre r_c, shape (K,): Minkowski's inequality, in both forms.
 
-            sd(u r_j + v r_c) <= |u| sd(d) + |u + v| sd(r_c),    |u| sd(r_j) + |v| sd(r_c)
-
-        Args:
-            own: u, shape (K,).
-            centre: v, shape (K,).
+        sd(u r_j + v r_c) <= |u| sd(d) + |u + v| sd(r_c),    |u| sd(r_j) + |v| sd(r_c)
         """
         hub = math.sqrt(self.centre_bound)
         by_difference = _times(own, np.sqrt(self.difference_bounds)) + _times(own + centre, hub)
@@ -228,11 +191,7 @@ def spread_of_streams(before: ArmPairs, past: Observations, failure: float) -> P
     )
 
 
-HEURISTIC_KAPPA = 0.7  # of the bet that promises most
-HEURISTIC_GRID = 40  # shares of the candidate that are tried
-MOST_AT_ONCE = 1_000_000  # entries of what the grid gives the rivals
 HEURISTIC_OF_CENTRE = 0.3  # of its variance: as much as comparisons within blocks leave of a candidate's luck
-MOST_STARTS = 40
 LEAST = 1e-300  # below 0: what evidence that exactly reaches the threshold says
 
 
@@ -267,7 +226,7 @@ def pairs_remaining(processes: MeanProcesses, goal: OpenComparisons, spread: Pai
     held = processes.log_values[rivals] + goal.epsilon * processes.given_to(goal.candidate)[rivals]
     starts = processes.starts[rivals]
     anew = start_weights(starts + 1)
-    fresh = (held < anew) & (starts < MOST_STARTS)
+    fresh = (held < anew) & (starts < tuning.MOST_STARTS)
     needs = np.maximum(goal.aimed(goal.threshold - np.where(fresh, anew, held)), 1e-6)
     own = goal.noise_scales[rivals] ** 2
     hub = (1.0 - spread.slopes[rivals]) ** 2 * spread.centre_variance
@@ -281,8 +240,8 @@ def pairs_remaining(processes: MeanProcesses, goal: OpenComparisons, spread: Pai
     least = max(float(np.max(hub / rates)), float(np.max(own / rates)), 1.0)
     best, total = least, math.inf
     for span in (math.log(4.0 * math.sqrt(len(rivals)) + 50.0), 30.0):
-        grid = np.exp(np.linspace(math.log(least), math.log(least) + span, HEURISTIC_GRID))
-        step = max(MOST_AT_ONCE // len(rivals), 1)
+        grid = np.exp(np.linspace(math.log(least), math.log(least) + span, tuning.HEURISTIC_GRID))
+        step = max(tuning.MOST_AT_ONCE // len(rivals), 1)
         for centres in (grid[first : first + step] for first in range(0, len(grid), step)):
             each = rival_pulls(centres)
             most = np.maximum(centres, each.max(axis=1))
@@ -301,16 +260,12 @@ def pairs_remaining(processes: MeanProcesses, goal: OpenComparisons, spread: Pai
 def update_pairs(
     processes: MeanProcesses,
     goal: OpenComparisons,
-    margins: FloatArray,
+    margins: FloatArray,  # guesses of the margins of the rivals, (m,)
     pairs: ArmPairs,
-    centre: Observations,
+    centre: Observations,  # the candidate's measurements in the batch, with squares, (1,)
     spread: PairSpread,
 ) -> MeanProcesses:
     """The processes after a batch for a candidate.
-
-    Args:
-        margins: guesses of the margins of the rivals, shape (m,).
-        centre: the candidate's measurements in the batch, with squares, shape (1,).
 
     Source: docs/certified-elimination.md, line 27.
     """
@@ -319,7 +274,7 @@ def update_pairs(
     number, whole = pairs.counts[rivals], float(centre.counts[0])
     slopes = spread.slopes[rivals]
     varies = goal.noise_scales[rivals] ** 2 / number + (1.0 - slopes) ** 2 * spread.centre_variance / max(whole, 1.0)
-    flows = HEURISTIC_KAPPA * margins[told_of] / varies
+    flows = tuning.HEURISTIC_KAPPA * margins[told_of] / varies
     own, everywhere = np.zeros(len(spread.slopes)), np.zeros(len(spread.slopes))
     own[rivals], everywhere[rivals] = flows / number, (1.0 - slopes) * flows / max(whole, 1.0)
     beside = spread.slopes * own + everywhere
@@ -395,10 +350,6 @@ def controlled(past: Observations, scales: FloatArray, spread: PairSpread) -> tu
     """(what arms would have got in blocks as good as all of the centre's, scales of that). For steering only.
 
         mean_j - beta_j (n / n_j) (mean of r_c beside j - mean of r_c),    n: blocks with both
-
-    Args:
-        past: everything told, shape (K,).
-        scales: guesses of the standard deviations of the arms, shape (K,).
 
     Source: control variates with an estimated mean.
     """

@@ -209,23 +209,15 @@ class ArmElimination:
 
 @record
 class RoundSettings:
-    """The settings that every elimination algorithm with rounds shares.
+    """The settings that every elimination algorithm with rounds shares."""
 
-    Args:
-        problem: what is asked, its epsilon what is promised.
-        slack: zeta, what rounding to whole pulls may cost, in (0, 1].
-        schedule, union: how delta is spent (`round_delta`, `union_size`).
-        looks: how often a round is judged.
-        floor: least round size (`rounded`).
-        stopping: "certified" (on realised widths, another round if need be) or "rounds" (the paper's n rounds).
-    """
-
-    problem: Problem
-    slack: float = option(0.1, options.slack)
-    schedule: str = option("convergent", one_of(*SCHEDULES))
+    problem: Problem  # what is asked, its epsilon what is promised
+    slack: float = option(0.1, options.slack)  # zeta, what rounding to whole pulls may cost, in (0, 1]
+    schedule: str = option("convergent", one_of(*SCHEDULES))  # how delta is spent (`round_delta`, `union_size`)
     union: str = option("best-pairs", one_of(*UNIONS))
-    looks: int = option(8, whole("a round is judged at least once."))
-    floor: str = option("support", one_of(*FLOORS))
+    looks: int = option(8, whole("a round is judged at least once."))  # how often a round is judged
+    floor: str = option("support", one_of(*FLOORS))  # least round size (`rounded`)
+    # "certified" (on realised widths, another round if need be) or "rounds" (the paper's n rounds)
     stopping: str = option("certified", one_of(*STOPPINGS))
 
     def __post_init__(self) -> None:

@@ -9,34 +9,32 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Blocking, Embedding, IndependentArms, Plan, Step
-from surepick.core.records import BoolArray, FloatArray, IntArray, record
+from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import round_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf, estimate, least_squares
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import model_checks, options, uniform
-from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
-from surepick.policies.blocking import blocking_of, filled_blocks, price_of_blocks, shared_effect, without_effects
+from surepick.policies import model_checks, options, tuning, uniform
+from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
+from surepick.policies.blocking import (
+    blocking_of,
+    check_idle,
+    filled_blocks,
+    price_of_blocks,
+    shared_effect,
+    without_effects,
+)
 from surepick.policies.carried import predictions
-from surepick.policies.carried.predictions import BatchSizes, Grid, rounded_batch
+from surepick.policies.carried.predictions import BatchSizes, Grid
 from surepick.policies.certified import sampling_rule
-from surepick.policies.certified.conclusion import capped, delta_for_test
+from surepick.policies.certified.conclusion import capped, check_certifying, delta_for_test
 from surepick.policies.certified.elimination import first_dimension
-from surepick.policies.options import check_options, option
+from surepick.policies.options import option
+from surepick.policies.questions import outlook
 from surepick.policies.questions.asked import inquiry_of
 from surepick.policies.questions.inquiries import UNEVEN, ConstraintTest, Inquiry, View, assumed_of, told_beside
-from surepick.policies.questions.outlook import (
-    Aims,
-    Ground,
-    Lists,
-    QuestionState,
-    RemainingOfBets,
-    Sheets,
-    check_blocks,
-    sheet_of,
-    updated,
-)
+from surepick.policies.questions.outlook import Aims, Ground, Lists, QuestionState, RemainingOfBets, Sheets
 from surepick.questions import Above, constraints_of
 
 # --- How many pulls a batch of a question has. Validity rests on none of it.
@@ -78,30 +76,6 @@ def grid_of(ground: Ground, seen: Observations | None) -> Grid | None:
     return Grid.of(size, max(2 * size, 4), sigma=sigma, epsilon=problem.epsilon, threshold=threshold)
 
 
-def fixed_size(
-    weights: FloatArray,
-    total: int,
-    round_number: int,
-    costs: FloatArray | None,
-    checked: tuple[ArmEmbedding, int, float] | None,
-) -> IntArray:
-    """Exactly so many pulls in these proportions, shape (K,).
-
-    Args:
-        weights: shape (K,).
-        costs: of a pull of each arm, shape (K,); None: all alike.
-    """
-    if checked is None:
-        return rounded_batch(weights, total, round_number)
-    embedding, dim, share = checked
-
-    def spread(pulls: int) -> IntArray:
-        return model_checks.spread_over_equals(embedding, rounded_batch(weights, pulls, round_number), costs)
-
-    extra = model_checks.check_pulls(embedding, dim, spread(max(1, int(total / (1.0 + share)))), share, costs)
-    return np.asarray(spread(total - int(extra.sum())) + extra)
-
-
 # --- Questions with features where nobody knows the scales: few arms are measured, each often enough for a bound.
 #
 # Validity rests on none of it: pulls of arms without a bound enter no evidence (docs/questions.md, line 15).
@@ -128,38 +102,12 @@ def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: Norm
     avoided = predictions.underreplicated(planned, noise_mgf.bounded, embedded.features, needed)
     if not avoided.any():
         return rest
-    rest = ground.rest(aims, _avoiding(noise_mgf, avoided))
+    factor = np.where(avoided, predictions.AVOIDED**2, 1.0)  # so noisy seem these arms that no design wants them
+    rest = ground.rest(aims, replace(noise_mgf, variances=factor * noise_mgf.variances))
     weights = np.where(avoided, 0.0, rest.weights)
     kept = float(weights.sum())
     cost = None if rest.cost is None else kept * rest.cost
     return RemainingOfBets(weights / kept, kept * rest.pulls, None, cost)
-
-
-def _avoiding(noise_mgf: NormalMgf, avoided: BoolArray) -> NormalMgf:
-    """The same with arms that seem so noisy that no design wants them."""
-    factor = np.where(avoided, predictions.AVOIDED**2, 1.0)
-    return replace(noise_mgf, variances=factor * noise_mgf.variances)
-
-
-def with_repeats(
-    embedding: ArmEmbedding,
-    problem: Problem,
-    counts: IntArray,
-    seen: Observations,
-    noise_mgf: NormalMgf,
-    *,
-    dim: int,
-    limit: int | None,
-    share: float,
-) -> IntArray:
-    """The pulls of a plan with the repeats that bounds need, and some that a lack of fit can show in, shape (K,)."""
-    needed = needed_repeats(problem)
-    found = predictions.topped_up(counts, seen.counts, noise_mgf.bounded, needed, limit)
-    if model_checks.is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms:
-        return found
-    features = embedding.at(embedding.max_dim).features
-    costs = problem.relative_costs
-    return found + predictions.check_repeats(features, found, seen.counts, noise_mgf.bounded, needed, share, costs)
 
 
 def misfits(
@@ -183,7 +131,6 @@ def misfits(
 
 HEURISTIC_FIRST_PULLS = 2  # of each arm without structure, in the first batch
 HEURISTIC_FIRST_BOUNDED = 1  # ... where constraints have to be kept: what breaks an exact one is out after it
-HEURISTIC_REPEATS = 5  # ... where they must show its scale
 
 
 @record
@@ -198,17 +145,9 @@ class CertifiedLists:
 
     Args:
         problem: what is asked; its question is not None.
-        embedding: the family psi_d with its misspecification bound.
-        dim: fixes d; None: chosen.
-        tolerance: relative gap of the designs.
-        reserve: the share of a batch's pulls, in [0, 1), that is added on arms spread over the set, so that a lack of
-            fit can show; none where every list of means is representable.
-        largest_batch: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
-        batch_size, max_batches, batch_cost: as in `CarriedElimination`.
+        embedding, dim, tolerance, reserve, largest_batch, batch_size, max_batches, batch_cost: as in
+            `CarriedElimination`.
         blocks, block_size, once_a_block: as in `CarriedElimination`; every block is to measure the question's control.
-
-    Raises:
-        InvalidInput: a setting has no meaning, the embedding declares no norm bound, or the question names no arm.
 
     Source: ours (docs/questions.md), after Ville (1939); Vovk & Wang (2021) for e-values, Wang & Ramdas
     (2022) for e-BH.
@@ -231,27 +170,15 @@ class CertifiedLists:
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_arms(self.problem, self.embedding.num_arms)
-        check_options(self)
+        check_certifying(self)
         BatchSizes(self.largest_batch, self.batch_size, self.max_batches)
-        if self.dim is not None:
-            self.embedding.at(self.dim)
-        if self.embedding.norm_bound is None and self.embedding.traits.family != "independent":
-            raise InvalidInput(
-                "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
-                "norm_bound, or IndependentEmbedding."
-            )
         if self._repeats_few and (self.batch_size is not None or self._limits):
             raise InvalidInput(
                 "with features, noise of unknown scale takes no batch_size and no constraints where the question is "
                 "another than 'best', so far: leave them out, take certified-independent, or declare subgaussian:SIGMA."
             )
-        idle = [each for each in ("block_size", "once_a_block") if getattr(self, each) is not None]
-        if self.blocks is None and idle:
-            raise InvalidInput(
-                f"{idle[0]} has a meaning only with blocks; say what a block is called, e.g. blocks='day'."
-            )
-        check_blocks(self.problem, self.blocking, features=self.embedding.traits.family != "independent")
+        check_idle(self, "block_size", "once_a_block")
+        outlook.check_blocks(self.problem, self.blocking, features=self.embedding.traits.family != "independent")
         object.__setattr__(self, "_inquiry", inquiry_of(self.problem))
 
     @property
@@ -402,7 +329,7 @@ class CertifiedLists:
     def _first_pulls(self) -> int:
         """Of each arm without structure, before anything is planned by what was seen."""
         if not known_scale(self.problem.noise):
-            return HEURISTIC_REPEATS
+            return tuning.HEURISTIC_REPEATS
         return HEURISTIC_FIRST_BOUNDED if self._limits else HEURISTIC_FIRST_PULLS
 
     @property
@@ -427,7 +354,7 @@ class CertifiedLists:
         if exact is not None:
             vectors = not isinstance(self._ground(dim).embedded, IndependentArms)
             checked = (self.embedding, dim, self.reserve) if vectors else None
-            return fixed_size(weights, exact, round_number, costs, checked)
+            return predictions.fixed_size(weights, exact, round_number, costs, checked)
         pulls = capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
         counts = round_design(weights, pulls)
         if isinstance(self._ground(dim).embedded, IndependentArms):
@@ -436,16 +363,9 @@ class CertifiedLists:
             noise_mgf = None if seen is None else self._ground(dim).noise_mgf(seen)
             if seen is None or not isinstance(noise_mgf, NormalMgf):
                 return counts
-            return with_repeats(
-                self.embedding,
-                self.problem,
-                counts,
-                seen,
-                noise_mgf,
-                dim=dim,
-                limit=self.largest_batch,
-                share=self.reserve,
-            )
+            needed, bounded = needed_repeats(self.problem), noise_mgf.bounded
+            sizes = (needed, self.largest_batch, self.reserve, costs)
+            return predictions.with_repeats(self.embedding, dim, counts, seen.counts, bounded, *sizes)
         return model_checks.with_check_pulls(self.embedding, dim, counts, share=self.reserve, costs=costs)
 
     def _bet(self, state: QuestionState, ground: Ground, seen: Observations) -> Sheets:
@@ -459,7 +379,8 @@ class CertifiedLists:
                 gains = self._limits[at].gains(bet, past[at], came[at], view.standings[at])
             else:
                 gains = ground.gains(bet, state.seen, seen, view.outlook)
-            sheets = updated(sheets, sheet_of(sheets, bet.sheet, self.problem.num_arms, bet.start).after(gains))
+            sheet = outlook.sheet_of(sheets, bet.sheet, self.problem.num_arms, bet.start)
+            sheets = outlook.updated(sheets, sheet.after(gains))
         return sheets
 
     def _without_effects(self, past: Observations, seen: Observations) -> Observations:
@@ -469,10 +390,10 @@ class CertifiedLists:
     def _view(self, ground: Ground, sheets: Sheets, lists: Lists, seen: Observations) -> View:
         told = told_beside(seen, len(self._limits))
         standings = tuple(one.standing(own) for one, own in zip(self._limits, told, strict=True))
-        outlook = ground.outlook(seen)
         if not standings:
-            return View(sheets, lists, outlook)
-        return View(sheets, lists, outlook, standings, ground.noise_mgf(seen).noise_scales(self.problem.epsilon))
+            return View(sheets, lists, ground.outlook(seen))
+        scales = ground.noise_mgf(seen).noise_scales(self.problem.epsilon)
+        return View(sheets, lists, ground.outlook(seen), standings, scales)
 
     def _leader(self, view: View) -> int:
         """The arm that looks like the answer, of those inside if there are any."""

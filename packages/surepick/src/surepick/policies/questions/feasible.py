@@ -15,10 +15,11 @@ from surepick.core.plans import CandidateBounds, Intervals, Plan, Step
 from surepick.core.random_streams import WHO_CHOSE, stream
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.errors import InvalidInput
+from surepick.policies import tuning
 from surepick.policies.base import Claim, Policy, Problem, Spec, Traits
 from surepick.policies.certified.sampling_rule import efforts
 from surepick.policies.questions import outlook
-from surepick.policies.questions.inquiries import ConstraintEstimate, Inquiry, OfMany, View, bet_threshold
+from surepick.policies.questions.inquiries import ConstraintEstimate, Inquiry, OfAll, View, bet_threshold
 from surepick.questions import Constraint, OneOf
 
 HEURISTIC_FRESH = 3  # candidates that a batch begins to test beside the one that looks best
@@ -27,34 +28,20 @@ SURE = math.inf  # log evidence of a fact
 
 
 @record
-class BestOfFeasible:
+class BestOfFeasible(OfAll):
     """Which arm is the best of those that keep all bounds.
 
         named, c     for each bound: evidence against "c is beyond it by more than the tolerance"; all others are out
         out, j       evidence against "j keeps this bound", for one of the bounds, or against "h_j - h_c > epsilon"
         none         each arm is out for one of the bounds
 
-    Args:
-        num_arms: K.
-        constraints: the bounds.
-        epsilon: in reward units.
-        delta: what may be spent.
-
     Source: ours (docs/questions.md, lines 16 to 18).
     """
 
-    num_arms: int
-    constraints: tuple[Constraint, ...]
-    epsilon: float
-    delta: float
-
-    @property
-    def number(self) -> float | None:
-        return None
-
-    @property
-    def asked(self) -> BoolArray:
-        return np.ones(self.num_arms, bool)
+    num_arms: int  # K
+    constraints: tuple[Constraint, ...]  # the bounds
+    epsilon: float  # in reward units
+    delta: float  # what may be spent
 
     @property
     def kept(self) -> float:
@@ -161,7 +148,7 @@ class BestOfFeasible:
         if candidate is None:
             return []
         leads, errors = view.outlook.leads(candidate, high=False), view.outlook.errors(candidate)
-        near = np.flatnonzero(self._fits(view) & (leads <= outlook.HEURISTIC_DOUBT * errors))
+        near = np.flatnonzero(self._fits(view) & (leads <= tuning.HEURISTIC_DOUBT * errors))
         likely = near[np.argsort(leads[near], kind="stable")].tolist()
         found = [arm for arm in [candidate, *likely] if arm not in opened]
         if len(opened) >= HEURISTIC_CANDIDATES:
@@ -215,7 +202,7 @@ class BestOfFeasible:
 def _pulls(leads: FloatArray, lacks: FloatArray, standing: ConstraintEstimate) -> FloatArray:
     """Pulls of each arm until its evidence is enough; leads are lowered by part of their errors; shape (K,)."""
     errors = np.where(np.isfinite(standing.errors), standing.errors, 0.0)
-    careful = np.maximum(leads - outlook.HEURISTIC_CAUTION * errors, 0.25 * standing.tolerance)
+    careful = np.maximum(leads - tuning.HEURISTIC_CAUTION * errors, tuning.HEURISTIC_LEAST_MARGIN * standing.tolerance)
     return np.asarray((standing.scales * efforts(-lacks, 0.0) / careful) ** 2)
 
 
@@ -233,29 +220,22 @@ def _candidates(view: View) -> tuple[int, ...]:
 
 
 @record
-class OfSegments(OfMany):
+class OfSegments(OfAll):
     """Every segment is asked by itself, with its share of delta.
 
     The processes of a segment compare its own arms. Arms of different segments that have the same place in theirs share
     a sheet: the entries of a segment's arms are that segment's processes.
 
-    Args:
-        places: the segment of each arm, 0 .. G-1, shape (K,).
-        inquiries: the question of each segment, of arms that are numbered within it; None: all of its arms are on the
-            first list, whatever their means.
-
     Source: docs/questions.md, line 14.
     """
 
-    places: IntArray
+    places: IntArray  # the segment of each arm, 0 .. G-1, (K,).
+    # the question of each segment, of arms that are numbered within it; None: all of its arms are on the first list,
+    # whatever their means
     inquiries: tuple[Inquiry | None, ...]
 
     def __post_init__(self) -> None:
         freeze(self, places=np.int64)
-
-    @property
-    def number(self) -> float | None:
-        return None
 
     @property
     def asked(self) -> BoolArray:
@@ -376,21 +356,13 @@ class OneOfShare:
 
     What it costs depends on the sample, whose size does not grow with the list: log(2/delta) / share arms.
 
-    Args:
-        problem: what is asked; its question is `OneOf`.
-        inner: finds an epsilon-best arm of the sample, with delta / 2.
-        members: the sample, indices of arms, ascending, shape (n,).
-
-    Raises:
-        InvalidInput: the inner policy has test items or blocks.
-
     Source: ours (docs/questions.md); drawing a sample first is the usual way to infinitely many arms, e.g. Aziz et al.
     (2018).
     """
 
-    problem: Problem
-    inner: Policy[Any]
-    members: IntArray
+    problem: Problem  # what is asked; its question is `OneOf`
+    inner: Policy[Any]  # finds an epsilon-best arm of the sample, with delta / 2
+    members: IntArray  # the sample, indices of arms, ascending, (n,)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:

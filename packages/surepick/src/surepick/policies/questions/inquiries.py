@@ -18,20 +18,9 @@ from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, recor
 from surepick.embeddings import IndependentEmbedding
 from surepick.estimators import noise_mgf_after
 from surepick.noise import Noise, largest_scale
+from surepick.policies import tuning
 from surepick.policies.base import Problem
-from surepick.policies.questions.outlook import (
-    HEURISTIC_DOUBT,
-    HEURISTIC_LEAST_MARGIN,
-    NUMBER,
-    Aims,
-    Bet,
-    Ground,
-    Lists,
-    Outlook,
-    Sheet,
-    Sheets,
-    sheet_of,
-)
+from surepick.policies.questions.outlook import NUMBER, Aims, Bet, Ground, Lists, Outlook, Sheet, Sheets, sheet_of
 from surepick.questions import Constraint
 
 # --- How each arm stands to the bounds of the constraints, as far as the past says.
@@ -42,26 +31,16 @@ EXACT = 1e-9  # of its size, within which repeats of a quantity without noise ag
 
 @record
 class ConstraintEstimate:
-    """How the arms stand to one constraint.
+    """How the arms stand to one constraint."""
 
-    Args:
-        room: by how much each arm keeps the bound, as guessed, shape (K,), in the quantity's units; negative where it
-            does not.
-        errors: standard errors of `room`, shape (K,); 0 where there is no noise.
-        scales: of the noise, shape (K,); 0 without noise.
-        known: arms of which the quantity was measured, shape (K,).
-        tolerance: how far beyond the bound the answer may be.
-        exact: there is no noise, so that the room of known arms is a fact.
-        outlook: guesses, for bets; None where there is no noise.
-    """
-
+    # by how much each arm keeps the bound, as guessed, (K,), in the quantity's units; negative where it does not
     room: FloatArray
-    errors: FloatArray
-    scales: FloatArray
-    known: BoolArray
-    tolerance: float
-    exact: bool
-    outlook: Outlook | None
+    errors: FloatArray  # standard errors of `room`, (K,); 0 where there is no noise
+    scales: FloatArray  # of the noise, (K,); 0 without noise
+    known: BoolArray  # arms of which the quantity was measured, (K,)
+    tolerance: float  # how far beyond the bound the answer may be
+    exact: bool  # there is no noise, so that the room of known arms is a fact
+    outlook: Outlook | None  # guesses, for bets; None where there is no noise
 
     def __post_init__(self) -> None:
         freeze(self, room=np.float64, errors=np.float64, scales=np.float64, known=np.bool_)
@@ -69,15 +48,10 @@ class ConstraintEstimate:
 
 @record
 class ConstraintTest:
-    """A constraint with what it takes to judge it: its arms have no structure.
+    """A constraint with what it takes to judge it: its arms have no structure."""
 
-    Args:
-        problem: the question about the reward.
-        constraint: b, its direction, its tolerance and its noise.
-    """
-
-    problem: Problem
-    constraint: Constraint
+    problem: Problem  # the question about the reward
+    constraint: Constraint  # b, its direction, its tolerance and its noise
 
     def standing(self, seen: Quantity) -> ConstraintEstimate:
         """What the past suggests."""
@@ -152,20 +126,13 @@ HEURISTIC_ENTRIES = 30_000  # of the sheets of the m best, beyond which only arm
 
 @record
 class View:
-    """What a rule sees: all of it from the past.
+    """What a rule sees: all of it from the past."""
 
-    Args:
-        sheets: the evidence.
-        lists: what is answered so far.
-        outlook: guesses of the means.
-        standings: how the arms stand to each constraint.
-        scales: of the reward's noise, shape (K,), in reward units; empty where no constraint asks for them.
-    """
-
-    sheets: Sheets
-    lists: Lists
-    outlook: Outlook
-    standings: tuple[ConstraintEstimate, ...] = ()
+    sheets: Sheets  # the evidence
+    lists: Lists  # what is answered so far
+    outlook: Outlook  # guesses of the means
+    standings: tuple[ConstraintEstimate, ...] = ()  # how the arms stand to each constraint
+    # of the reward's noise, (K,), in reward units; empty where no constraint asks for them
     scales: FloatArray = field(default_factory=partial(np.empty, 0))
 
     def sheet(self, name: str) -> Sheet:
@@ -203,8 +170,18 @@ class Inquiry(Protocol):
         ...
 
 
-class OfMany:
-    """A question whose answer is many arms."""
+class OfAll:
+    """A question about all arms, which are compared with each other."""
+
+    num_arms: int
+
+    @property
+    def number(self) -> float | None:
+        return None
+
+    @property
+    def asked(self) -> BoolArray:
+        return np.ones(self.num_arms, bool)
 
     def named(self, view: View) -> int | None:  # noqa: ARG002 (a question with one answer looks)
         """None: the one that looks best, of the first list if there is one."""
@@ -255,26 +232,16 @@ def discoveries(values: FloatArray, allowed: BoolArray, total: int, delta: float
 
 
 @record
-class AboveCentre(OfMany):
-    """Which arms are above a number, or an arm.
+class AboveCentre(OfAll):
+    """Which arms are above a number, or an arm."""
 
-    Args:
-        num_arms: K.
-        centre: the control; NUMBER: there is a threshold.
-        threshold: tau; None: there is a control.
-        epsilon: the margin, in reward units.
-        delta: what may be spent.
-        discovery: errors are counted as shares of the lists.
-        by: how much above the threshold or the control is wanted, in reward units.
-    """
-
-    num_arms: int
-    centre: int
-    threshold: float | None
-    epsilon: float
-    delta: float
-    discovery: bool
-    by: float = 0.0
+    num_arms: int  # K
+    centre: int  # the control; NUMBER: there is a threshold
+    threshold: float | None  # tau; None: there is a control
+    epsilon: float  # the margin, in reward units
+    delta: float  # what may be spent
+    discovery: bool  # errors are counted as shares of the lists
+    by: float = 0.0  # how much above the threshold or the control is wanted, in reward units
 
     @property
     def number(self) -> float | None:
@@ -334,32 +301,17 @@ class AboveCentre(OfMany):
 
     @property
     def _least(self) -> float:
-        return HEURISTIC_LEAST_MARGIN * self.epsilon
+        return tuning.HEURISTIC_LEAST_MARGIN * self.epsilon
 
 
 @record
-class TopOf(OfMany):
-    """Which are the m best.
+class TopOf(OfAll):
+    """Which are the m best."""
 
-    Args:
-        num_arms: K.
-        m: how many.
-        epsilon: in reward units.
-        delta: what may be spent.
-    """
-
-    num_arms: int
-    m: int
-    epsilon: float
-    delta: float
-
-    @property
-    def number(self) -> float | None:
-        return None
-
-    @property
-    def asked(self) -> BoolArray:
-        return np.ones(self.num_arms, bool)
+    num_arms: int  # K
+    m: int  # how many
+    epsilon: float  # in reward units
+    delta: float  # what may be spent
 
     @property
     def threshold(self) -> float:
@@ -367,8 +319,7 @@ class TopOf(OfMany):
         return bet_threshold(self.m * (self.num_arms - self.m), self.delta)
 
     def bets(self, view: View) -> tuple[Bet, ...]:
-        """Of every pair that may be one across the cut, not of the guess alone: evidence of the first batches, which
-        still guess, is not lost."""
+        """Of every pair that may be across the cut, not of the guess alone: no early evidence is lost."""
         top, _ = self._guessed(view.outlook)
         known = [int(one.name) for one in view.sheets]
         likely, unsure = self._doubtful(view.outlook)
@@ -388,8 +339,8 @@ class TopOf(OfMany):
         """(the arms outside the guess that may be among the m best, best first; whether each arm may be none, (K,))."""
         order = np.argsort(-outlook.scores, kind="stable")
         last, first = int(order[self.m - 1]), int(order[self.m])
-        short = outlook.leads(last, high=False) - HEURISTIC_DOUBT * outlook.errors(last)
-        ahead = outlook.leads(first, high=True) - HEURISTIC_DOUBT * outlook.errors(first)
+        short = outlook.leads(last, high=False) - tuning.HEURISTIC_DOUBT * outlook.errors(last)
+        ahead = outlook.leads(first, high=True) - tuning.HEURISTIC_DOUBT * outlook.errors(first)
         others = order[self.m :]
         return others[short[others] <= 0.0], ahead <= 0.0
 
@@ -419,27 +370,13 @@ class TopOf(OfMany):
 
 
 @record
-class GoodOnes(OfMany):
-    """Which arms are within epsilon of the best.
+class GoodOnes(OfAll):
+    """Which arms are within epsilon of the best."""
 
-    Args:
-        num_arms: K.
-        epsilon, slack: in reward units.
-        delta: what may be spent.
-    """
-
-    num_arms: int
-    epsilon: float
+    num_arms: int  # K
+    epsilon: float  # in reward units
     slack: float
-    delta: float
-
-    @property
-    def number(self) -> float | None:
-        return None
-
-    @property
-    def asked(self) -> BoolArray:
-        return np.ones(self.num_arms, bool)
+    delta: float  # what may be spent
 
     @property
     def threshold(self) -> float:
@@ -468,7 +405,8 @@ class GoodOnes(OfMany):
         good = self._looks_good(view.outlook, witness)
         bad = np.flatnonzero(~view.lists.decided & ~good)
         out = threshold - view.sheet("out").peaks[bad]
-        low = np.maximum(view.outlook.leads(witness, high=False)[bad] - self.epsilon, 0.25 * self.slack)
+        least = tuning.HEURISTIC_LEAST_MARGIN * self.slack
+        low = np.maximum(view.outlook.leads(witness, high=False)[bad] - self.epsilon, least)
         firsts, seconds, leads, needs = [bad], [np.full(len(bad), witness)], [low], [out]
         rivals = np.flatnonzero(~view.lists.outside)
         for arm in np.flatnonzero(~view.lists.decided & good).tolist():

@@ -15,6 +15,7 @@ from surepick.designs.problem import independent_pairs_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.noise import failure_probability, known_scale
+from surepick.policies import tuning
 from surepick.policies.base import Problem
 from surepick.policies.blocking import equations
 from surepick.policies.carried.guesses import guess_of_means, guess_of_vectors
@@ -32,31 +33,21 @@ NUMBER = -1  # as the centre of a comparison: a number that is known
 class Bet:
     """What a batch bets on, decided from the past: one comparison of many arms with one centre.
 
-        low      evidence against "h_i - h_c > margin":  that arm i is not above the centre by more
-        high     evidence against "h_c - h_i > margin":  that arm i is not below it by more
-
-    Args:
-        sheet: name of the sheet that it is written on.
-        centre: c, an arm, or NUMBER.
-        margin: in reward units, of any sign.
-        high: the second of the two.
-        arms: whose processes bet, shape (K,).
-        needs: what the evidence of each arm still lacks, shape (K,); bets need not promise much more.
-        start: log of the weight with which a new sheet begins, at most 0.
-        bold: where the arms share nothing, bets are as high as promises most: guesses of means that are drawn towards
-            their centre are caution enough. Else bets are a share of that.
-        quantity: what is compared: 0 the reward, l the quantity of the l-th constraint.
+    low      evidence against "h_i - h_c > margin":  that arm i is not above the centre by more
+    high     evidence against "h_c - h_i > margin":  that arm i is not below it by more
     """
 
-    sheet: str
-    centre: int
-    margin: float
-    high: bool
-    arms: BoolArray
-    needs: FloatArray
-    start: float = 0.0
+    sheet: str  # name of the sheet that it is written on
+    centre: int  # c, an arm, or NUMBER
+    margin: float  # in reward units, of any sign
+    high: bool  # the second of the two
+    arms: BoolArray  # whose processes bet, (K,)
+    needs: FloatArray  # what the evidence of each arm still lacks, (K,); bets need not promise much more
+    start: float = 0.0  # log of the weight with which a new sheet begins, at most 0
+    # where the arms share nothing, bets are as high as promises most: guesses of means that are drawn towards their
+    # centre are caution enough. Else bets are a share of that.
     bold: bool = False
-    quantity: int = 0
+    quantity: int = 0  # what is compared: 0 the reward, l the quantity of the l-th constraint
 
     def __post_init__(self) -> None:
         freeze(self, arms=np.bool_, needs=np.float64)
@@ -64,17 +55,11 @@ class Bet:
 
 @record
 class Sheet:
-    """One e-process for each arm, all against nulls of one kind.
+    """One e-process for each arm, all against nulls of one kind."""
 
-    Args:
-        name: which kind.
-        values: log of each process now, shape (K,).
-        peaks: log of the largest that each has been, shape (K,).
-    """
-
-    name: str
-    values: FloatArray
-    peaks: FloatArray
+    name: str  # which kind
+    values: FloatArray  # log of each process now, (K,)
+    peaks: FloatArray  # log of the largest that each has been, (K,)
 
     def __post_init__(self) -> None:
         freeze(self, values=np.float64, peaks=np.float64)
@@ -104,19 +89,13 @@ def updated(sheets: Sheets, sheet: Sheet) -> Sheets:
 # --- Evidence of two arms where measurements of a block share an effect: they are compared within blocks only.
 
 
-def gains_in_blocks(
-    seen: Observations, scales: FloatArray, bet: Bet, margins: FloatArray, caution: float
-) -> FloatArray:
+def gains_in_blocks(seen: Observations, scales: FloatArray, bet: Bet, margins: FloatArray, kappa: float) -> FloatArray:
     """The log e-values of a batch for one bet, shape (K,); 0 for arms that do not bet.
 
         L = sum_B w_j w_c / (w_j + w_c),   Q = sum_B w_j w_c / (w_j + w_c) (y_j(B) - y_c(B)),   w = n(B) / s^2
         gain = l (L margin - Q) - l^2 L / 2,    l = kappa times the guessed margin
 
     What all rewards of a block share drops out of y_j(B) - y_c(B), the means of both arms in block B.
-
-    Args:
-        scales: s, sub-Gaussian, shape (K,), in reward units.
-        margins: guesses from before the batch of what the truth adds to the bet's margin, shape (K,).
 
     Source: docs/questions.md, line 19; docs/certified-elimination.md, lines 24 and 25.
     """
@@ -127,8 +106,8 @@ def gains_in_blocks(
         return gains
     found = equations(blocks, scales, bet.centre, arms, [])
     whole, drawn = found.matrix[:, 0, 0], found.totals[:, 0]
-    placed = caution * margins[arms] * whole
-    costs = 0.5 * caution * margins[arms] * placed
+    placed = kappa * margins[arms] * whole
+    costs = 0.5 * kappa * margins[arms] * placed
     shrunk, _ = estimators.e_values.enough(placed, margins[arms], costs, bet.needs[arms])
     levels = np.divide(shrunk, whole, out=np.zeros_like(whole), where=whole > 0.0)
     gains[arms] = levels * (whole * bet.margin - drawn) - found.cost(levels[:, None])
@@ -162,60 +141,38 @@ def check_blocks(problem: Problem, blocking: Blocking | None, *, features: bool)
 
 
 HEURISTIC_BOLD = 1.0  # share of the bet that promises most, of bold bets
-HEURISTIC_DOUBT = 1.0  # standard errors within which a lead on the wrong side is taken for chance
-HEURISTIC_CAUTION = 0.5  # standard errors by which leads are lowered where pulls are planned
-HEURISTIC_LEAST_MARGIN = 0.25  # of a comparison's margin
 MOST_TARGETS = 2000  # pairs that a design is made for
 
 
 @record
 class Aims:
-    """The comparisons that are to be decided next.
+    """The comparisons that are to be decided next."""
 
-    Args:
-        first, second: the arms of each pair, or NUMBER in the second place, shape (m,).
-        leads: the margin plus the lead that the null denies, as guessed, shape (m,), in reward units.
-        needs: what the evidence of each pair still lacks, shape (m,).
-        alone: pulls that each arm takes whatever is measured of others, shape (K,); None: pairs are all.
-    """
-
-    first: IntArray
+    first: IntArray  # the arms of each pair, or NUMBER in the second place, (m,)
     second: IntArray
-    leads: FloatArray
-    needs: FloatArray
+    leads: FloatArray  # the margin plus the lead that the null denies, as guessed, (m,), in reward units
+    needs: FloatArray  # what the evidence of each pair still lacks, (m,)
+    # pulls that each arm takes whatever is measured of others, (K,); None: pairs are all
     alone: FloatArray | None = None
 
 
 @record
 class RemainingOfBets:
-    """What is still to be measured, as it is predicted.
+    """What is still to be measured, as it is predicted."""
 
-    Args:
-        weights: shares of the pulls, shape (K,).
-        pulls: how many.
-        least: no design needs fewer; None where the design is for money.
-        cost: money for them; None where all pulls cost alike.
-    """
-
-    weights: FloatArray
-    pulls: float
-    least: float | None
-    cost: float | None
+    weights: FloatArray  # shares of the pulls, (K,)
+    pulls: float  # how many
+    least: float | None  # no design needs fewer; None where the design is for money
+    cost: float | None  # money for them; None where all pulls cost alike
 
 
 @record
 class Outlook:
-    """Guesses of the means.
+    """Guesses of the means."""
 
-    Args:
-        scores: shape (K,), in reward units; absolute where there is a number to compare with.
-        number: what arms are compared with, in the same units.
-        errors: c or NUMBER -> standard errors of the difference of each arm to it, shape (K,).
-    """
-
-    scores: FloatArray
-    number: float
-    errors: Callable[[int], FloatArray]
+    scores: FloatArray  # (K,), in reward units; absolute where there is a number to compare with
+    number: float  # what arms are compared with, in the same units
+    errors: Callable[[int], FloatArray]  # c or NUMBER -> standard errors of the difference of each arm to it, (K,)
 
     def score_of(self, centre: int) -> float:
         """That of an arm, or the number."""
@@ -231,36 +188,27 @@ class Outlook:
         lead = self.leads(bet.centre, high=bet.high)
         if bet.margin <= 0.0:
             return np.maximum(bet.margin + lead, 0.0)
-        behind = np.minimum(lead + HEURISTIC_DOUBT * self.errors(bet.centre), 0.0)
-        trails = np.maximum(bet.margin + behind, HEURISTIC_LEAST_MARGIN * bet.margin)
+        behind = np.minimum(lead + tuning.HEURISTIC_DOUBT * self.errors(bet.centre), 0.0)
+        trails = np.maximum(bet.margin + behind, tuning.HEURISTIC_LEAST_MARGIN * bet.margin)
         return np.asarray(np.where(lead >= 0.0, bet.margin + lead, trails))
 
     def cautious(self, arms: IntArray, centre: int, margin: float, *, high: bool) -> FloatArray:
         """The same for planning, shape of `arms`: leads are lowered by part of their errors."""
         lead = self.leads(centre, high=high)[arms]
-        lowered = np.maximum(lead - HEURISTIC_CAUTION * self.errors(centre)[arms], np.minimum(lead, 0.0))
-        return np.asarray(np.maximum(margin + lowered, HEURISTIC_LEAST_MARGIN * abs(margin)))
+        lowered = np.maximum(lead - tuning.HEURISTIC_CAUTION * self.errors(centre)[arms], np.minimum(lead, 0.0))
+        return np.asarray(np.maximum(margin + lowered, tuning.HEURISTIC_LEAST_MARGIN * abs(margin)))
 
 
 @record
 class Ground:
-    """The arms as they are compared: in d dimensions, with one more at the origin where there is a number.
+    """The arms as they are compared: in d dimensions, with one more at the origin where there is a number."""
 
-    Args:
-        problem: what is asked.
-        embedding: the family psi_d.
-        dim: d.
-        number: what arms are compared with; None: with each other.
-        tolerance: relative gap of the designs.
-        in_blocks: measurements of a block share an effect.
-    """
-
-    problem: Problem
-    embedding: ArmEmbedding
-    dim: int
-    number: float | None
-    tolerance: float
-    in_blocks: bool = False
+    problem: Problem  # what is asked
+    embedding: ArmEmbedding  # the family psi_d
+    dim: int  # d
+    number: float | None  # what arms are compared with; None: with each other
+    tolerance: float  # relative gap of the designs
+    in_blocks: bool = False  # measurements of a block share an effect
 
     @property
     def embedded(self) -> Embedding | IndependentArms:
@@ -316,21 +264,18 @@ class Ground:
         noise, epsilon = self.problem.noise, self.problem.epsilon
         before, batch = (negated(past), negated(seen)) if bet.high else (past, seen)
         noise_mgf = self.noise_mgf(before)
-        if self.in_blocks:
-            margins = np.where(bet.arms, outlook.margins(bet), 0.0)
-            caution = HEURISTIC_BOLD if bet.bold else estimators.e_values.HEURISTIC_CAUTION
-            return gains_in_blocks(batch, self.problem.scales, bet, margins, caution)
-        batch, scales = noise_mgf.usable(estimators.with_squares(noise, batch)), noise_mgf.noise_scales(epsilon)
         margins = np.where(bet.arms, outlook.margins(bet), 0.0)
+        if self.in_blocks:
+            kappa = HEURISTIC_BOLD if bet.bold else tuning.HEURISTIC_KAPPA
+            return gains_in_blocks(batch, self.problem.scales, bet, margins, kappa)
+        batch, scales = noise_mgf.usable(estimators.with_squares(noise, batch)), noise_mgf.noise_scales(epsilon)
         margin, centre, used = bet.margin, bet.centre, self.extended
         bold = bet.bold and isinstance(used, IndependentArms)
-        caution = HEURISTIC_BOLD if bold else estimators.e_values.HEURISTIC_CAUTION
+        kappa = HEURISTIC_BOLD if bold else tuning.HEURISTIC_KAPPA
         if bet.centre == NUMBER:
             margin = margin - outlook.number if bet.high else margin + outlook.number
             if isinstance(used, IndependentArms):
-                return estimators.e_values.number_evidence(
-                    batch, margin, margins, noise_mgf, scales, bet.needs, caution
-                )
+                return estimators.e_values.number_evidence(batch, margin, margins, noise_mgf, scales, bet.needs, kappa)
             centre = self.problem.num_arms
         more = 0 if isinstance(used, IndependentArms) else used.num_arms - self.problem.num_arms
         found = estimators.batch_evidence(
@@ -343,7 +288,7 @@ class Ground:
             noise_scales=np.append(scales, np.full(more, scales.max())),
             norm_bound=self.embedding.norm_bound,
             needs=np.append(bet.needs, np.zeros(more)),
-            caution=caution,
+            kappa=kappa,
         )
         return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
 
@@ -362,10 +307,7 @@ class Ground:
         design = self._design(aims, scales * np.sqrt(costs))
         pulls = design.weights / costs
         return RemainingOfBets(
-            pulls / pulls.sum(),
-            design.value * float(pulls.sum()),
-            None,
-            design.value * self.problem.cheapest_cost,
+            pulls / pulls.sum(), design.value * float(pulls.sum()), None, design.value * self.problem.cheapest_cost
         )
 
     def _with_alone(self, aims: Aims, alone: FloatArray, scales: FloatArray) -> RemainingOfBets:
@@ -387,7 +329,7 @@ class Ground:
         vectors = embedded.features / scales[:, None]
         ends = np.where((aims.second >= 0)[:, None], embedded.features[aims.second], 0.0)
         bias = 2.0 * embedded.misspecification
-        room = np.maximum(aims.leads - bias, sampling_rule.LEAST_SLACK * aims.leads) / aims.leads
+        room = np.maximum(aims.leads - bias, tuning.LEAST_SLACK * aims.leads) / aims.leads
         targets = (embedded.features[aims.first] - ends) / (accuracies * room)[:, None]
         if len(targets) > MOST_TARGETS:
             lengths = np.einsum("ij,ij->i", targets, targets)
@@ -417,15 +359,10 @@ def with_more(seen: Observations, more: int) -> Observations:
 
 @record
 class Lists:
-    """What is answered of each arm; an arm on neither list is undecided, or not asked about.
+    """What is answered of each arm; an arm on neither list is undecided, or not asked about."""
 
-    Args:
-        inside: shape (K,).
-        outside: shape (K,).
-    """
-
-    inside: BoolArray
-    outside: BoolArray
+    inside: BoolArray  # (K,)
+    outside: BoolArray  # (K,)
 
     def __post_init__(self) -> None:
         freeze(self, inside=np.bool_, outside=np.bool_)
@@ -443,31 +380,18 @@ class Lists:
 
 @record
 class QuestionState:
-    """Where the study stands.
+    """Where the study stands."""
 
-    Args:
-        round: the next batch, from 1.
-        seen: everything told so far; it steers, and never enters a later batch's evidence.
-        sheets: the evidence.
-        lists: what is answered so far.
-        dim: dimension of the last batch's embedding; 0 before the first.
-        active: the arms that are asked about and on no list, ascending.
-        leader: the arm that looks best now.
-        finished: why it stopped: "" while it runs, or "certified".
-        compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
-        alarms: what the checks of the embedding found so far, in words.
-    """
-
-    round: int
-    seen: Observations
-    sheets: Sheets
-    lists: Lists
-    dim: int
-    active: IntArray
-    leader: int
-    finished: str
-    compressed: bool = False
-    alarms: tuple[str, ...] = ()
+    round: int  # the next batch, from 1
+    seen: Observations  # everything told so far; it steers, and never enters a later batch's evidence
+    sheets: Sheets  # the evidence
+    lists: Lists  # what is answered so far
+    dim: int  # dimension of the last batch's embedding; 0 before the first
+    active: IntArray  # the arms that are asked about and on no list, ascending
+    leader: int  # the arm that looks best now
+    finished: str  # why it stopped: "" while it runs, or "certified"
+    compressed: bool = False  # some batch used the features, so that the evidence rests on what the embedding assumes
+    alarms: tuple[str, ...] = ()  # what the checks of the embedding found so far, in words
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64)

@@ -31,9 +31,8 @@ from surepick.embeddings.kernel_functions import Kernel
 from surepick.errors import InvalidInput, SurepickError
 from surepick.linalg.factorisations import inverse_factor, row_norms, row_squares
 from surepick.linalg.rows import one_blas_thread
+from surepick.policies import tuning
 
-HEURISTIC_KAPPA = 0.7  # of the bet that promises most
-HEURISTIC_CAUTION = 0.5  # errors by which a guess of a lead is lowered
 ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 LEAST_SIZE = 1e-60  # of y'A^-1 y: a larger one costs more, and no square overflows
 ROUNDED_DOWN = 1e-10  # of the sizes of the summands of a gain
@@ -41,25 +40,15 @@ ROUNDED_DOWN = 1e-10  # of the sizes of the summands of a gain
 
 @record
 class RowBet:
-    """What a batch says of every row at once.
+    """What a batch says of every row at once."""
 
-    Args:
-        centre: u_c of the candidate, chosen before the batch, shape (r,).
-        guess: theta as the past suggests it, shape (r,).
-        slope: A^-1 S, S = sum of u_x r / s^2, shape (r,): what the batch says of theta.
-        factor: L with L L' = A^-1, A = sum n u u' / s^2, shape (r, r).
-        weight: sum n / s^2.
-        mismatch: at least ||A Q - I|| for the Q ~ A^-1 that is computed with, rounding included.
-        excess: at least ||L'AL - I||, rounding included: for Q = LL', y'QAQ y is at most (1 + excess) ||L'y||^2.
-    """
-
-    centre: FloatArray
-    guess: FloatArray
-    slope: FloatArray
-    factor: FloatArray
-    weight: float
-    mismatch: float
-    excess: float
+    centre: FloatArray  # u_c of the candidate, chosen before the batch, (r,)
+    guess: FloatArray  # theta as the past suggests it, (r,)
+    slope: FloatArray  # A^-1 S, S = sum of u_x r / s^2, (r,): what the batch says of theta
+    factor: FloatArray  # L with L L' = A^-1, A = sum n u u' / s^2, (r, r)
+    weight: float  # sum n / s^2
+    mismatch: float  # at least ||A Q - I|| for the Q ~ A^-1 that is computed with, rounding included
+    excess: float  # at least ||L'AL - I||, rounding included: for Q = LL', y'QAQ y is at most (1 + excess) ||L'y||^2
 
     def __post_init__(self) -> None:
         freeze(self, centre=np.float64, guess=np.float64, slope=np.float64, factor=np.float64)
@@ -68,12 +57,7 @@ class RowBet:
     def of(
         centre: FloatArray, guess: FloatArray, features: FloatArray, counts: IntArray, sums: FloatArray, scale: float
     ) -> RowBet | None:
-        """That of a batch; None where it does not see every direction.
-
-        Args:
-            features: u of the rows that were measured, shape (p, r).
-            counts, sums: n and total rewards, shape (p,).
-        """
+        """That of a batch; None where it does not see every direction."""
         information = (features.T * (counts / scale**2)) @ features
         factor = inverse_factor(information)
         if factor is None:
@@ -88,21 +72,13 @@ class RowBet:
 
 @record
 class Rule:
-    """What decides.
+    """What decides."""
 
-    Args:
-        threshold: log(1/delta).
-        slack: by how much a row may be better than the candidate that beats it, in reward units.
-        norm_bound: C.
-        misspecification: gamma, in reward units.
-        longest: at least the largest ||x||.
-    """
-
-    threshold: float
-    slack: float
-    norm_bound: float
-    misspecification: float
-    longest: float
+    threshold: float  # log(1/delta)
+    slack: float  # by how much a row may be better than the candidate that beats it, in reward units
+    norm_bound: float  # C
+    misspecification: float  # gamma, in reward units
+    longest: float  # at least the largest ||x||
 
     def gains(self, bet: RowBet, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(log of the factor that a batch gives each process, at least, if its row is better than the candidate by the
@@ -117,8 +93,8 @@ class Rule:
         roots, told = np.sqrt(sizes), towards @ bet.slope
         off = self.misspecification * (2.0 + np.sqrt(bet.weight) * roots)
         lost = self.norm_bound * (bet.mismatch * row_norms(towards) + 4.0 * ROUNDING * self.longest)
-        room = towards @ bet.guess + self.slack - off - HEURISTIC_CAUTION * roots
-        tau = HEURISTIC_KAPPA * np.maximum(room, 0.0) / sizes
+        room = towards @ bet.guess + self.slack - off - tuning.HEURISTIC_CAUTION * roots
+        tau = tuning.HEURISTIC_KAPPA * np.maximum(room, 0.0) / sizes
         summands = np.abs(told) + off + lost + tau * sizes
         gains = tau * (told - off - lost - ROUNDED_DOWN * summands) - 0.5 * tau**2 * sizes
         return gains, tau * self.slack
@@ -135,19 +111,12 @@ class Rule:
 
 @record
 class Left:
-    """The rows that are not beaten.
+    """The rows that are not beaten."""
 
-    Args:
-        number: how many.
-        rows: which, ascending; None where they are more than `most`.
-        most: rows that are listed.
-        best: the one whose mean is largest by the guess.
-    """
-
-    number: int
-    rows: IntArray | None
-    most: int
-    best: Largest
+    number: int  # how many
+    rows: IntArray | None  # which, ascending; None where they are more than `most`
+    most: int  # rows that are listed
+    best: Largest  # the one whose mean is largest by the guess
 
     def plus(self, other: Left) -> Left:
         """Those of both."""
@@ -174,11 +143,7 @@ def _left(
 def left(
     passes: Passes, where: Coordinates, rule: Rule, bets: tuple[RowBet, ...], guess: FloatArray, *, most: int
 ) -> Left:
-    """The rows that are not beaten, by one pass over all.
-
-    Args:
-        guess: theta, as everything so far suggests it, shape (r,).
-    """
+    """The rows that are not beaten, by one pass over all."""
     return passes.map_reduce("rivals", partial(_left, where, rule, bets, guess, most), Left.plus)
 
 
@@ -200,30 +165,16 @@ BEST, NEARLY = "the best of all", "one that is worse than the best of all by at 
 
 @record
 class SubsetRules:
-    """How the list was shortened.
+    """How the list was shortened."""
 
-    Args:
-        delta: the probability that the best is not on the short list.
-        noise: what was assumed of a reward, as text.
-        norm_bound: C, in reward units per feature unit.
-        size: the list was short enough with so many.
-        slack: by how much the best on it may be worse than the best of all, in reward units.
-        max_rank: directions of the features, or landmarks, that were kept at most; None: as many as usual.
-        kernel: in whose space C is a norm, as text; None: rewards are linear in the features.
-        epsilon: by which landmarks were chosen; None without a kernel.
-
-    Raises:
-        InvalidInput: one has no meaning.
-    """
-
-    delta: float
-    noise: str
-    norm_bound: float
-    size: int
-    slack: float
-    max_rank: int | None
-    kernel: str | None = None
-    epsilon: float | None = None
+    delta: float  # the probability that the best is not on the short list
+    noise: str  # what was assumed of a reward, as text
+    norm_bound: float  # C, in reward units per feature unit
+    size: int  # the list was short enough with so many
+    slack: float  # by how much the best on it may be worse than the best of all, in reward units
+    max_rank: int | None  # directions of the features, or landmarks, that were kept at most; None: as many as usual
+    kernel: str | None = None  # in whose space C is a norm, as text; None: rewards are linear in the features
+    epsilon: float | None = None  # by which landmarks were chosen; None without a kernel
 
     def __post_init__(self) -> None:
         positive_number("norm_bound", self.norm_bound, "the largest norm that the reward function can have.")
@@ -248,18 +199,12 @@ class SubsetRules:
 
 @record
 class Told:
-    """A batch of the selection.
+    """A batch of the selection."""
 
-    Args:
-        ids: of the candidates that were measured.
-        counts, sums: pulls and total rewards of each, in the sign in which large is good.
-        squares: sums of squared rewards; None where only totals were reported.
-    """
-
-    ids: tuple[str, ...]
-    counts: tuple[int, ...]
+    ids: tuple[str, ...]  # of the candidates that were measured
+    counts: tuple[int, ...]  # pulls and total rewards of each, in the sign in which large is good
     sums: tuple[float, ...]
-    squares: tuple[float, ...] | None
+    squares: tuple[float, ...] | None  # sums of squared rewards; None where only totals were reported
 
     @staticmethod
     def of(seen: Observations, ids: Sequence[str]) -> Told:
@@ -284,31 +229,19 @@ class Told:
 
 @record
 class Subset:
-    """That the candidates of a study were selected from a longer list.
+    """That the candidates of a study were selected from a longer list."""
 
-    Args:
-        total: K, the candidates on the long list.
-        columns: D.
-        root: hash of the long list, in hexadecimal digits.
-        sizes: rows of each of its sources.
-        rules: how it was shortened.
-        rows: the number on the long list of each candidate of the study.
-        batches: what was measured for it.
-        paths: that candidates of the study are on the long list: of all, or of those measured for the selection.
-        minimize: small rewards were good; the sums of `batches` have the other sign.
-        facts: what else its certificate assumes of its measurements, as sentences.
-    """
-
-    total: int
-    columns: int
-    root: str
-    sizes: tuple[int, ...]
-    rules: SubsetRules
-    rows: tuple[int, ...]
-    batches: tuple[Told, ...]
+    total: int  # K, the candidates on the long list
+    columns: int  # D
+    root: str  # hash of the long list, in hexadecimal digits
+    sizes: tuple[int, ...]  # rows of each of its sources
+    rules: SubsetRules  # how it was shortened
+    rows: tuple[int, ...]  # the number on the long list of each candidate of the study
+    batches: tuple[Told, ...]  # what was measured for it
+    # that candidates of the study are on the long list: of all, or of those measured for the selection
     paths: tuple[Path, ...]
-    minimize: bool = False
-    facts: tuple[str, ...] = ()
+    minimize: bool = False  # small rewards were good; the sums of `batches` have the other sign
+    facts: tuple[str, ...] = ()  # what else its certificate assumes of its measurements, as sentences
 
     @property
     def pulls(self) -> int:
@@ -319,11 +252,7 @@ class Subset:
         """What an answer about `number` candidates that were selected rests on."""
         best = BEST if self.rules.slack == 0.0 else NEARLY.format(slack=self.rules.slack)
         return SHORTENED.format(
-            number=number,
-            total=self.total,
-            pulls=self.pulls,
-            sure=1.0 - self.rules.delta,
-            best=best,
+            number=number, total=self.total, pulls=self.pulls, sure=1.0 - self.rules.delta, best=best
         )
 
     def spec(self) -> dict[str, Any]:
@@ -399,20 +328,13 @@ USUAL_LANDMARKS = 200
 
 @record
 class FirstPass:
-    """What some four passes over K rows find.
+    """What some four passes over K rows find."""
 
-    Args:
-        root, sizes: of the tree of their hashes.
-        where: the coordinates in which rows are seen.
-        design: the rows that are measured, and how often; its pool is not kept.
-        arms: these rows, with their ids.
-    """
-
-    root: str
+    root: str  # of the tree of their hashes
     sizes: tuple[int, ...]
-    where: Coordinates
-    design: SparseDesign
-    arms: Arms
+    where: Coordinates  # the coordinates in which rows are seen
+    design: SparseDesign  # the rows that are measured, and how often; its pool is not kept
+    arms: Arms  # these rows, with their ids
     _tree: Tree | None = field(default=None, compare=False, repr=False)
 
     @staticmethod

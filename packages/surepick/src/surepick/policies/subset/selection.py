@@ -41,29 +41,17 @@ BEST, NEARLY = "the best candidate", "one that is worse than the best by at most
 
 @record
 class SubsetState:
-    """Where the selection stands.
+    """Where the selection stands."""
 
-    Args:
-        round: the next batch, from 1.
-        batches: what was told, of the arms that may be measured, batch by batch.
-        bets: of each batch that served a candidate.
-        candidates: rows that were candidates; they stay on the list.
-        left: how many rows are not beaten.
-        rows: which, if they are few; None: they follow from the bets.
-        served: the row that looks best, which the next batch is to serve; -1 before the first.
-        leader: the arm that looks best of those that are measured.
-        finished: "shortened" when the list is short enough; "" while it is not.
-    """
-
-    round: int
-    batches: tuple[Observations, ...]
-    bets: tuple[RowBet, ...]
-    candidates: tuple[int, ...]
-    left: int
-    rows: IntArray | None
-    served: int
-    leader: int
-    finished: str
+    round: int  # the next batch, from 1
+    batches: tuple[Observations, ...]  # what was told, of the arms that may be measured, batch by batch
+    bets: tuple[RowBet, ...]  # of each batch that served a candidate
+    candidates: tuple[int, ...]  # rows that were candidates; they stay on the list
+    left: int  # how many rows are not beaten
+    rows: IntArray | None  # which, if they are few; None: they follow from the bets
+    served: int  # the row that looks best, which the next batch is to serve; -1 before the first
+    leader: int  # the arm that looks best of those that are measured
+    finished: str  # "shortened" when the list is short enough; "" while it is not
 
     @property
     def active(self) -> IntArray:
@@ -116,20 +104,14 @@ class SubsetSelection:
     Each batch is the D-optimal design of all K, and as large as all batches before it. A candidate is the one that
     looked best before the batch. Its batch costs a pass over the rows; nothing is kept of each.
 
-    Args:
-        problem: what is asked about the list, and the arms that may be measured: those with weight in the design.
-        passes: over all K rows.
-        look: what was found out about them before the first measurement: the design, and how rows are seen.
-        rules: when the list is short enough, what is assumed, and the probability that the best is not on it.
-
     Source: ours; the promise is that of subset selection, Gupta (1965).
     Cost: O(K (D r + B r^2)) time for the pass of the B-th batch.
     """
 
-    problem: Problem
-    passes: Passes
-    look: FirstPass
-    rules: SubsetRules
+    problem: Problem  # what is asked about the list, and the arms that may be measured: those with weight in the design
+    passes: Passes  # over all K rows
+    look: FirstPass  # what was found out about them before the first measurement: the design, and how rows are seen
+    rules: SubsetRules  # when the list is short enough, what is assumed, and the probability that the best is not on it
     _held: _Held = field(default_factory=_Held, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
@@ -326,13 +308,9 @@ def _named(kernel: Kernel | None) -> str | None:
 
 @record
 class LongList:
-    """The long list behind the candidates of a study.
+    """The long list behind the candidates of a study."""
 
-    Args:
-        subset: how they were selected.
-    """
-
-    subset: Subset
+    subset: Subset  # how they were selected
 
     @property
     def total(self) -> int:
@@ -386,20 +364,12 @@ class BestOfSubset:
 
     What was measured for the selection is no evidence here: it only says where to begin.
 
-    Args:
-        problem: what is asked about the long list.
-        inner: finds the best of the arms with what the selection has left of delta and epsilon.
-        subset: where the arms come from.
-
-    Raises:
-        InvalidInput: the arms are not those of the selection, or it has left nothing of delta or epsilon.
-
     Source: ours (docs/large.md, line 6).
     """
 
-    problem: Problem
-    inner: Policy[Any]
-    subset: Subset
+    problem: Problem  # what is asked about the long list
+    inner: Policy[Any]  # finds the best of the arms with what the selection has left of delta and epsilon
+    subset: Subset  # where the arms come from
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
     _prior: Observations = field(init=False, compare=False, repr=False)
 

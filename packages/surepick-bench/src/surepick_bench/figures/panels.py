@@ -210,9 +210,6 @@ class Replicates:
     Args:
         key, experiment, environment, policy, verdict, stops, failure: text, "" where it is missing.
         num_arms, dim, epsilon, delta: settings; the first two are those of the environment where a failed run has none.
-        pulls: until the run ended, whatever ended it.
-        oracle_pulls: until only epsilon-best arms were left. Needs the truth.
-        success, eliminates: 1 or 0.
     """
 
     key: TextArray
@@ -226,9 +223,9 @@ class Replicates:
     dim: FloatArray
     epsilon: FloatArray
     delta: FloatArray
-    pulls: FloatArray
-    oracle_pulls: FloatArray
-    success: FloatArray
+    pulls: FloatArray  # until the run ended, whatever ended it
+    oracle_pulls: FloatArray  # until only epsilon-best arms were left. Needs the truth.
+    success: FloatArray  # success, eliminates: 1 or 0
     eliminates: FloatArray
 
     def where(self, kept: BoolArray) -> Replicates:

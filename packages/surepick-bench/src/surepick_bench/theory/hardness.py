@@ -58,19 +58,12 @@ ROUNDING_ALLOWANCE = 1e-12
 
 @record
 class Hardness:
-    """A complexity of the kind of rho*, with its certificate.
+    """A complexity of the kind of rho*, with its certificate."""
 
-    Args:
-        value: reached by `design`, in pulls per squared unit of noise (1 / reward unit^2); may be infinite.
-        lower_bound: no design has a smaller value.
-        design: where to measure if the means were known; None where the value is infinite.
-        reason: why the value is infinite; "" where it is not.
-    """
-
-    value: float
-    lower_bound: float
-    design: Design | None
-    reason: str = ""
+    value: float  # reached by `design`, in pulls per squared unit of noise (1 / reward unit^2); may be infinite
+    lower_bound: float  # no design has a smaller value
+    design: Design | None  # where to measure if the means were known; None where the value is infinite
+    reason: str = ""  # why the value is infinite; "" where it is not
 
 
 @record
@@ -78,20 +71,15 @@ class PacComplexity:
     """The complexity of finding some epsilon-best arm, from the cheapest of them.
 
     Args:
-        value: pulls for each unit of log(1 / delta), asymptotically; may be infinite.
-        lower_bound: the minimum over the candidates that were tried is not smaller.
-        arm: the candidate that is cheapest to certify; the best arm where the value is infinite.
-        design: where to measure to certify it; None where the value is infinite.
-        num_candidates: arms that were tried.
         truncated: there were more epsilon-best arms than were tried: `value` is an upper bound of the minimum over
             all of them, and `lower_bound` says nothing about those that were not tried.
     """
 
-    value: float
-    lower_bound: float
-    arm: int
-    design: Design | None
-    num_candidates: int
+    value: float  # pulls for each unit of log(1 / delta), asymptotically; may be infinite
+    lower_bound: float  # the minimum over the candidates that were tried is not smaller
+    arm: int  # the candidate that is cheapest to certify; the best arm where the value is infinite
+    design: Design | None  # where to measure to certify it; None where the value is infinite
+    num_candidates: int  # arms that were tried
     truncated: bool
 
 

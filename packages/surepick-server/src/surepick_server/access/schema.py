@@ -147,23 +147,14 @@ log = logging.getLogger("surepick_server")
 
 @record
 class Entry:
-    """Something that was done.
+    """Something that was done."""
 
-    Args:
-        at: seconds since 1970 (UTC).
-        who: name of the token.
-        address: from where.
-        action: what, e.g. "tell".
-        study: in which study; None: in none.
-        words: more of it, without rewards.
-    """
-
-    at: float
-    who: str
-    address: str
-    action: str
-    study: str | None = None
-    words: str = ""
+    at: float  # seconds since 1970 (UTC)
+    who: str  # name of the token
+    address: str  # from where
+    action: str  # what, e.g. "tell"
+    study: str | None = None  # in which study; None: in none
+    words: str = ""  # more of it, without rewards
 
 
 class AuditLog:

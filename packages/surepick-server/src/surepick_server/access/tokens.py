@@ -44,19 +44,12 @@ def read_role(text: object) -> Role:
 
 @record
 class Principal:
-    """Somebody who is known.
+    """Somebody who is known."""
 
-    Args:
-        name: of the token; the worker of what they report.
-        role: what they may do.
-        study: the only study that they see; None: all.
-        token: number of the token; 0 for the person at this machine, before there are tokens.
-    """
-
-    name: str
-    role: Role
-    study: str | None = None
-    token: int = 0
+    name: str  # of the token; the worker of what they report
+    role: Role  # what they may do
+    study: str | None = None  # the only study that they see; None: all
+    token: int = 0  # number of the token; 0 for the person at this machine, before there are tokens
 
     def is_worker(self, worker: str) -> bool:
         """Whether a worker of that name is they, or one of theirs: "lab" has "lab/1", "lab/2", ...
@@ -113,28 +106,17 @@ USUAL_SECONDS, LONGEST_SECONDS = 90 * 86400.0, 366 * 86400.0
 
 @record
 class Token:
-    """What is known of a token; the token itself is not.
+    """What is known of a token; the token itself is not."""
 
-    Args:
-        id: its number.
-        name: whose it is: the worker of what they report.
-        role: what they may do.
-        study: the only study that it is for; None: all.
-        made_by, made_at: by whom, and when, in seconds since 1970 (UTC).
-        expires_at: from when on it is worth nothing.
-        revoked_at: when it was revoked; None: it was not.
-        identities: what its holder is called where they log in otherwise.
-    """
-
-    id: int
-    name: str
-    role: Role
-    study: str | None
-    made_by: str
+    id: int  # its number
+    name: str  # whose it is: the worker of what they report
+    role: Role  # what they may do
+    study: str | None  # the only study that it is for; None: all
+    made_by: str  # made_by, made_at: by whom, and when, in seconds since 1970 (UTC)
     made_at: float
-    expires_at: float
-    revoked_at: float | None
-    identities: tuple[str, ...] = ()
+    expires_at: float  # from when on it is worth nothing
+    revoked_at: float | None  # when it was revoked; None: it was not
+    identities: tuple[str, ...] = ()  # what its holder is called where they log in otherwise
 
 
 def hash_of(text: str) -> str:
@@ -332,15 +314,10 @@ ISATAP = (0x0000_5EFE, 0x0200_5EFE)  # before the last four bytes, which are an 
 
 @record
 class Target:
-    """Where to send.
+    """Where to send."""
 
-    Args:
-        url: with the number of the host in place of its name.
-        host: the name, for the header and the certificate.
-    """
-
-    url: str
-    host: str
+    url: str  # with the number of the host in place of its name
+    host: str  # the name, for the header and the certificate
 
 
 def check_address(url: str) -> None:

@@ -32,66 +32,39 @@ CLAIMED = 60.0  # seconds for which a try belongs to one process
 
 @record
 class Webhook:
-    """An address that is told.
+    """An address that is told."""
 
-    Args:
-        id: its number.
-        study: what happens in it.
-        url: the address.
-        events: which kinds.
-        secret: what its messages are signed with.
-        set_by: the owner.
-        allowed: an admin allowed it; before that nothing is sent.
-        private: the admin allowed an address of this machine or of its network.
-        made_at: seconds since 1970 (UTC); what happened before is not told.
-        opened, judged: the last rounds of which it is noted that they were opened, and judged.
-    """
-
-    id: int
-    study: str
-    url: str
-    events: tuple[str, ...]
-    secret: str
-    set_by: str
-    allowed: bool
-    private: bool
-    made_at: float
-    opened: int = 0
+    id: int  # its number
+    study: str  # what happens in it
+    url: str  # the address
+    events: tuple[str, ...]  # which kinds
+    secret: str  # what its messages are signed with
+    set_by: str  # the owner
+    allowed: bool  # an admin allowed it; before that nothing is sent
+    private: bool  # the admin allowed an address of this machine or of its network
+    made_at: float  # seconds since 1970 (UTC); what happened before is not told
+    opened: int = 0  # opened, judged: the last rounds of which it is noted that they were opened, and judged
     judged: int = 0
 
 
 @record
 class Message:
-    """Something that a webhook is to be told.
+    """Something that a webhook is to be told."""
 
-    Args:
-        event: its kind.
-        occasion: what happened, e.g. "round-opened 3": it is noted once, by whichever process sees it first.
-        body: what is said of it.
-    """
-
-    event: str
-    occasion: str
-    body: Mapping[str, Any]
+    event: str  # its kind
+    occasion: str  # what happened, e.g. "round-opened 3": it is noted once, by whichever process sees it first
+    body: Mapping[str, Any]  # what is said of it
 
 
 @record
 class Delivery:
-    """A message that is due.
+    """A message that is due."""
 
-    Args:
-        id: its number.
-        webhook: to whom.
-        event: its kind.
-        body: JSON.
-        tries: how often it was tried.
-    """
-
-    id: int
-    webhook: Webhook
-    event: str
-    body: str
-    tries: int
+    id: int  # its number
+    webhook: Webhook  # to whom
+    event: str  # its kind
+    body: str  # JSON
+    tries: int  # how often it was tried
 
 
 def signature(secret: str, at: int, body: str) -> str:

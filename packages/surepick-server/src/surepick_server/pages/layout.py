@@ -223,15 +223,10 @@ LARGEST = 1e308
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form.
+    """A form."""
 
-    Args:
-        fields: each with its texts.
-        files: each with its name and its bytes; those that were left empty are not there.
-    """
-
-    fields: dict[str, list[str]]
-    files: dict[str, tuple[str, bytes]]
+    fields: dict[str, list[str]]  # each with its texts
+    files: dict[str, tuple[str, bytes]]  # each with its name and its bytes; those that were left empty are not there
 
     def text(self, name: str, default: str = "") -> str:
         """A text, without the spaces around it; the default if it is empty or not there."""

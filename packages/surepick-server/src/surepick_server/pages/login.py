@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from surepick.errors import InvalidInput, SurepickError
+from surepick.reports.study.page import TEMPLATES
 from surepick.studies.logs.base import system_clock
 from surepick_server.access.tokens import Principal, Role
 from surepick_server.api import studies
@@ -41,11 +42,10 @@ routes = Routes(router)
 
 
 LOCAL_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")  # of this server: a slash, and no second one; visible ASCII but "\"
-REPORT = FOLDER.parents[1] / "reports/study/templates"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".txt": "text/plain"}
 STATIC = {
     path.name: (path, KINDS[path.suffix])
-    for path in (*(FOLDER / "static").iterdir(), REPORT / "report.css")
+    for path in (*(FOLDER / "static").iterdir(), TEMPLATES / "report.css")
     if path.suffix in KINDS
 }
 

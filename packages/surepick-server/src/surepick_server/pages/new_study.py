@@ -41,7 +41,7 @@ MOST_SECONDS = 20
 MOST_WAITING = 3 * MOST_SECONDS
 TURN = threading.BoundedSemaphore(1)  # all that is uploaded to a process is unpacked one after the other
 BUSY = "Others' tables are being read. Send this one again in a moment, or save it as CSV (UTF-8)."
-READER = "from surepick_server.pages.new_study import main; main()"
+READER = "from surepick_server.pages.new_study import read_in_child; read_in_child()"
 TOO_LARGE = "is too large to be read here, or damaged. Save the table as CSV (UTF-8), and give that."
 
 
@@ -111,38 +111,23 @@ TYPED = "name"  # the column of names that were typed
 
 @record
 class Column:
-    """A column of a table.
+    """A column of a table."""
 
-    Args:
-        name: its header.
-        numeric: it holds numbers.
-        distinct: how many different cells it has.
-        examples: the first of them.
-    """
-
-    name: str
-    numeric: bool
-    distinct: int
-    examples: tuple[str, ...]
+    name: str  # its header
+    numeric: bool  # it holds numbers
+    distinct: int  # how many different cells it has
+    examples: tuple[str, ...]  # the first of them
 
 
 @record
 class GivenTable:
-    """A table.
+    """A table."""
 
-    Args:
-        text: as it came.
-        kind: csv, json or jsonl.
-        rows: how many it has.
-        columns: that it has.
-        notes: what is to be known of how it was read.
-    """
-
-    text: str
-    kind: str
-    rows: int
-    columns: tuple[Column, ...]
-    notes: tuple[str, ...]
+    text: str  # as it came
+    kind: str  # csv, json or jsonl
+    rows: int  # how many it has
+    columns: tuple[Column, ...]  # that it has
+    notes: tuple[str, ...]  # what is to be known of how it was read
 
     @property
     def likely_id(self) -> str:
@@ -239,25 +224,15 @@ REHEARSALS = 5  # of a forecast under equal means, so that the page comes soon
 
 @record
 class Option:
-    """A way to do the study, with what it takes.
+    """A way to do the study, with what it takes."""
 
-    Args:
-        words: what it is.
-        epsilon: of it.
-        total: measurements in the worst case; None where it is refused.
-        batches: in words.
-        cost: money in words; "" where nothing has a cost.
-        refusal: why there is no forecast.
-        notes: what to know of it.
-    """
-
-    words: str
-    epsilon: float
-    total: int | None
-    batches: str
-    cost: str
-    refusal: str
-    notes: tuple[str, ...]
+    words: str  # what it is
+    epsilon: float  # of it
+    total: int | None  # measurements in the worst case; None where it is refused
+    batches: str  # in words
+    cost: str  # money in words; "" where nothing has a cost
+    refusal: str  # why there is no forecast
+    notes: tuple[str, ...]  # what to know of it
 
 
 @routes.add("GET", "/new", Visibility.nothing, who=Role.owner)

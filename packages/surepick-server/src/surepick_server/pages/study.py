@@ -42,21 +42,13 @@ A_PAGE = 50  # studies
 
 @record
 class StudyLine:
-    """A study of the list.
+    """A study of the list."""
 
-    Args:
-        study: at a glance.
-        waits: for what it waits.
-        mine: it waits for the caller.
-        running: it still waits for something.
-        best: what the closed rounds say.
-    """
-
-    study: ListedSoFar
-    waits: str
-    mine: bool
-    running: bool
-    best: str
+    study: ListedSoFar  # at a glance
+    waits: str  # for what it waits
+    mine: bool  # it waits for the caller
+    running: bool  # it still waits for something
+    best: str  # what the closed rounds say
 
 
 @routes.add("GET", "/", Visibility.closed, who=Role.viewer)

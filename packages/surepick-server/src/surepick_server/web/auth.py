@@ -228,29 +228,17 @@ class AuthMethod(StrEnum):
 
 @dataclass
 class ServerState:
-    """What all routes share.
+    """What all routes share."""
 
-    Args:
-        settings: of the operator.
-        studies: of the database.
-        tokens: who may do what.
-        trail: what was done.
-        webhooks: who is told what happens.
-        sessions: signs the cookies of pages.
-        ended: sessions that were logged out.
-        provider: by whom people may log in; None: by tokens alone.
-        metrics: counts for the operator.
-    """
-
-    settings: Settings
-    studies: Studies
-    tokens: Tokens
-    trail: AuditLog
-    webhooks: Webhooks
-    sessions: URLSafeTimedSerializer
-    ended: Ended
-    provider: Provider | None = None
-    metrics: Metrics = field(default_factory=Metrics)
+    settings: Settings  # of the operator
+    studies: Studies  # of the database
+    tokens: Tokens  # who may do what
+    trail: AuditLog  # what was done
+    webhooks: Webhooks  # who is told what happens
+    sessions: URLSafeTimedSerializer  # signs the cookies of pages
+    ended: Ended  # sessions that were logged out
+    provider: Provider | None = None  # by whom people may log in; None: by tokens alone
+    metrics: Metrics = field(default_factory=Metrics)  # counts for the operator
     kept: Kept = field(init=False, default_factory=Kept)  # documents of closed rounds
     pace: Pace = field(init=False)
     logins: Pace = field(init=False)

@@ -37,15 +37,10 @@ Number = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @record
 class Named:
-    """What a proxy says of a request.
+    """What a proxy says of a request."""
 
-    Args:
-        identity: who is asking; None: nobody is said to be.
-        status, why: of the refusal, if it may not say so.
-    """
-
-    identity: str | None = None
-    status: HTTPStatus = HTTPStatus.OK
+    identity: str | None = None  # who is asking; None: nobody is said to be
+    status: HTTPStatus = HTTPStatus.OK  # status, why: of the refusal, if it may not say so
     why: str = ""
 
 

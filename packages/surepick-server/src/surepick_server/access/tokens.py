@@ -157,15 +157,8 @@ class Tokens:
             raise InvalidInput("an admin is one of all studies; leave the study out, or choose the role owner.")
         own = () if identity is None else (read_identity(identity),)
         text, now = PREFIX + secrets.token_urlsafe(BYTES), system_clock()
-        row = {
-            "name": name,
-            "role": role.name,
-            "study": study,
-            "hash": hash_of(text),
-            "made_by": made_by,
-            "made_at": now,
-            "expires_at": now + seconds,
-        }
+        row: dict[str, object] = {"name": name, "role": role.name, "study": study, "hash": hash_of(text)}
+        row |= {"made_by": made_by, "made_at": now, "expires_at": now + seconds}
         try:
             with writing(self._engine) as connection:
                 if connection.execute(sa.select(schema.token.c.id).where(schema.token.c.name == name)).first():
@@ -270,17 +263,8 @@ class Tokens:
 
 
 def _token(row: Row[tuple[object, ...]], identities: tuple[str, ...]) -> Token:
-    return Token(
-        int(row.id),
-        row.name,
-        Role[row.role],
-        row.study,
-        row.made_by,
-        row.made_at,
-        row.expires_at,
-        row.revoked_at,
-        identities,
-    )
+    known = (row.made_by, row.made_at, row.expires_at, row.revoked_at)
+    return Token(int(row.id), row.name, Role[row.role], row.study, *known, identities)
 
 
 def _taken(name: str) -> InvalidInput:

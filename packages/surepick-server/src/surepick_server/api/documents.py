@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 
 from surepick.certificates.document import certificate_document
@@ -33,8 +33,7 @@ from surepick_server.web.auth import ServerState
 from surepick_server.web.open_studies import HTTPError
 
 Key = tuple[Hashable, ...]
-router = APIRouter(prefix=API, tags=["documents"])
-routes = Routes(router)
+routes = Routes(prefix=API, tags=["documents"])
 MOST_FORECAST = 300  # candidates for which a report forecasts
 KINDS = {
     "csv": "text/csv; charset=utf-8",
@@ -140,8 +139,7 @@ def verify_document(document: Document, caller: Viewer, registered: str | None =
 
 # --- What happens to a study, as server-sent events: one whenever what may be seen of it changes.
 
-event_router = APIRouter(prefix=API, tags=["events"])
-event_routes = Routes(event_router)
+event_routes = Routes(prefix=API, tags=["events"])
 PAUSE, HEARTBEAT = 1.0, 15.0  # seconds between two looks, and between two signs of life
 EVENTS = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "The events."}}
 
@@ -206,8 +204,7 @@ def _look(name: str, request: Request, server: ServerState, caller: Principal) -
 # --- What programs need that work with a study over HTTP as they would with one in a database
 # (`surepick_server.client`).
 
-library_router = APIRouter(prefix=API, tags=["library"])
-library_routes = Routes(library_router)
+library_routes = Routes(prefix=API, tags=["library"])
 
 
 @library_routes.add("GET", "/me", Visibility.nothing, who=Role.viewer)
@@ -268,4 +265,4 @@ def read_answer(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  #
         }
 
 
-ROUTERS = (router, event_router, library_router)
+ROUTERS = tuple(one.router for one in (routes, event_routes, library_routes))

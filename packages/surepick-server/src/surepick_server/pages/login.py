@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from surepick.errors import InvalidInput, SurepickError
@@ -37,8 +37,7 @@ from surepick_server.web.open_studies import HTTPError, status_of
 if TYPE_CHECKING:
     from surepick_server.openid import Provider
 
-router = APIRouter(include_in_schema=False)
-routes = Routes(router)
+routes = Routes(include_in_schema=False)
 
 
 LOCAL_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")  # of this server: a slash, and no second one; visible ASCII but "\"

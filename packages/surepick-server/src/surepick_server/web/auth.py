@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fastapi import Request
 from itsdangerous import BadSignature, URLSafeTimedSerializer
@@ -62,24 +62,6 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via")
 
 
-class Guarded(Protocol):
-    """What is asked of a server before anything is read."""
-
-    @property
-    def settings(self) -> Settings:
-        """Of the operator."""
-
-    @property
-    def moved(self) -> bool:
-        """Whether the database is another file than the one that was opened, or none."""
-
-    def reopen(self) -> None:
-        """Open the file that is there now."""
-
-    def is_local(self) -> bool:
-        """Whether whoever reaches it is its admin."""
-
-
 class Guard:
     """Refuses bodies that are too large or too slow, foreign hosts of a local server, and whoever plays a proxy; adds
     headers to all answers.
@@ -91,7 +73,7 @@ class Guard:
         answer: makes the answers that refuse.
     """
 
-    def __init__(self, app: ASGIApp, server: Guarded, answer: Answer = as_document) -> None:
+    def __init__(self, app: ASGIApp, server: ServerState, answer: Answer = as_document) -> None:
         self.app = app
         self.server = server
         self.settings = server.settings

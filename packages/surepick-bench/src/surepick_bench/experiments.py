@@ -356,14 +356,9 @@ ERROR_RATE = spec.Experiment(
     "wrong answers against delta: one arm of 100 is better, by 1.5 epsilon",
     tuple(spec.Cell("error-rate", _ONE_BETTER, policy, delta=delta) for delta in DELTAS for policy in _JUDGED),
 )
+_SEVERAL = (PAPER_LINEAR, PAPER_NONLINEAR, MNIST, YAHOO_LIKE, HIGH_DIMENSIONAL, PEERS, SMALL_EPSILON, SLIPPAGE)
 EXPERIMENTS: Mapping[str, spec.Experiment] = MappingProxyType(
-    {
-        each.name: each
-        for each in (
-            *(PAPER_LINEAR, PAPER_NONLINEAR, MNIST, YAHOO_LIKE, HIGH_DIMENSIONAL),
-            *(PEERS, SMALL_EPSILON, SLIPPAGE, RANKING_AND_SELECTION, QUESTIONS, ERROR_RATE),
-        )
-    }
+    {each.name: each for each in (*_SEVERAL, RANKING_AND_SELECTION, QUESTIONS, ERROR_RATE)}
 )
 
 

@@ -135,9 +135,10 @@ def column_kinds(row: type[Any]) -> dict[str, type]:
 # --- One replicate: a cell and a seed, played to the end, as rows of the two tables.
 
 AS_IN_TRACE = (
-    *("round", "look", "looks", "dim", "lower_bound"),
+    *("round", "look", "looks", "dim", "value", "lower_bound"),
     *("misspecification", "pulls", "total_pulls", "certified_gap"),
 )
+AS_IN_RUN = ("pulls", "success", "best_arm", "verdict", "true_gap", "oracle_pulls", "seconds", "ended_by")
 
 
 @record
@@ -241,20 +242,13 @@ def _replicate(
         **settings,
         num_arms=environment.num_arms,
         dim=int(environment.arms.features.shape[1]),
-        pulls=run.pulls,
-        success=run.success,
-        best_arm=run.best_arm,
-        verdict=run.verdict,
-        true_gap=run.true_gap,
-        oracle_pulls=run.oracle_pulls,
+        **{name: getattr(run, name) for name in AS_IN_RUN},
         best_eliminated=environment.best not in last if policy.traits.narrows else None,
         all_best_eliminated=not bool(tied.any()) if policy.traits.narrows else None,
         num_rounds=run.rounds[-1].round if run.rounds else 0,
         stops=policy.traits.stops,
         eliminates=policy.traits.narrows,
         reference_pulls=reference,
-        seconds=run.seconds,
-        ended_by=run.ended_by,
         proved=_proved(policy, run),
         **_listed(environment, policy, run),
     )
@@ -278,7 +272,6 @@ def _rounds(named: dict[str, Any], epsilon: float, environment: Environment, run
         yield Round(
             **named,
             **{name: getattr(row, name) for name in AS_IN_TRACE},
-            value=row.value,
             active=len(row.active),
             only_good=bool(good[row.active].all()),
             best_active=environment.best in row.active,

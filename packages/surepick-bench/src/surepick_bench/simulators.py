@@ -189,7 +189,11 @@ class _Chain:
     @property
     def departures(self) -> FloatArray:
         """Rate at which jobs leave the line and find it in that state, in the long run."""
-        return _forward(self.leaving, self.chances)
+        found = np.zeros(self.chances.size)
+        for able, rate, step in self.leaving:
+            places = np.flatnonzero(able)
+            found[places + step] += rate * self.chances[places]
+        return found
 
 
 def throughput(first: int, second: int, third: int, before: int, after: int) -> float:
@@ -318,15 +322,6 @@ def _transform(chain: _Chain, left: FloatArray, rate: float, jobs: int) -> float
 def _solved(failed: int) -> None:
     if failed != 0:
         raise ContractError(f"the matrix of the chain is singular (LAPACK says {failed}), which no line's is.")
-
-
-def _forward(moves: tuple[tuple[BoolArray, int, int], ...], chances: FloatArray) -> FloatArray:
-    """How much chance a unit of time moves to each state."""
-    found = np.zeros(chances.size)
-    for able, rate, step in moves:
-        places = np.flatnonzero(able)
-        found[places + step] += rate * chances[places]
-    return found
 
 
 # --- Ranking and selection's standard test: how to share servers and buffers of a production line.

@@ -239,11 +239,9 @@ def _entries(kind: type[Any], where: str, rows: Any, known: tuple[str, ...]) -> 
 
 
 def _check_keys(where: str, given: dict[str, Any], known: tuple[str, ...], needed: tuple[str, ...]) -> None:
-    unknown = sorted(set(given) - set(known))
-    if unknown:
+    if unknown := sorted(set(given) - set(known)):
         raise InvalidInput(f"{where}: {unknown[0]!r} is not known; there is {', '.join(known)}.")
-    missing = [name for name in needed if name not in given]
-    if missing:
+    if missing := [name for name in needed if name not in given]:
         raise InvalidInput(f"{where}: {missing[0]!r} is missing.")
 
 

@@ -105,11 +105,7 @@ class Reply:
 
 
 class Fetching:
-    """Asks a provider.
-
-    Args:
-        seconds: for an answer.
-    """
+    """Asks a provider; an answer may take some seconds."""
 
     def __init__(self, seconds: float = ANSWER_SECONDS) -> None:
         self._seconds = seconds
@@ -228,12 +224,7 @@ class Person:
 
 
 class Provider:
-    """An identity provider.
-
-    Args:
-        about: what the operator said of it.
-        fetching: how it is asked.
-    """
+    """An identity provider: what the operator said of it, and how it is asked."""
 
     def __init__(self, about: OpenId, fetching: Fetching | None = None) -> None:
         self.about = about

@@ -55,12 +55,10 @@ class Bounds:
 
     @property
     def lower(self) -> FloatArray:
-        """Shape (K,)."""
         return np.asarray(self.means - self.radius)
 
     @property
     def upper(self) -> FloatArray:
-        """Shape (K,)."""
         return np.asarray(self.means + self.radius)
 
 

@@ -96,7 +96,6 @@ def hardness(
         means: h, shape (K,), in reward units, large is good. x* is the first arm of the largest mean.
 
     Source: section 3, definition of rho*_d(epsilon).
-
     Cost: one design of K - 1 differences.
     """
     values = checked_means(means, embedded.num_arms)
@@ -125,7 +124,6 @@ def linear_hardness(
     Returns, Raises: as `hardness`; InvalidInput also where theta is not d finite numbers.
 
     Source: section 3, definition of rho-tilde*_d(epsilon).
-
     Cost: one design of K - 1 differences, and one factorisation for theta.
     """
     values = checked_means(means, embedded.num_arms)
@@ -211,7 +209,6 @@ def pac_complexity(
         means: h, shape (K,), in reward units.
 
     Source: Degenne and Koolen 2019 (several correct answers), for rewards linear in the embedding.
-
     Cost: a loose design per candidate, and a tight one for those that may be the cheapest.
     """
     values = checked_means(means, embedded.num_arms)
@@ -295,7 +292,6 @@ def critical_round(
         means: h, shape (K,), in reward units.
 
     Source: appendix on unknown misspecification, definition of n(d).  Differs from the paper: scaled by R.
-
     Cost: a design for each S_k that differs from the one before, until the bias is too large.
     """
     width = positive_number("gap_bound", gap_bound, "the largest possible gap between two arms.")

@@ -192,7 +192,6 @@ def theorem_parameters(spectrum: ArrayLike, **settings: Any) -> TheoremParameter
 
     Source: Theorem 7.  Differs from the paper: the logarithm in n has base 2, which the proof needs and the text leaves
     open; r = min((d^2 + d + 2)/zeta, 180 d/zeta^2), rounded up, at d = A.
-
     Cost: O(K^3) time for a gram matrix.
     """
     tails = tangent_kernel.spectrum_tails(*tangent_kernel.checked_spectrum(spectrum, None))
@@ -232,7 +231,6 @@ def proof_parameters(spectrum: ArrayLike, **settings: Any) -> TheoremParameters:
 
     Source: ours, from the proof of Theorem 7. It repairs what can be read off the proof. The lemmas that it cites have
     constants without names and ask for a width that is not stated: no certificate rests on these numbers.
-
     Cost: O(K^3) time for a gram matrix.
     """
     tails = tangent_kernel.spectrum_tails(*tangent_kernel.checked_spectrum(spectrum, None))
@@ -312,7 +310,6 @@ def neural_effective_dimension(
     """d_eff(tolerance) of the arms: how many directions of an infinitely wide network matter.
 
     Source: section 5, definition of the effective dimension, neural version.
-
     Cost: O(K^3 + K^2 (D + L)) time.
     """
     gram = tangent_kernel.neural_gram(features, depth=depth, form=form, inputs=inputs)
@@ -332,7 +329,6 @@ def reward_norm(
         means: h, shape (K,), in reward units.
 
     Source: Theorem 7.
-
     Cost: O(K^3) time.
     """
     matrix = tangent_kernel.checked_gram(tangent_kernel.finite_numbers(gram))

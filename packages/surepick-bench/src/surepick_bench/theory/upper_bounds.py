@@ -108,7 +108,6 @@ def upper_bound_adaptive(embedding: ArmEmbedding, means: ArrayLike, **settings: 
 
     Source: Theorem 1.  Differs from the paper: no factor k; a valid schedule; times sigma^2; scaled by R; its 640
     multiplies the rounding terms too.
-
     Cost: a design for each round whose dimension or accuracy is new.
     """
     asked = BoundSettings(**settings)
@@ -139,7 +138,6 @@ def upper_bound_fixed(embedded: Embedding | IndependentArms, means: ArrayLike, *
 
     Source: Theorem 4.  Differs from the paper: the logarithm holds n (n + 1) where the theorem's lacks a square; never
     finer than epsilon; times sigma^2; scaled by R.
-
     Cost: two designs.
     """
     asked = BoundSettings(**settings)
@@ -170,7 +168,6 @@ def upper_bound_unknown(embedded: Embedding | IndependentArms, means: ArrayLike,
         gap_bound, where n(d) = 0.
 
     Source: Theorem 5.  Differs from the paper: n(d) where the theorem prints log2(n(d)); times sigma^2; scaled by R.
-
     Cost: as `critical_round`, and one design.
     """
     asked = BoundSettings(**settings)
@@ -249,7 +246,6 @@ class PolynomialDecay:
             d_eff(epsilon) <= ceil((M/epsilon)^(2/(beta-2)))
 
         Source: the paper's theorem on kernels, case 1.
-
         Differs from the paper: the exponent is 2/(beta-2), not 2/(2 beta-3), see the class.
         """
         _check_target(epsilon, norm_bound, eigenfunction_bound)
@@ -292,7 +288,6 @@ class ExponentialDecay:
         pays for sqrt(d), and the other half has to reach log M.
 
         Source: the paper's theorem on kernels, case 2.
-
         Differs from the paper: its square root of the tail keeps exp(-beta d), not exp(-beta d/2); corrected here.
         """
         _check_target(epsilon, norm_bound, eigenfunction_bound)

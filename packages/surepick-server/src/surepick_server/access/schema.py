@@ -158,11 +158,7 @@ class Entry:
 
 
 class AuditLog:
-    """The trail of a database.
-
-    Args:
-        engine: of a database with the tables of a server.
-    """
+    """The trail of a database with the tables of a server."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -125,11 +125,7 @@ def hash_of(text: str) -> str:
 
 
 class Tokens:
-    """The tokens of a database.
-
-    Args:
-        engine: of a database with the tables of a server.
-    """
+    """The tokens of a database with the tables of a server."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -371,12 +367,7 @@ def _inner(number: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
 
 
 class Ended:
-    """What is over, of a database.
-
-    Args:
-        engine: of a database with the tables of a server.
-        seconds: after which all of it would be over anyway, and is forgotten.
-    """
+    """What is over, of a database; after `seconds` all of it would be over anyway, and is forgotten."""
 
     def __init__(self, engine: Engine, seconds: float) -> None:
         self._engine = engine

@@ -74,11 +74,7 @@ def signature(secret: str, at: int, body: str) -> str:
 
 
 class Webhooks:
-    """The webhooks of a database.
-
-    Args:
-        engine: of a database with the tables of a server.
-    """
+    """The webhooks of a database with the tables of a server."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -91,16 +87,9 @@ class Webhooks:
         unknown = [event for event in events if event not in EVENTS]
         if unknown or not events:
             raise InvalidInput(f"events are {', '.join(EVENTS)}, not {quoted(unknown[0]) if unknown else 'none'}.")
-        row = {
-            "study": study,
-            "url": url,
-            "events": json.dumps(sorted(set(events))),
-            "secret": secrets.token_hex(32),
-            "set_by": set_by,
-            "allowed_by": None,
-            "private": False,
-            "made_at": system_clock(),
-        }
+        kinds = json.dumps(sorted(set(events)))
+        row: dict[str, object] = {"study": study, "url": url, "events": kinds, "secret": secrets.token_hex(32)}
+        row |= {"set_by": set_by, "allowed_by": None, "private": False, "made_at": system_clock()}
         try:
             with writing(self._engine) as connection:
                 inserted = sa.insert(schema.webhook).returning(schema.webhook)
@@ -219,16 +208,8 @@ def _known(row: Row[Any] | None, number: int) -> Row[Any]:
 
 
 def _webhook(row: Row[Any]) -> Webhook:
-    return Webhook(
-        id=int(row.id),
-        study=str(row.study),
-        url=str(row.url),
-        events=tuple(json.loads(row.events)),
-        secret=str(row.secret),
-        set_by=str(row.set_by),
-        allowed=row.allowed_by is not None,
-        private=bool(row.private),
-        made_at=float(row.made_at),
-        opened=int(getattr(row, "opened", None) or 0),
-        judged=int(getattr(row, "judged", None) or 0),
-    )
+    told: dict[str, Any] = {
+        name: getattr(row, name) for name in ("id", "study", "url", "secret", "set_by", "private", "made_at")
+    }
+    told |= {name: getattr(row, name, None) or 0 for name in ("opened", "judged")}
+    return Webhook(**told, events=tuple(json.loads(row.events)), allowed=row.allowed_by is not None)

@@ -35,11 +35,7 @@ from surepick_server.web.open_studies import HTTPError
 Key = tuple[Hashable, ...]
 routes = Routes(prefix=API, tags=["documents"])
 MOST_FORECAST = 300  # candidates for which a report forecasts
-KINDS = {
-    "csv": "text/csv; charset=utf-8",
-    "jsonl": "application/jsonl",
-    "parquet": "application/vnd.apache.parquet",
-}
+KINDS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl", "parquet": "application/vnd.apache.parquet"}
 Called = Annotated[str | None, Query(max_length=200, description="What the study is called in it; empty: no name.")]
 
 
@@ -141,17 +137,11 @@ def verify_document(document: Document, caller: Viewer, registered: str | None =
 
 event_routes = Routes(prefix=API, tags=["events"])
 PAUSE, HEARTBEAT = 1.0, 15.0  # seconds between two looks, and between two signs of life
-EVENTS = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "The events."}}
+STREAM = {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+EVENTS: dict[str, Any] = {"response_class": StreamingResponse, "responses": {200: STREAM}}
 
 
-@event_routes.add(
-    "GET",
-    "/studies/{name}/events",
-    Visibility.closed,
-    who=Role.viewer,
-    response_class=StreamingResponse,
-    responses=EVENTS,
-)
+@event_routes.add("GET", "/studies/{name}/events", Visibility.closed, who=Role.viewer, **EVENTS)
 def events(name: str, request: Request, server: Shared, caller: Viewer) -> StreamingResponse:
     """An event `status` at once, and whenever where the study stands has changed; its data is that of the status.
 

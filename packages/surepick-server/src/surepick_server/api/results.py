@@ -307,23 +307,12 @@ def leases(name: str, server: Shared, caller: Measurer) -> dict[str, Any]:
         return {"leases": [{"worker": one.worker, "pulls": one.pulls, "until": one.until} for one in held]}
 
 
-@routes.add(
-    "POST",
-    "/studies/{name}/results",
-    Visibility.own,
-    who=Role.measurer,
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {
-                    "schema": ResultsBody.model_json_schema(ref_template="#/components/schemas/{model}")
-                },
-                "text/csv": {"schema": {"type": "string"}},
-            },
-        }
-    },
-)
+SCHEMA = ResultsBody.model_json_schema(ref_template="#/components/schemas/{model}")
+CONTENT = {"application/json": {"schema": SCHEMA}, "text/csv": {"schema": {"type": "string"}}}
+BODY = {"requestBody": {"required": True, "content": CONTENT}}
+
+
+@routes.add("POST", "/studies/{name}/results", Visibility.own, who=Role.measurer, openapi_extra=BODY)
 async def tell_results(name: str, request: Request, reporter: Telling) -> dict[str, Any]:
     """Report results, in JSON or as a table (text/csv; columns id, reward, key, and those of quantities and blocks).
 

@@ -149,14 +149,9 @@ def standing_of(study: Study, name: str, caller: Principal) -> dict[str, Any]:
     """Where a study stands, for templates."""
     progress = study.progress()
     waits, mine = waits_for(progress, caller)
-    return {
-        "name": name,
-        "asked": study_status(study, name),
-        "progress": progress,
-        "waits": waits,
-        "mine": mine,
-        "over": progress.stopped or progress.ended is not None,
-    }
+    over = progress.stopped or progress.ended is not None
+    shown = {"name": name, "asked": study_status(study, name), "progress": progress}
+    return shown | {"waits": waits, "mine": mine, "over": over}
 
 
 def tasks_shown(study: Study, caller: Principal) -> list[dict[str, Any]]:

@@ -138,10 +138,6 @@ class Guard:
     def _too_large(self) -> str:
         return f"The body is larger than {self.settings.largest_body:,} bytes; send it in parts."
 
-    @property
-    def _too_slow(self) -> str:
-        return f"The body did not come within {self.settings.slowest_body:g} s."
-
     def _limited(self, receive: Receive) -> Receive:
         """The same, while the body is small enough and comes in time."""
         seen, until = 0, time.monotonic() + self.settings.slowest_body
@@ -154,7 +150,8 @@ class Guard:
             try:
                 message = await asyncio.wait_for(receive(), max(until - time.monotonic(), 0.001))
             except TimeoutError:
-                raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, self._too_slow, CLOSE) from None
+                why = f"The body did not come within {self.settings.slowest_body:g} s."
+                raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, why, CLOSE) from None
             if message["type"] == "http.request":
                 seen += len(message.get("body", b""))
                 done = not message.get("more_body", False)
@@ -168,9 +165,7 @@ class Guard:
 class Pace:
     """How many requests each key may make in a minute: a bucket that fills evenly.
 
-    Args:
-        a_minute: how many.
-        most_keys: keys that are remembered; those that were quiet longest are forgotten, which only is in their favour.
+    The keys that were quiet longest are forgotten, which only is in their favour.
     """
 
     def __init__(self, a_minute: int, most_keys: int = 10_000) -> None:
@@ -255,11 +250,7 @@ class ServerState:
             self.provider.close()
 
     def reopen(self) -> None:
-        """Open the file that is there now. Sessions are those of that file, and so are tokens.
-
-        Raises:
-            StorageError: there is none, or it is not ours.
-        """
+        """Open the file that is there now, with its sessions and tokens; a StorageError if there is none of ours."""
         with self._reopening:
             if not self.moved:  # another call did it
                 return
@@ -286,11 +277,7 @@ class ServerState:
             self.ended.add(opened[1])
 
     def caller(self, request: Request) -> Principal:
-        """Who is asking.
-
-        Raises:
-            Refused: nobody that is known, or too often.
-        """
+        """Who is asking; an HTTPError where it is nobody that is known, or too often."""
         key, (way, found) = peer_of(address_of(request)), self.asker(request)
         if found is None and way is AuthMethod.token:
             self.slowed(self.logins, key)
@@ -336,14 +323,7 @@ class ServerState:
         return AuthMethod.session, None if opened is None else self.tokens.holder(*opened)
 
     def unknown(self, request: Request, identities: tuple[str, ...], way: str, whom: str) -> HTTPError:
-        """The refusal of somebody whom no admin has entered. Nothing is stored of them but an entry of the trail.
-
-        Args:
-            request: theirs.
-            identities: what they are called where they logged in; what people know best comes last.
-            way: how they came.
-            whom: who says what they are called.
-        """
+        """The refusal of somebody whom no admin has entered, with `whom` who names them; only the trail has them."""
         called = " or ".join(reversed(identities))
         self.trail.add("", address_of(request), "log in refused", None, f"by {way}: {called}")
         return HTTPError(
@@ -364,11 +344,7 @@ class ServerState:
         self.trail.soon(caller.name, address_of(request), "log in", None, way)
 
     def slowed(self, pace: Pace, key: str) -> None:
-        """Count a request.
-
-        Raises:
-            Refused: there were too many.
-        """
+        """Count a request; an HTTPError if there were too many."""
         wait = pace.wait(key)
         if wait > 0.0:
             raise HTTPError(

@@ -174,12 +174,7 @@ def configuration(app: FastAPI, settings: Settings) -> uvicorn.Config:
 
 
 class Crowd:
-    """All connections of a server; of one event loop.
-
-    Args:
-        settings: with the limits.
-        most: connections that may be open.
-    """
+    """All connections of a server, at most so many; of one event loop."""
 
     def __init__(self, settings: Settings, most: int) -> None:
         self._settings = settings
@@ -232,12 +227,7 @@ def _close_one(among: dict[Connection, None]) -> None:
 
 
 class Connection(asyncio.Protocol):
-    """A connection: what uvicorn does, and since when it waits for its sender.
-
-    Args:
-        inner: uvicorn's.
-        crowd: that it belongs to.
-    """
+    """A connection of a crowd: what uvicorn does, and since when it waits for its sender."""
 
     def __init__(self, inner: H11Protocol, crowd: Crowd) -> None:
         self._inner = inner

@@ -43,11 +43,7 @@ MOST_BYTES = 64 * 2**20
 
 
 class Kept:
-    """Documents by what they are of; those that were not asked for longest go first.
-
-    Args:
-        most_bytes: of all that are kept.
-    """
+    """Documents by what they are of; those that were not asked for longest go first."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most = most_bytes
@@ -201,11 +197,7 @@ MOST_IDLE_BYTES = 256 * 2**20  # of all of them, roughly; the one that was used 
 
 
 class Studies:
-    """Studies by name.
-
-    Args:
-        database: where they are.
-    """
+    """The studies of a database, by name."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -309,12 +301,7 @@ class Metrics:
 
 
 class Watch:
-    """Counts and logs each request by its route, never by its path.
-
-    Args:
-        app: what is watched.
-        metrics: where it is counted.
-    """
+    """Counts and logs each request by its route, never by its path."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app = app

@@ -287,18 +287,15 @@ def tell_form(name: str, request: Request, server: Shared, caller: Measurer, for
     notes: list[str] = []
 
     def read(study: Study) -> ResultsBody:
-        found = rows_given(study)
-        came[:] = found.results
-        return found
-
-    def rows_given(study: Study) -> ResultsBody:
         if form.text("way") == "rows":
-            return ResultsBody(results=rows_in(form, study))
+            came[:] = rows_in(form, study)
+            return ResultsBody(results=came)
         content = form.files["file"][1] if "file" in form.files else form.raw("pasted").strip().encode()
         if not content.strip():
             raise InvalidInput("There is no table: choose a file, or paste its rows with their header.")
         table, notes[:] = results_in(content, "text/csv", study)
-        return table.model_copy(update={"results": with_keys(table.results, study, tasks_shown(study, caller))})
+        came[:] = with_keys(table.results, study, tasks_shown(study, caller))
+        return table.model_copy(update={"results": came})
 
     def accepted(study: Study) -> ResultsBody:
         return read(study).model_copy(update={"accept_unusual": True})

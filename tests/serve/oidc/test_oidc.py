@@ -171,7 +171,7 @@ def test_a_login_that_took_too_long(server, provider, visit, monkeypatch):
 
     ann = visit()
     back = sent_back(ann)
-    monkeypatch.setattr(openid, "SECONDS", -1)
+    monkeypatch.setattr(openid, "FLOW_SECONDS", -1)
     refused(ann.http.get(back), ann, "10 minutes")
 
 

@@ -79,14 +79,9 @@ def _progress() -> Iterator[OnResult]:
     if not sys.stderr.isatty():
         yield _lines()
         return
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-    )
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+    about = TextColumn("{task.description}", markup=False)
+    columns = (about, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("starting", total=None)
 
         def show(done: int, total: int, row: dict[str, Any]) -> None:
@@ -142,22 +137,16 @@ NEEDS_THE_TRUTH = (
 
 def summary_json(results: Results) -> dict[str, Any]:
     """All cells with all numbers; the names of those that need the truth are listed."""
-    cells = [
-        {
-            **encode(cell),
-            "oracle_to_expected": cell.oracle_to_expected,
-            "oracle_median_to_expected": cell.oracle_median_to_expected,
-            "own_to_expected": cell.own_to_expected,
-        }
-        for cell in summarize(results)
-    ]
+    ratios = ("oracle_to_expected", "oracle_median_to_expected", "own_to_expected")
+    cells = [encode(cell) | {name: getattr(cell, name) for name in ratios} for cell in summarize(results)]
+    places = dict.fromkeys((cell["experiment"], cell["environment"]) for cell in cells)
     return {
         "needs_the_truth": list(NEEDS_THE_TRUTH),
         "notes": {name: experiment(name).note for name in results.experiments if _note(name)},
         "cells": cells,
         "published_procedures": [
             {"experiment": name, "environment": place, **encode(each)}
-            for name, place in dict.fromkeys((cell["experiment"], cell["environment"]) for cell in cells)
+            for name, place in places
             for each in procedures_for(name, place)
         ],
     }
@@ -196,13 +185,15 @@ def _note(name: str) -> str:
     return experiment(name).note if name in experiment_names() else ""
 
 
+def _cell_names(cell: CellSummary) -> dict[str, str]:
+    return {"environment": cell.environment, "policy": cell.policy, "delta": f"{cell.delta:g}"}
+
+
 def own_row(cell: CellSummary) -> dict[str, str]:
     """What a user pays: column -> text."""
     stopped = 0 if cell.own is None else cell.own.count
     return {
-        "environment": cell.environment,
-        "policy": cell.policy,
-        "delta": f"{cell.delta:g}",
+        **_cell_names(cell),
         "right (95 %)": share_text(cell.right),
         "stop": _proof(cell.proved),
         "verdict": _verdicts(cell),
@@ -222,9 +213,7 @@ def oracle_row(cell: CellSummary) -> dict[str, str]:
     """The paper's metric, beside what was published: column -> text."""
     known, out = cell.published, cell.best_eliminated
     return {
-        "environment": cell.environment,
-        "policy": cell.policy,
-        "delta": f"{cell.delta:g}",
+        **_cell_names(cell),
         "reached (95 %)": share_text(cell.reached),
         "paper's success": "" if known.success is None else f"{known.success:.0%}",
         **_spread(cell.oracle),
@@ -255,9 +244,8 @@ def published_rows(cells: Sequence[CellSummary]) -> list[dict[str, str]]:
 def long_run_line(results: Results) -> str:
     """How many answers of `ranking-and-selection` are right by the throughput too, in a sentence."""
     right, ended = right_in_the_long_run([each.replicate for each in results.played])
-    return (
-        f"right by the throughput of the exact chain too, within epsilon of the best one: {right} of {ended} own stops."
-    )
+    said = "right by the throughput of the exact chain too, within epsilon of the best one"
+    return f"{said}: {right} of {ended} own stops."
 
 
 def rounds_rows(cell: CellSummary) -> list[dict[str, str]]:
@@ -265,7 +253,8 @@ def rounds_rows(cell: CellSummary) -> list[dict[str, str]]:
     ours = [(row.mean_dim, row.done) for row in cell.rounds]
     several = [(cell.policy, ours), ("  (the paper's)", list(cell.published.rounds))]
     return [
-        {"environment": cell.environment, "policy": name, "delta": f"{cell.delta:g}"}
+        _cell_names(cell)
+        | {"policy": name}
         | {f"d_{k}, s_{k}": f"{dim:.4g}, {done:.0%}" for k, (dim, done) in enumerate(pairs, start=1)}
         for name, pairs in several
         if pairs
@@ -379,7 +368,8 @@ def grid(
     base = experiment(name)
     if not policy:
         raise InvalidInput(f"whose constants? Give --policy with one of {', '.join(base.policies)}.")
-    chosen = grid_experiment(base, policy, environment=environment or None, axes=_axes(given))
+    axes = {name: _numbers(text) if text else list(AXES[name]) for name, text in given.items()}
+    chosen = grid_experiment(base, policy, environment=environment or None, axes=axes)
     say(WARNING, err=True)
     results = run_with_progress((chosen,), out=out, runs=runs, first_seed=seed, jobs=jobs, data=data)
     if answer_format is options.Format.json:
@@ -387,11 +377,6 @@ def grid(
     else:
         _print_ranking(ranked(summarize(results)))
     end_if_all_failed(results)
-
-
-def _axes(given: dict[str, str]) -> dict[str, list[float]]:
-    """What was given; the paper's grids for what was not."""
-    return {name: _numbers(text) if text else list(AXES[name]) for name, text in given.items()}
 
 
 def _numbers(text: str) -> list[float]:

@@ -130,21 +130,13 @@ FALLING = (0.5, *(0.5 - place / 40.0 for place in range(2, 16)))
 
 @record
 class Asked:
-    """A question about an environment.
+    """A question about an environment."""
 
-    Args:
-        place: the environment.
-        question: as `make_policy` takes it.
-        epsilon: in reward units.
-        width: the half-width at which intervals decide it, for peers that can be tuned.
-        linear: norm bound of the rewards; None: they are not taken for linear in the features.
-    """
-
-    place: spec.EnvironmentSpec
-    question: dict[str, Any]
-    epsilon: float
-    width: float
-    linear: float | None = None
+    place: spec.EnvironmentSpec  # the environment
+    question: dict[str, Any]  # as `make_policy` takes it
+    epsilon: float  # in reward units
+    width: float  # the half-width at which intervals decide it, for peers that can be tuned
+    linear: float | None = None  # norm bound of the rewards; None: they are not taken for linear in the features
 
 
 def _place(label: str, name: str, **options: Any) -> spec.EnvironmentSpec:
@@ -364,14 +356,9 @@ ERROR_RATE = spec.Experiment(
     "wrong answers against delta: one arm of 100 is better, by 1.5 epsilon",
     tuple(spec.Cell("error-rate", _ONE_BETTER, policy, delta=delta) for delta in DELTAS for policy in _JUDGED),
 )
+_SEVERAL = (PAPER_LINEAR, PAPER_NONLINEAR, MNIST, YAHOO_LIKE, HIGH_DIMENSIONAL, PEERS, SMALL_EPSILON, SLIPPAGE)
 EXPERIMENTS: Mapping[str, spec.Experiment] = MappingProxyType(
-    {
-        each.name: each
-        for each in (
-            *(PAPER_LINEAR, PAPER_NONLINEAR, MNIST, YAHOO_LIKE, HIGH_DIMENSIONAL),
-            *(PEERS, SMALL_EPSILON, SLIPPAGE, RANKING_AND_SELECTION, QUESTIONS, ERROR_RATE),
-        )
-    }
+    {each.name: each for each in (*_SEVERAL, RANKING_AND_SELECTION, QUESTIONS, ERROR_RATE)}
 )
 
 
@@ -416,22 +403,17 @@ class Published:
     """What is known about one cell.
 
     Args:
-        figure: the paper's number of pulls as it can be read off, e.g. "2,800-3,200"; "" if it has none.
-        success: the paper's success rate; None if it gives none.
-        expected: oracle pulls of the reimplementation; None if it has none.
         own: own-stop pulls of the reimplementation; None if it has none. The paper reports none at all.
-        by_median: the numbers are medians, because the tails are heavy.
         rounds: (d_k, s_k) of the paper's last table: mean dimension, and share of runs done, for each round k.
-        end: which end of a range in `figure` this cell is, 0 or 1; None: neither.
     """
 
-    figure: str = ""
-    success: float | None = None
-    expected: float | None = None
+    figure: str = ""  # the paper's number of pulls as it can be read off, e.g. "2,800-3,200"; "" if it has none
+    success: float | None = None  # the paper's success rate; None if it gives none
+    expected: float | None = None  # oracle pulls of the reimplementation; None if it has none
     own: float | None = None
-    by_median: bool = False
+    by_median: bool = False  # the numbers are medians, because the tails are heavy
     rounds: tuple[tuple[float, float], ...] = ()
-    end: int | None = None
+    end: int | None = None  # which end of a range in `figure` this cell is, 0 or 1; None: neither
 
     @property
     def read(self) -> float | None:

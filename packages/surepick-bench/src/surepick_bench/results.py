@@ -45,60 +45,44 @@ class Replicate:
     """What one replicate spent, and whether its answer was right.
 
     Args:
-        key: unique; the tables are sorted by it.
         experiment, environment, policy: names, as in the tables and figures.
-        num_arms, dim: K and the columns of the features.
-        seed: of environment and rewards.
-        epsilon, delta, max_pulls: settings.
         pulls: until the policy stopped by itself, or its budget or max_pulls did it: what a user pays; None if failed.
         success: it stopped by itself, and the arm is epsilon-best, or no arm is on a wrong list; None if failed.
-        best_arm: id of the recommended arm.
-        verdict: of the certificate.
-        true_gap: how much worse than the best arm the recommended one is. Needs the truth.
         oracle_pulls: until the active set first held only epsilon-best arms. Needs the truth; None if never, and for
             policies that do not eliminate.
         best_eliminated: the best arm, the first of equals, was ruled out; None for policies that do not eliminate.
-        all_best_eliminated: all arms that are exactly as good as the best were ruled out.
-        num_rounds: rounds opened.
-        stops: "own", "never" or "budget": how the policy ends.
-        eliminates: whether `oracle_pulls` has a meaning.
-        reference_pulls: 2 sigma^2 rho* log(1/(2.4 delta)) of this instance. Needs the truth.
-        failure: why there is no result; "" when there is one.
-        seconds: wall-clock time of the study.
-        ended_by: "policy", by itself; "batches", "pulls" or "seconds", the budget that was exhausted.
         proved: its verdict is "certified", or, if a budget ended it, would have been at its own stop; False: the stop
             is a heuristic.
-        listed: arms on the first list, where the question is answered by lists; else None.
         wrong_share: of the list of which more is wrong, the share that is; None likewise. Needs the truth.
     """
 
-    key: str
+    key: str  # unique; the tables are sorted by it
     experiment: str
     environment: str
-    num_arms: int | None
+    num_arms: int | None  # num_arms, dim: K and the columns of the features
     dim: int | None
     policy: str
-    seed: int
-    epsilon: float
+    seed: int  # of environment and rewards
+    epsilon: float  # epsilon, delta, max_pulls: settings
     delta: float
     max_pulls: int
     pulls: int | None = None
     success: bool | None = None
-    best_arm: str | None = None
-    verdict: str | None = None
-    true_gap: float | None = None
+    best_arm: str | None = None  # id of the recommended arm
+    verdict: str | None = None  # of the certificate
+    true_gap: float | None = None  # how much worse than the best arm the recommended one is. Needs the truth.
     oracle_pulls: int | None = None
     best_eliminated: bool | None = None
-    all_best_eliminated: bool | None = None
-    num_rounds: int | None = None
-    stops: str | None = None
-    eliminates: bool | None = None
-    reference_pulls: float | None = None
-    failure: str = ""
-    seconds: float | None = None
-    ended_by: str | None = None
+    all_best_eliminated: bool | None = None  # all arms that are exactly as good as the best were ruled out
+    num_rounds: int | None = None  # rounds opened
+    stops: str | None = None  # "own", "never" or "budget": how the policy ends
+    eliminates: bool | None = None  # whether `oracle_pulls` has a meaning
+    reference_pulls: float | None = None  # 2 sigma^2 rho* log(1/(2.4 delta)) of this instance. Needs the truth.
+    failure: str = ""  # why there is no result; "" when there is one
+    seconds: float | None = None  # wall-clock time of the study
+    ended_by: str | None = None  # "policy", by itself; "batches", "pulls" or "seconds", the budget that was exhausted
     proved: bool | None = None
-    listed: int | None = None
+    listed: int | None = None  # arms on the first list, where the question is answered by lists; else None
     wrong_share: float | None = None
 
 
@@ -110,11 +94,6 @@ class Round:
         key, experiment, environment, policy, seed: as in `Replicate`.
         round, look, looks, dim, value, lower_bound, misspecification, pulls, total_pulls, certified_gap: as in the
             trace.
-        active: arms not ruled out.
-        only_good: all of them are epsilon-best. Needs the truth.
-        best_active: the best arm, the first of equals, is among them. Needs the truth.
-        leader: id of the arm that would be recommended now.
-        alarms: what the checks of the embedding found.
     """
 
     key: str
@@ -131,12 +110,12 @@ class Round:
     misspecification: float
     pulls: int
     total_pulls: int
-    active: int
-    only_good: bool
-    best_active: bool
-    leader: str
+    active: int  # arms not ruled out
+    only_good: bool  # all of them are epsilon-best. Needs the truth.
+    best_active: bool  # the best arm, the first of equals, is among them. Needs the truth.
+    leader: str  # id of the arm that would be recommended now
     certified_gap: float | None
-    alarms: str
+    alarms: str  # what the checks of the embedding found
 
 
 WITHOUT_OWN_STOP = ("budget-exhausted", "not-yet")  # verdicts of runs that something else ended
@@ -156,9 +135,10 @@ def column_kinds(row: type[Any]) -> dict[str, type]:
 # --- One replicate: a cell and a seed, played to the end, as rows of the two tables.
 
 AS_IN_TRACE = (
-    *("round", "look", "looks", "dim", "lower_bound"),
+    *("round", "look", "looks", "dim", "value", "lower_bound"),
     *("misspecification", "pulls", "total_pulls", "certified_gap"),
 )
+AS_IN_RUN = ("pulls", "success", "best_arm", "verdict", "true_gap", "oracle_pulls", "seconds", "ended_by")
 
 
 @record
@@ -262,20 +242,13 @@ def _replicate(
         **settings,
         num_arms=environment.num_arms,
         dim=int(environment.arms.features.shape[1]),
-        pulls=run.pulls,
-        success=run.success,
-        best_arm=run.best_arm,
-        verdict=run.verdict,
-        true_gap=run.true_gap,
-        oracle_pulls=run.oracle_pulls,
+        **{name: getattr(run, name) for name in AS_IN_RUN},
         best_eliminated=environment.best not in last if policy.traits.narrows else None,
         all_best_eliminated=not bool(tied.any()) if policy.traits.narrows else None,
         num_rounds=run.rounds[-1].round if run.rounds else 0,
         stops=policy.traits.stops,
         eliminates=policy.traits.narrows,
         reference_pulls=reference,
-        seconds=run.seconds,
-        ended_by=run.ended_by,
         proved=_proved(policy, run),
         **_listed(environment, policy, run),
     )
@@ -299,7 +272,6 @@ def _rounds(named: dict[str, Any], epsilon: float, environment: Environment, run
         yield Round(
             **named,
             **{name: getattr(row, name) for name in AS_IN_TRACE},
-            value=row.value,
             active=len(row.active),
             only_good=bool(good[row.active].all()),
             best_active=environment.best in row.active,
@@ -313,15 +285,10 @@ Row = dict[str, Any]
 
 @record
 class Results:
-    """The two tables as rows.
+    """The two tables as rows."""
 
-    Args:
-        replicates: sorted by key.
-        rounds: sorted by key, in the order of each study.
-    """
-
-    replicates: tuple[Row, ...]
-    rounds: tuple[Row, ...]
+    replicates: tuple[Row, ...]  # sorted by key
+    rounds: tuple[Row, ...]  # sorted by key, in the order of each study
 
     @classmethod
     def of(cls, everything: Iterable[Played]) -> Results:
@@ -348,14 +315,11 @@ class Results:
 class Place:
     """The files of one `--out`.
 
-    Args:
-        out: the file of replicates; its name ends in .parquet.
-
     Raises:
         InvalidInput: the name ends otherwise.
     """
 
-    out: Path
+    out: Path  # the file of replicates; its name ends in .parquet
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "out", Path(self.out))

@@ -215,17 +215,11 @@ SELECTS_GOOD = "one within delta of the best"
 
 @record
 class Procedure:
-    """What a procedure of others is published with on one instance.
+    """What a procedure of others is published with on one instance."""
 
-    Args:
-        name: as its authors call it; "+ CRN": with common random numbers.
-        total: observations, mean over its replications.
-        assumes, promises: in the words of the field.
-    """
-
-    name: str
-    total: float
-    assumes: str
+    name: str  # as its authors call it; "+ CRN": with common random numbers
+    total: float  # observations, mean over its replications
+    assumes: str  # assumes, promises: in the words of the field
     promises: str
 
 

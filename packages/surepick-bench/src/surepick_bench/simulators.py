@@ -73,14 +73,10 @@ class SimulatedThroughputs:
     """Observations of simulated lines.
 
     The i-th observation of an arm in a call has a random-number stream of its own, named after the design and i.
-
-    Args:
-        designs: (s1, s2, s3, b2, b3) of each arm, shape (K, 5).
-        means: the mean of an observation of each arm, shape (K,).
     """
 
-    designs: IntArray
-    means: FloatArray
+    designs: IntArray  # (s1, s2, s3, b2, b3) of each arm, shape (K, 5)
+    means: FloatArray  # the mean of an observation of each arm, shape (K,)
 
     def __post_init__(self) -> None:
         freeze(self, designs=np.int64, means=np.float64)
@@ -177,18 +173,14 @@ class _Chain:
     """Moves of the chain, and how likely each state is in the long run.
 
     Args:
-        width: states of station 3; state i * width + j has i jobs at station 2 and j at station 3.
-        possible: states that can occur.
         within: moves in which no job leaves the line: from where, at what rate, how many states on.
-        leaving: moves in which one does.
-        chances: of each state, in the long run.
     """
 
-    width: int
-    possible: BoolArray
+    width: int  # states of station 3; state i * width + j has i jobs at station 2 and j at station 3
+    possible: BoolArray  # states that can occur
     within: tuple[tuple[BoolArray, int, int], ...]
-    leaving: tuple[tuple[BoolArray, int, int], ...]
-    chances: FloatArray
+    leaving: tuple[tuple[BoolArray, int, int], ...]  # moves in which one does
+    chances: FloatArray  # of each state, in the long run
 
     @property
     def band(self) -> int:
@@ -197,7 +189,11 @@ class _Chain:
     @property
     def departures(self) -> FloatArray:
         """Rate at which jobs leave the line and find it in that state, in the long run."""
-        return _forward(self.leaving, self.chances)
+        found = np.zeros(self.chances.size)
+        for able, rate, step in self.leaving:
+            places = np.flatnonzero(able)
+            found[places + step] += rate * self.chances[places]
+        return found
 
 
 def throughput(first: int, second: int, third: int, before: int, after: int) -> float:
@@ -326,15 +322,6 @@ def _transform(chain: _Chain, left: FloatArray, rate: float, jobs: int) -> float
 def _solved(failed: int) -> None:
     if failed != 0:
         raise ContractError(f"the matrix of the chain is singular (LAPACK says {failed}), which no line's is.")
-
-
-def _forward(moves: tuple[tuple[BoolArray, int, int], ...], chances: FloatArray) -> FloatArray:
-    """How much chance a unit of time moves to each state."""
-    found = np.zeros(chances.size)
-    for able, rate, step in moves:
-        places = np.flatnonzero(able)
-        found[places + step] += rate * chances[places]
-    return found
 
 
 # --- Ranking and selection's standard test: how to share servers and buffers of a production line.

@@ -42,19 +42,15 @@ class EnvironmentSpec:
     """An environment as plain data.
 
     Args:
-        label: how tables and figures name it, e.g. "K=250, D=20".
-        name: a name that `make_environment` knows.
-        options: its settings, without seed and files.
         reference: whose vectors the reference number of pulls is computed with: "linear", those of the linear
             embedding, or "independent", where the means are no linear function of the features.
-        reference_dim: dimensions of the linear embedding; None: all.
     """
 
-    label: str
-    name: str
-    options: dict[str, Any] = field(default_factory=dict)
+    label: str  # how tables and figures name it, e.g. "K=250, D=20"
+    name: str  # a name that `make_environment` knows
+    options: dict[str, Any] = field(default_factory=dict)  # its settings, without seed and files
     reference: str = "linear"
-    reference_dim: int | None = None
+    reference_dim: int | None = None  # dimensions of the linear embedding; None: all
 
     def __post_init__(self) -> None:
         _check_named("an environment", self.label, self.name, self.options)
@@ -65,21 +61,13 @@ class EnvironmentSpec:
 
 @record
 class PolicySpec:
-    """A policy as plain data.
+    """A policy as plain data."""
 
-    Args:
-        label: how tables and figures name it.
-        name: a name that `make_policy` knows.
-        options: its settings, without epsilon, delta and noise.
-        noise: the noise that is declared to it, e.g. "subgaussian:1"; None: the environment's own.
-        max_pulls: its budget; None: the experiment's.
-    """
-
-    label: str
-    name: str
-    options: dict[str, Any] = field(default_factory=dict)
-    noise: str | None = None
-    max_pulls: int | None = None
+    label: str  # how tables and figures name it
+    name: str  # a name that `make_policy` knows
+    options: dict[str, Any] = field(default_factory=dict)  # its settings, without epsilon, delta and noise
+    noise: str | None = None  # the noise that is declared to it, e.g. "subgaussian:1"; None: the environment's own
+    max_pulls: int | None = None  # its budget; None: the experiment's
 
     def __post_init__(self) -> None:
         _check_named("a policy", self.label, self.name, self.options)
@@ -94,22 +82,17 @@ class Cell:
     """One policy on one kind of environment, run with many seeds.
 
     Args:
-        experiment: the name of the experiment that it belongs to.
-        environment, policy: which of them.
-        epsilon: the shortfall that is tolerated, in reward units.
-        delta: error probability.
-        max_pulls: a plan that would pass it is not pulled.
         gap_share: if given, epsilon is this times the gap between the best arm of an instance and the next worse one.
         max_seconds: a plan that is made later than that is not pulled; None: no limit. What it ends depends on the
             machine.
     """
 
-    experiment: str
-    environment: EnvironmentSpec
+    experiment: str  # the name of the experiment that it belongs to
+    environment: EnvironmentSpec  # environment, policy: which of them
     policy: PolicySpec
-    epsilon: float = 0.1
-    delta: float = 0.05
-    max_pulls: int = MOST_PULLS
+    epsilon: float = 0.1  # the shortfall that is tolerated, in reward units
+    delta: float = 0.05  # error probability
+    max_pulls: int = MOST_PULLS  # a plan that would pass it is not pulled
     gap_share: float | None = None
     max_seconds: float | None = None
 
@@ -150,19 +133,12 @@ class Cell:
 
 @record
 class Experiment:
-    """What one name of `surepick bench run` stands for.
+    """What one name of `surepick bench run` stands for."""
 
-    Args:
-        name: e.g. "paper-linear".
-        title: one line for people.
-        cells: each is run with every seed.
-        note: a warning to readers of its tables, e.g. that the data are generated; "" if there is none.
-    """
-
-    name: str
-    title: str
-    cells: tuple[Cell, ...]
-    note: str = ""
+    name: str  # e.g. "paper-linear"
+    title: str  # one line for people
+    cells: tuple[Cell, ...]  # each is run with every seed
+    note: str = ""  # a warning to readers of its tables, e.g. that the data are generated; "" if there is none
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -263,11 +239,9 @@ def _entries(kind: type[Any], where: str, rows: Any, known: tuple[str, ...]) -> 
 
 
 def _check_keys(where: str, given: dict[str, Any], known: tuple[str, ...], needed: tuple[str, ...]) -> None:
-    unknown = sorted(set(given) - set(known))
-    if unknown:
+    if unknown := sorted(set(given) - set(known)):
         raise InvalidInput(f"{where}: {unknown[0]!r} is not known; there is {', '.join(known)}.")
-    missing = [name for name in needed if name not in given]
-    if missing:
+    if missing := [name for name in needed if name not in given]:
         raise InvalidInput(f"{where}: {missing[0]!r} is missing.")
 
 

@@ -57,19 +57,12 @@ class Share:
 
 @record
 class RoundSummary:
-    """The paper's (d_k, s_k): mean dimension of round k, and the share of runs done by its end.
+    """The paper's (d_k, s_k): mean dimension of round k, and the share of runs done by its end."""
 
-    Args:
-        round: k.
-        runs: runs that opened it.
-        mean_dim: d_k, over these.
-        done: s_k, the share of all runs whose active set held only epsilon-best arms by then. Needs the truth.
-    """
-
-    round: int
-    runs: int
-    mean_dim: float
-    done: float
+    round: int  # k
+    runs: int  # runs that opened it
+    mean_dim: float  # d_k, over these
+    done: float  # s_k, the share of all runs whose active set held only epsilon-best arms by then. Needs the truth.
 
 
 @record
@@ -78,49 +71,34 @@ class CellSummary:
 
     Args:
         experiment, environment, policy, delta: which.
-        runs: replicates, failed ones included.
-        failures: replicates without a result.
-        verdicts: verdict -> replicates.
-        own: pulls of the runs that ended at their own stop: what a user pays. None if there are none.
         median_of_all: median of the pulls until the own stop, of all these and the runs that a budget ended; None if it
             ended none, or the policy never stops by itself.
-        cut: what ended the runs that a budget ended, "batches", "pulls" or "seconds" -> how many.
         proved: runs whose stop is covered by a proof, of those of which that is known; the others are heuristics.
-        right: runs that ended at their own stop with an epsilon-best arm, of all.
-        wrong: runs that ended at their own stop with another arm, of those that did.
-        oracle: pulls until only epsilon-best arms were left, of the runs that came there. Needs the truth.
-        reached: how many came there; None for policies that do not eliminate.
-        best_eliminated: runs that ruled out the best arm; None likewise.
-        reference: median of 2 sigma^2 rho* log(1/(2.4 delta)). Needs the truth.
-        own_to_reference: median of own-stop pulls over it.
-        seconds: median.
         listed: mean of the arms on the first list, where the question is answered by lists; else None.
         wrong_share: mean of the share of the worse list that is wrong, of the runs that ended at their own stop.
-        rounds: for policies that eliminate, with an embedding and few rounds; else empty.
-        published: what was published of this cell.
     """
 
     experiment: str
     environment: str
     policy: str
     delta: float
-    runs: int
-    failures: int
-    verdicts: dict[str, int]
-    own: Spread | None
+    runs: int  # replicates, failed ones included
+    failures: int  # replicates without a result
+    verdicts: dict[str, int]  # verdict -> replicates
+    own: Spread | None  # pulls of the runs that ended at their own stop: what a user pays. None if there are none.
     median_of_all: AtLeast | None
-    cut: dict[str, int]
+    cut: dict[str, int]  # what ended the runs that a budget ended, "batches", "pulls" or "seconds" -> how many
     proved: Share | None
-    right: Share
-    wrong: Share
-    oracle: Spread | None
-    reached: Share | None
-    best_eliminated: Share | None
-    reference: float | None
-    own_to_reference: float | None
-    seconds: float | None
-    rounds: tuple[RoundSummary, ...]
-    published: Published
+    right: Share  # runs that ended at their own stop with an epsilon-best arm, of all
+    wrong: Share  # runs that ended at their own stop with another arm, of those that did
+    oracle: Spread | None  # pulls until only epsilon-best arms were left, of the runs that came there. Needs the truth.
+    reached: Share | None  # how many came there; None for policies that do not eliminate
+    best_eliminated: Share | None  # runs that ruled out the best arm; None likewise
+    reference: float | None  # median of 2 sigma^2 rho* log(1/(2.4 delta)). Needs the truth.
+    own_to_reference: float | None  # median of own-stop pulls over it
+    seconds: float | None  # median
+    rounds: tuple[RoundSummary, ...]  # for policies that eliminate, with an embedding and few rounds; else empty
+    published: Published  # what was published of this cell
     listed: float | None = None
     wrong_share: float | None = None
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, FastAPI, Response
+from fastapi import FastAPI, Response
 
 from surepick import __version__
 from surepick.studies.database import Database
@@ -24,7 +24,7 @@ from surepick_server.web.open_studies import Studies, Watch, handle_errors
 if TYPE_CHECKING:
     from surepick_server.openid import Provider
 
-PAGES = (login.router, new_study.router, study_page.router)
+PAGES = (login.routes.router, new_study.routes.router, study_page.routes.router)
 SUMMARY = (
     "Studies over HTTP. Errors are problem documents (RFC 9457). Nothing shows a result of an open round to anybody "
     "but the one who reported it."
@@ -46,29 +46,22 @@ def make_app(settings: Settings) -> FastAPI:
         Ended(database.engine, max(settings.session_seconds, 3600.0) + 60.0),
         _provider(settings),
     )
-    app = FastAPI(
-        title="surepick",
-        version=__version__,
-        summary=SUMMARY,
-        openapi_url=f"{API}/openapi.json",
-        docs_url=None,
-        redoc_url=None,
-    )
+    described: dict[str, Any] = {"title": "surepick", "version": __version__, "summary": SUMMARY}
+    app = FastAPI(openapi_url=f"{API}/openapi.json", docs_url=None, redoc_url=None, **described)
     app.state.server = held
-    health = APIRouter()
+    health = Routes()
 
-    @Routes(health).add("GET", "/healthz", Visibility.nothing, who=None)
+    @health.add("GET", "/healthz", Visibility.nothing, who=None)
     def healthz() -> dict[str, str]:
         """Whether the server answers."""
         return {"status": "ok"}
 
-    @Routes(health).add("GET", "/metrics", Visibility.nothing, who=Role.viewer, response_class=Response)
+    @health.add("GET", "/metrics", Visibility.nothing, who=Role.viewer, response_class=Response)
     def metrics(caller: Viewer) -> Response:  # noqa: ARG001 (the role counts)
         """Counts for the operator, in Prometheus' text format."""
         return held.metrics.page()
 
-    app.include_router(health)
-    for router in (*studies.ROUTERS, results.router, *documents.ROUTERS, *PAGES):
+    for router in (health.router, *studies.ROUTERS, results.routes.router, *documents.ROUTERS, *PAGES):
         app.include_router(router)
     check_classified(app)
     handle_errors(app, layout.error_page)

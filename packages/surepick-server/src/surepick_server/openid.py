@@ -59,19 +59,12 @@ SALT = "openid"
 
 @record
 class Flow:
-    """A login that was begun.
+    """A login that was begun."""
 
-    Args:
-        state: comes back with the browser.
-        nonce: comes back in the ID token.
-        verifier: of PKCE; shown when the code is redeemed.
-        path: where to go afterwards.
-    """
-
-    state: str
-    nonce: str
-    verifier: str
-    path: str
+    state: str  # comes back with the browser
+    nonce: str  # comes back in the ID token
+    verifier: str  # of PKCE; shown when the code is redeemed
+    path: str  # where to go afterwards
 
 
 def begun_login(path: str) -> Flow:
@@ -105,23 +98,14 @@ LARGEST = 256 * 1024  # bytes of an answer
 
 @record
 class Reply:
-    """What came.
+    """What came."""
 
-    Args:
-        status: of the answer.
-        content: its object.
-    """
-
-    status: int
-    content: dict[str, Any]
+    status: int  # of the answer
+    content: dict[str, Any]  # its object
 
 
 class Fetching:
-    """Asks a provider.
-
-    Args:
-        seconds: for an answer.
-    """
+    """Asks a provider; an answer may take some seconds."""
 
     def __init__(self, seconds: float = ANSWER_SECONDS) -> None:
         self._seconds = seconds
@@ -182,19 +166,12 @@ ADDRESS = re.compile(r"[!-?A-~]+@[!-?A-~]+")
 
 @record
 class ExpectedToken:
-    """What has to be in an ID token.
+    """What has to be in an ID token."""
 
-    Args:
-        issuer: who says it.
-        client: for whom.
-        nonce: in which login.
-        access_token: beside which access token; None: there was none.
-    """
-
-    issuer: str
-    client: str
-    nonce: str
-    access_token: str | None
+    issuer: str  # who says it
+    client: str  # for whom
+    nonce: str  # in which login
+    access_token: str | None  # beside which access token; None: there was none
 
 
 def claims_of(id_token: object, keys: object, expected: ExpectedToken) -> dict[str, Any]:
@@ -235,15 +212,10 @@ FORM = "application/x-www-form-urlencoded"
 
 @record
 class Person:
-    """Whom a provider knows.
+    """Whom a provider knows."""
 
-    Args:
-        subject: ISSUER#SUBJECT, which nobody else ever is.
-        email: that the provider has verified; None: there is none.
-    """
-
-    subject: str
-    email: str | None
+    subject: str  # ISSUER#SUBJECT, which nobody else ever is
+    email: str | None  # that the provider has verified; None: there is none
 
     @property
     def identities(self) -> tuple[str, ...]:
@@ -252,12 +224,7 @@ class Person:
 
 
 class Provider:
-    """An identity provider.
-
-    Args:
-        about: what the operator said of it.
-        fetching: how it is asked.
-    """
+    """An identity provider: what the operator said of it, and how it is asked."""
 
     def __init__(self, about: OpenId, fetching: Fetching | None = None) -> None:
         self.about = about

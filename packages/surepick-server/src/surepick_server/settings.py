@@ -19,56 +19,32 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @record
 class OpenId:
-    """An identity provider (OpenID Connect) that people may log in by.
+    """An identity provider (OpenID Connect) that people may log in by."""
 
-    Args:
-        issuer: its address, as it writes it itself.
-        client: what this server is called there.
-        secret: that it shows there; "": none, for a public client.
-        name: on the button of the login.
-    """
-
-    issuer: str
-    client: str
-    secret: str
-    name: str
+    issuer: str  # its address, as it writes it itself
+    client: str  # what this server is called there
+    secret: str  # that it shows there; "": none, for a public client
+    name: str  # on the button of the login
 
 
 @record
 class Settings:
-    """How a server behaves.
+    """How a server behaves."""
 
-    Args:
-        url: of the database of the studies.
-        root_path: where a proxy serves it, e.g. "/surepick"; "" at the root.
-        largest_body: bytes of a request.
-        slowest_headers: seconds within which the headers of a request have to be here, also of the first.
-        slowest_body: seconds within which the rest of it has to be here.
-        most_connections: that are open at once; 0: as many as this process may open files, with room for others.
-        requests_a_minute: of one token, or of one address without a token.
-        logins_a_minute: attempts of one address.
-        session_seconds: after which one has to log in anew.
-        most_streams: pages and programs that listen to studies at once.
-        local: it listens to this machine alone.
-        trusted_proxies: addresses and networks of proxies, whose headers are believed.
-        trusted_header: in which they say who is asking; "": in none.
-        openid: by whom people may log in; None: by tokens alone.
-    """
-
-    url: str
-    root_path: str = ""
-    largest_body: int = 32 * MIB
-    slowest_headers: float = 15.0
-    slowest_body: float = 30.0
-    most_connections: int = 0
-    requests_a_minute: int = 1_200
-    logins_a_minute: int = 10
-    session_seconds: float = 12 * 3600.0
-    most_streams: int = 100
-    local: bool = True
-    trusted_proxies: tuple[str, ...] = ()
-    trusted_header: str = ""
-    openid: OpenId | None = None
+    url: str  # of the database of the studies
+    root_path: str = ""  # where a proxy serves it, e.g. "/surepick"; "" at the root
+    largest_body: int = 32 * MIB  # bytes of a request
+    slowest_headers: float = 15.0  # seconds within which the headers of a request have to be here, also of the first
+    slowest_body: float = 30.0  # seconds within which the rest of it has to be here
+    most_connections: int = 0  # that are open at once; 0: as many as this process may open files, with room for others
+    requests_a_minute: int = 1_200  # of one token, or of one address without a token
+    logins_a_minute: int = 10  # attempts of one address
+    session_seconds: float = 12 * 3600.0  # after which one has to log in anew
+    most_streams: int = 100  # pages and programs that listen to studies at once
+    local: bool = True  # it listens to this machine alone
+    trusted_proxies: tuple[str, ...] = ()  # addresses and networks of proxies, whose headers are believed
+    trusted_header: str = ""  # in which they say who is asking; "": in none
+    openid: OpenId | None = None  # by whom people may log in; None: by tokens alone
 
     @property
     def alone(self) -> bool:

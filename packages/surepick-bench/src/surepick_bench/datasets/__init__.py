@@ -14,20 +14,7 @@ from surepick_bench.datasets.yahoo import (
 )
 
 __all__ = [
-    "YahooDraw",
-    "YahooLog",
-    "YahooRecord",
-    "crossed_barrel",
-    "draw_yahoo",
-    "environment_names",
-    "livecodebench",
-    "make_environment",
-    "mnist",
-    "nasbench_macro",
-    "open_bandit",
-    "random_network",
-    "yahoo_like",
-    "yahoo_log",
-    "yahoo_r6a",
-    "yahoo_records",
-]
+    "YahooDraw", "YahooLog", "YahooRecord", "crossed_barrel", "draw_yahoo", "environment_names", "livecodebench",
+    "make_environment", "mnist", "nasbench_macro", "open_bandit", "random_network", "yahoo_like", "yahoo_log",
+    "yahoo_r6a", "yahoo_records",
+]  # fmt: skip

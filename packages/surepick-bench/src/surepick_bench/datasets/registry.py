@@ -127,8 +127,6 @@ def _environment(
 
 
 NO_DEFAULT = inspect.Parameter.empty
-
-
 ENVIRONMENTS: Mapping[str, Callable[..., Environment]] = MappingProxyType(
     {
         "crossed-barrel": public.crossed_barrel,

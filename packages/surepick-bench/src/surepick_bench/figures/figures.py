@@ -171,21 +171,13 @@ AXES = MappingProxyType({"num_arms": "number of arms K", "dim": "dimension D"})
 
 @record
 class Layout:
-    """How the pulls of an experiment are drawn.
+    """How the pulls of an experiment are drawn."""
 
-    Args:
-        title: of its figures.
-        across: the column along the axis, with a line a policy; None: boxes.
-        panels: the column that tells the panels of lines apart; None: one panel.
-        measures: what is drawn.
-        pools_epsilon: each environment has an epsilon of its own, so all are drawn together.
-    """
-
-    title: str
-    across: str | None = None
-    panels: str | None = None
-    measures: tuple[Measure, ...] = (ORACLE, OWN_STOP)
-    pools_epsilon: bool = False
+    title: str  # of its figures
+    across: str | None = None  # the column along the axis, with a line a policy; None: boxes
+    panels: str | None = None  # the column that tells the panels of lines apart; None: one panel
+    measures: tuple[Measure, ...] = (ORACLE, OWN_STOP)  # what is drawn
+    pools_epsilon: bool = False  # each environment has an epsilon of its own, so all are drawn together
 
 
 def pulls_figure(

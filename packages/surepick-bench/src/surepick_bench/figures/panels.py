@@ -32,9 +32,6 @@ def filled_looks(styles: Looks, policies: Sequence[str], filled: Collection[str]
     return {policy: replace(styles[policy], filled=policy in filled) for policy in policies}
 
 
-# --- lines
-
-
 def apart(settings: FloatArray, place: int, places: int) -> FloatArray:
     """The settings moved sideways for one of several policies, so that their bars do not cover each other."""
     logarithmic = _is_wide(settings)
@@ -76,19 +73,9 @@ def draw_lines(
 def _line(axes: Axes, policy: str, at: FloatArray, several: Sequence[FloatArray], look: Look) -> list[float]:
     """The line of one policy; all heights at which something is drawn."""
     low, middle, high = np.array([_quartiles(pulls) for pulls in several]).T
-    axes.errorbar(
-        at,
-        middle,
-        yerr=(middle - low, high - middle),
-        color=look.colour,
-        linestyle=look.line,
-        marker=look.marker,
-        markersize=6,
-        markerfacecolor=look.face,
-        linewidth=1.3,
-        capsize=2,
-        label=policy,
-    )
+    style: dict[str, Any] = {"color": look.colour, "linestyle": look.line, "linewidth": 1.3, "capsize": 2}
+    style |= {"marker": look.marker, "markersize": 6, "markerfacecolor": look.face, "label": policy}
+    axes.errorbar(at, middle, yerr=(middle - low, high - middle), **style)
     drawn = [*low[~np.isnan(low)].tolist(), *high[~np.isnan(high)].tolist()]
     edge: dict[str, Any] = {"markeredgecolor": "black", "markersize": 8, "markeredgewidth": 0.8, "zorder": 4}
     for x, pulls, below, above in zip(at.tolist(), several, low, high, strict=True):
@@ -106,9 +93,6 @@ def _diamond(axes: Axes, x: float, y: float, look: Look) -> None:
     axes.plot(x, y, "D", color=look.colour, markerfacecolor="none", markersize=8, markeredgewidth=1.2, zorder=5)
 
 
-# --- boxes
-
-
 def draw_boxes(
     axes: Axes,
     measured: Mapping[str, FloatArray],
@@ -122,15 +106,9 @@ def draw_boxes(
             _box(axes, height, pulls, styles[policy])
         if policy in published:
             _diamond(axes, published[policy], height, styles[policy])
-        axes.text(
-            1.01,
-            height,
-            f"{len(pulls)}/{runs[policy]}",
-            transform=axes.get_yaxis_transform(),
-            va="center",
-            fontsize="x-small",
-            color="black" if len(pulls) == runs[policy] else "#b00020",
-        )
+        colour = "black" if len(pulls) == runs[policy] else "#b00020"
+        where: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": "x-small"}
+        axes.text(1.01, height, f"{len(pulls)}/{runs[policy]}", color=colour, **where)
     axes.set_ylim(len(measured) - 0.5, -0.5)
     scale_pulls(axes, "x", [*(value for pulls in measured.values() for value in pulls.tolist()), *published.values()])
 
@@ -148,9 +126,6 @@ def _box(axes: Axes, height: float, pulls: FloatArray, look: Look) -> None:
     axes.plot([middle] * 2, [height - 0.28, height + 0.28], color=look.colour, linewidth=2.2, zorder=3)
     axes.plot(outside, np.full(len(outside), height), ".", color=look.colour, markersize=4, alpha=0.6)
     axes.plot(pulls.mean(), height, "*", color="black", markersize=7, zorder=4)
-
-
-# --- error rates
 
 
 def draw_error_rates(
@@ -179,17 +154,10 @@ def _rate(axes: Axes, x: float, wrong: int, runs: int, look: Look, delta: float)
     """One share with its interval; whether the interval lies wholly above delta."""
     found, rate = share(wrong, runs), wrong / runs
     above = found.low > delta
-    axes.errorbar(
-        x,
-        rate,
-        yerr=[[rate - found.low], [found.high - rate]],
-        color=look.colour,
-        marker=look.marker,
-        markersize=9 if above else 6,
-        markerfacecolor=look.face,
-        markeredgecolor="black" if above else look.colour,
-        linewidth=2.6 if above else 1.2,
-    )
+    style: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markerfacecolor": look.face}
+    style |= {"markersize": 9, "markeredgecolor": "black", "linewidth": 2.6} if above else {"markersize": 6}
+    style = {"markeredgecolor": look.colour, "linewidth": 1.2, **style}
+    axes.errorbar(x, rate, yerr=[[rate - found.low], [found.high - rate]], **style)
     if above:
         room = found.high < ROOM_ABOVE
         where = (x, found.high if room else found.low)
@@ -210,9 +178,6 @@ class Replicates:
     Args:
         key, experiment, environment, policy, verdict, stops, failure: text, "" where it is missing.
         num_arms, dim, epsilon, delta: settings; the first two are those of the environment where a failed run has none.
-        pulls: until the run ended, whatever ended it.
-        oracle_pulls: until only epsilon-best arms were left. Needs the truth.
-        success, eliminates: 1 or 0.
     """
 
     key: TextArray
@@ -226,9 +191,9 @@ class Replicates:
     dim: FloatArray
     epsilon: FloatArray
     delta: FloatArray
-    pulls: FloatArray
-    oracle_pulls: FloatArray
-    success: FloatArray
+    pulls: FloatArray  # until the run ended, whatever ended it
+    oracle_pulls: FloatArray  # until only epsilon-best arms were left. Needs the truth.
+    success: FloatArray  # success, eliminates: 1 or 0
     eliminates: FloatArray
 
     def where(self, kept: BoolArray) -> Replicates:

@@ -12,12 +12,6 @@ from surepick_bench.mercer.kernels import (
 )
 
 __all__ = [
-    "Expansion",
-    "ExpansionRecord",
-    "FourierExpansion",
-    "HermiteExpansion",
-    "MercerEmbedding",
-    "ProductExpansion",
-    "SineExpansion",
-    "parse_expansion",
-]
+    "Expansion", "ExpansionRecord", "FourierExpansion", "HermiteExpansion", "MercerEmbedding", "ProductExpansion",
+    "SineExpansion", "parse_expansion",
+]  # fmt: skip

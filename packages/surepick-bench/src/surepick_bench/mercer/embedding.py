@@ -100,20 +100,10 @@ class MercerEmbedding:
         )
         tails = np.minimum.accumulate(tails)
         rank = max(int(np.argmin(tails)), 1)
-        set_fields(
-            self,
-            features=matrix,
-            expansion=expansion,
-            norm_bound=float(norm_bound),
-            bound=bound,
-            norm_source=norm_source,
-            num_arms=len(matrix),
-            num_distinct=distinct,
-            max_dim=rank,
-            _limit=None if max_dim is None else int(max_dim),
-            _scores=scores[:, :rank],
-            _tails=tails[: rank + 1],
-        )
+        set_fields(self, features=matrix, expansion=expansion, norm_bound=float(norm_bound), bound=bound)
+        set_fields(self, norm_source=norm_source, num_arms=len(matrix), num_distinct=distinct, max_dim=rank)
+        set_fields(self, _limit=None if max_dim is None else int(max_dim))
+        set_fields(self, _scores=scores[:, :rank], _tails=tails[: rank + 1])
 
     def misspecification(self, dim: int) -> float:
         return self.norm_bound * float(self._tails[base.checked_dim(dim, self.max_dim)])

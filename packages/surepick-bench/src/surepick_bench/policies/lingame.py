@@ -160,17 +160,11 @@ HEURISTIC_RIDGE = 1e-13  # of the trace, against rounding
 
 @record
 class Learner:
-    """An AdaHedge learner over the arms.
+    """An AdaHedge learner over the arms."""
 
-    Args:
-        weights: sum of the weights that were played, in pulls, shape (K,).
-        losses: cumulated losses of each arm, shape (K,).
-        mixability: cumulated mixability gap, which sets the learning rate log(K) / gap.
-    """
-
-    weights: FloatArray
-    losses: FloatArray
-    mixability: float
+    weights: FloatArray  # sum of the weights that were played, in pulls, shape (K,)
+    losses: FloatArray  # cumulated losses of each arm, shape (K,)
+    mixability: float  # cumulated mixability gap, which sets the learning rate log(K) / gap
 
     def __post_init__(self) -> None:
         freeze(self, weights=np.float64, losses=np.float64)
@@ -267,13 +261,12 @@ class GameState:
 
     Args:
         round, active, seen, leader, gap, finished: as in `MeansState`.
-        learner: the player of weights, before the next batch.
     """
 
     round: int
     active: IntArray
     seen: Observations
-    learner: Learner
+    learner: Learner  # the player of weights, before the next batch
     leader: int
     gap: float | None
     finished: str

@@ -24,24 +24,15 @@ BOUNDARIES = ("union", "mixture")
 
 @record
 class ListingState:
-    """Where a study stands.
+    """Where a study stands."""
 
-    Args:
-        round: the next batch, from 1.
-        seen: everything told so far.
-        inside, outside: the arms that are on the first list, and on the second, shape (K,).
-        active: the arms that are asked about and on no list, ascending.
-        leader: the arm of highest mean.
-        finished: why it stopped: "" while it runs, or "certified".
-    """
-
-    round: int
-    seen: Observations
-    inside: BoolArray
+    round: int  # the next batch, from 1
+    seen: Observations  # everything told so far
+    inside: BoolArray  # inside, outside: the arms that are on the first list, and on the second, shape (K,)
     outside: BoolArray
-    active: IntArray
-    leader: int
-    finished: str
+    active: IntArray  # the arms that are asked about and on no list, ascending
+    leader: int  # the arm of highest mean
+    finished: str  # why it stopped: "" while it runs, or "certified"
 
     def __post_init__(self) -> None:
         freeze(self, inside=np.bool_, outside=np.bool_, active=np.int64)
@@ -54,27 +45,20 @@ class ListingState:
 
 @record
 class Bounds:
-    """An interval for the mean of each arm; all hold at once, and at all times.
+    """An interval for the mean of each arm; all hold at once, and at all times."""
 
-    Args:
-        means: the centres, shape (K,).
-        radius: half the widths, shape (K,); infinite for an arm that was never pulled.
-    """
-
-    means: FloatArray
-    radius: FloatArray
+    means: FloatArray  # the centres, shape (K,)
+    radius: FloatArray  # half the widths, shape (K,); infinite for an arm that was never pulled
 
     def __post_init__(self) -> None:
         freeze(self, means=np.float64, radius=np.float64)
 
     @property
     def lower(self) -> FloatArray:
-        """Shape (K,)."""
         return np.asarray(self.means - self.radius)
 
     @property
     def upper(self) -> FloatArray:
-        """Shape (K,)."""
         return np.asarray(self.means + self.radius)
 
 

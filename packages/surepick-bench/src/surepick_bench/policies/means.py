@@ -24,23 +24,14 @@ ELIMINATION_BOUNDARIES = ("union", "mixture")
 
 @record
 class MeansState:
-    """Where action elimination stands.
+    """Where action elimination stands."""
 
-    Args:
-        round: the next batch, from 1.
-        active: indices of the arms not ruled out.
-        seen: everything told so far.
-        leader: the active arm of highest mean.
-        gap: the leader is at most this much worse than the best arm; None if nothing can be said.
-        finished: why it stopped: "" while it runs, "certified", "single" or "given".
-    """
-
-    round: int
-    active: IntArray
-    seen: Observations
-    leader: int
-    gap: float | None
-    finished: str
+    round: int  # the next batch, from 1
+    active: IntArray  # indices of the arms not ruled out
+    seen: Observations  # everything told so far
+    leader: int  # the active arm of highest mean
+    gap: float | None  # the leader is at most this much worse than the best arm; None if nothing can be said
+    finished: str  # why it stopped: "" while it runs, "certified", "single" or "given"
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64)
@@ -56,18 +47,14 @@ class Judgement:
     """What one look says.
 
     Args:
-        leader: the arm that would be recommended.
         gap: the leader is at most this much worse than the best arm, in reward units; infinite if nothing can be said.
-        active: the leader and the rivals that stay in question, ascending.
-        finished: "certified" or "single" if that ends it, else "".
-        deciding: gives the intervals that decided.
     """
 
-    leader: int
+    leader: int  # the arm that would be recommended
     gap: float
-    active: IntArray
-    finished: str
-    deciding: Deciding | None = field(default=None, compare=False)
+    active: IntArray  # the leader and the rivals that stay in question, ascending
+    finished: str  # "certified" or "single" if that ends it, else ""
+    deciding: Deciding | None = field(default=None, compare=False)  # gives the intervals that decided
 
     @property
     def certified_gap(self) -> float | None:

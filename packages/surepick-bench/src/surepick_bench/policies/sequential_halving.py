@@ -18,24 +18,15 @@ from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 
 @record
 class HalvingState:
-    """Where sequential halving stands.
+    """Where sequential halving stands."""
 
-    Args:
-        round: the round that is open, from 1.
-        active: indices of the arms that are still pulled.
-        seen: everything told in the open round.
-        before: pulls received in the rounds that are over.
-        leader, gap: as in `MeansState`.
-        finished: why it stopped: "" while it runs, "budget", "single" or "given".
-    """
-
-    round: int
-    active: IntArray
-    seen: Observations
-    before: int
-    leader: int
+    round: int  # the round that is open, from 1
+    active: IntArray  # indices of the arms that are still pulled
+    seen: Observations  # everything told in the open round
+    before: int  # pulls received in the rounds that are over
+    leader: int  # leader, gap: as in `MeansState`
     gap: float | None
-    finished: str
+    finished: str  # why it stopped: "" while it runs, "budget", "single" or "given"
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64)

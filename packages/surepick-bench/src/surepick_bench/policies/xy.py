@@ -36,14 +36,10 @@ class Span:
     """The features in orthonormal coordinates W of their span: x = W'u_x + e_x.
 
     The part of theta outside the span has no effect on any arm but through e_x, and W theta is no longer than theta.
-
-    Args:
-        rows: u_x, shape (K, r).
-        lost: ||e_x|| is at most this for every arm: directions too short to be told from rounding, and rounding.
     """
 
-    rows: FloatArray
-    lost: float
+    rows: FloatArray  # u_x, shape (K, r)
+    lost: float  # ||e_x|| is at most this for every arm: directions too short to be told from rounding, and rounding
 
 
 class Linear(Protocol):
@@ -192,25 +188,19 @@ class PhaseState:
 
     Args:
         round, leader, gap, finished: as in `MeansState`.
-        active: the arms in question: not ruled out, or the leader and the open rivals.
-        opened: the latest plan of the phase; its allocation holds for the whole phase. None between phases.
-        seen: what was told in the phase.
-        pulls: all pulls received.
-        reached: max over pairs of ||y||^2_{A^-1} at the end of the phase before.
-        alarms: what the check of linearity found so far, in words.
         looks: how often it was decided so far whether arms go or the study stops; 0 where no width depends on that.
     """
 
     round: int
-    active: IntArray
-    opened: Plan | None
-    seen: Observations
-    pulls: int
-    reached: float
+    active: IntArray  # the arms in question: not ruled out, or the leader and the open rivals
+    opened: Plan | None  # the latest plan of the phase; its allocation holds for the whole phase. None between phases.
+    seen: Observations  # what was told in the phase
+    pulls: int  # all pulls received
+    reached: float  # max over pairs of ||y||^2_{A^-1} at the end of the phase before
     leader: int
     gap: float | None
     finished: str
-    alarms: tuple[str, ...] = ()
+    alarms: tuple[str, ...] = ()  # what the check of linearity found so far, in words
     looks: int = 0
 
     def __post_init__(self) -> None:

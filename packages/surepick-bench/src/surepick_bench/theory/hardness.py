@@ -58,19 +58,12 @@ ROUNDING_ALLOWANCE = 1e-12
 
 @record
 class Hardness:
-    """A complexity of the kind of rho*, with its certificate.
+    """A complexity of the kind of rho*, with its certificate."""
 
-    Args:
-        value: reached by `design`, in pulls per squared unit of noise (1 / reward unit^2); may be infinite.
-        lower_bound: no design has a smaller value.
-        design: where to measure if the means were known; None where the value is infinite.
-        reason: why the value is infinite; "" where it is not.
-    """
-
-    value: float
-    lower_bound: float
-    design: Design | None
-    reason: str = ""
+    value: float  # reached by `design`, in pulls per squared unit of noise (1 / reward unit^2); may be infinite
+    lower_bound: float  # no design has a smaller value
+    design: Design | None  # where to measure if the means were known; None where the value is infinite
+    reason: str = ""  # why the value is infinite; "" where it is not
 
 
 @record
@@ -78,20 +71,15 @@ class PacComplexity:
     """The complexity of finding some epsilon-best arm, from the cheapest of them.
 
     Args:
-        value: pulls for each unit of log(1 / delta), asymptotically; may be infinite.
-        lower_bound: the minimum over the candidates that were tried is not smaller.
-        arm: the candidate that is cheapest to certify; the best arm where the value is infinite.
-        design: where to measure to certify it; None where the value is infinite.
-        num_candidates: arms that were tried.
         truncated: there were more epsilon-best arms than were tried: `value` is an upper bound of the minimum over
             all of them, and `lower_bound` says nothing about those that were not tried.
     """
 
-    value: float
-    lower_bound: float
-    arm: int
-    design: Design | None
-    num_candidates: int
+    value: float  # pulls for each unit of log(1 / delta), asymptotically; may be infinite
+    lower_bound: float  # the minimum over the candidates that were tried is not smaller
+    arm: int  # the candidate that is cheapest to certify; the best arm where the value is infinite
+    design: Design | None  # where to measure to certify it; None where the value is infinite
+    num_candidates: int  # arms that were tried
     truncated: bool
 
 
@@ -108,7 +96,6 @@ def hardness(
         means: h, shape (K,), in reward units, large is good. x* is the first arm of the largest mean.
 
     Source: section 3, definition of rho*_d(epsilon).
-
     Cost: one design of K - 1 differences.
     """
     values = checked_means(means, embedded.num_arms)
@@ -137,7 +124,6 @@ def linear_hardness(
     Returns, Raises: as `hardness`; InvalidInput also where theta is not d finite numbers.
 
     Source: section 3, definition of rho-tilde*_d(epsilon).
-
     Cost: one design of K - 1 differences, and one factorisation for theta.
     """
     values = checked_means(means, embedded.num_arms)
@@ -223,7 +209,6 @@ def pac_complexity(
         means: h, shape (K,), in reward units.
 
     Source: Degenne and Koolen 2019 (several correct answers), for rewards linear in the embedding.
-
     Cost: a loose design per candidate, and a tight one for those that may be the cheapest.
     """
     values = checked_means(means, embedded.num_arms)
@@ -307,7 +292,6 @@ def critical_round(
         means: h, shape (K,), in reward units.
 
     Source: appendix on unknown misspecification, definition of n(d).  Differs from the paper: scaled by R.
-
     Cost: a design for each S_k that differs from the one before, until the bias is too large.
     """
     width = positive_number("gap_bound", gap_bound, "the largest possible gap between two arms.")

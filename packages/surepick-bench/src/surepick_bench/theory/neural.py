@@ -36,27 +36,19 @@ class TheoremInstance:
     """What a choice of parameters is made for.
 
     Args:
-        num_arms: K, at least 2.
-        reward_norm: S >= sqrt(h' H^-1 h), in reward units per square root of a unit of H.
-        epsilon: in reward units, positive.
-        delta: in (0, 1).
-        slack: zeta, positive.
-        depth, width: L, at least 2, and m, which enters the step sizes only.
-        sigma: the sub-Gaussian scale of the noise, in reward units; 1 in the paper.
-        constant_1: C_1, in the step size; the theorem leaves both constants without a value.
         constant_2: C_2, in the number of steps; the constant of Lemma 8 is C = 1 / (16 sqrt(C_2)), 0 for an infinite
             C_2.
     """
 
-    num_arms: int
-    reward_norm: float
-    epsilon: float
-    delta: float
-    slack: float
-    depth: int
+    num_arms: int  # K, at least 2
+    reward_norm: float  # S >= sqrt(h' H^-1 h), in reward units per square root of a unit of H
+    epsilon: float  # in reward units, positive
+    delta: float  # in (0, 1)
+    slack: float  # zeta, positive
+    depth: int  # depth, width: L, at least 2, and m, which enters the step sizes only
     width: int
-    sigma: float = 1.0
-    constant_1: float = 1.0
+    sigma: float = 1.0  # the sub-Gaussian scale of the noise, in reward units; 1 in the paper
+    constant_1: float = 1.0  # C_1, in the step size; the theorem leaves both constants without a value
     constant_2: float = 1.0
 
     def __post_init__(self) -> None:
@@ -103,20 +95,16 @@ class TheoremRound:
     """One round of Algorithm 2 under a choice of parameters.
 
     Args:
-        number: k, from 1.
-        delta: delta_k = delta / (8 k^2).
-        pulls: N_k, with the rounding floor r of A dimensions: an upper bound where d_k < A.
-        step_size: eta_k = C_1 / (m alpha + N_k m L).
         printed_steps: log(C_2 epsilon^2 alpha / (N_k L)) / (eta_k m L), the theorem's J_k. Negative, as the logarithm's
             argument is below 1 (infinite for an infinite C_2), and too small in size by about L / alpha: see `steps`.
         steps: the fewest J with (1 - eta_k m alpha)^(J/2) sqrt(N_k L / alpha) <= epsilon / (16 C), which is what the
             proof uses; about log(N_k L / (C_2 epsilon^2 alpha)) / (eta_k m alpha): alpha where the theorem has L.
     """
 
-    number: int
-    delta: float
-    pulls: int
-    step_size: float
+    number: int  # k, from 1
+    delta: float  # delta_k = delta / (8 k^2)
+    pulls: int  # N_k, with the rounding floor r of A dimensions: an upper bound where d_k < A
+    step_size: float  # eta_k = C_1 / (m alpha + N_k m L)
     printed_steps: float
     steps: int
 
@@ -126,25 +114,18 @@ class TheoremParameters:
     """Algorithm 2's parameters for one instance, under the theorem's choice or the proof's.
 
     Args:
-        source: "published" or "proof".
-        instance: what they were chosen for.
-        regularisation: alpha.
-        truncation: eps-bar, the tail of singular values that Algorithm 2 cuts off.
-        effective_dimension: A.
-        tail: sum of the eigenvalues of H beyond A.
         log10_least_width: log10 of L^6 K^16 log(K^2 L / delta) / eps-bar^8, the width for which Lemma 2 (with constant
             1) gives what Lemma 10 needs; the other lemmas need more.
-        rounds: the rounds; their number is n.
     """
 
-    source: str
-    instance: TheoremInstance
-    regularisation: float
-    truncation: float
-    effective_dimension: int
-    tail: float
+    source: str  # "published" or "proof"
+    instance: TheoremInstance  # what they were chosen for
+    regularisation: float  # alpha
+    truncation: float  # eps-bar, the tail of singular values that Algorithm 2 cuts off
+    effective_dimension: int  # A
+    tail: float  # sum of the eigenvalues of H beyond A
     log10_least_width: float
-    rounds: tuple[TheoremRound, ...]
+    rounds: tuple[TheoremRound, ...]  # the rounds; their number is n
 
     @property
     def pulls(self) -> int:
@@ -211,7 +192,6 @@ def theorem_parameters(spectrum: ArrayLike, **settings: Any) -> TheoremParameter
 
     Source: Theorem 7.  Differs from the paper: the logarithm in n has base 2, which the proof needs and the text leaves
     open; r = min((d^2 + d + 2)/zeta, 180 d/zeta^2), rounded up, at d = A.
-
     Cost: O(K^3) time for a gram matrix.
     """
     tails = tangent_kernel.spectrum_tails(*tangent_kernel.checked_spectrum(spectrum, None))
@@ -251,7 +231,6 @@ def proof_parameters(spectrum: ArrayLike, **settings: Any) -> TheoremParameters:
 
     Source: ours, from the proof of Theorem 7. It repairs what can be read off the proof. The lemmas that it cites have
     constants without names and ask for a width that is not stated: no certificate rests on these numbers.
-
     Cost: O(K^3) time for a gram matrix.
     """
     tails = tangent_kernel.spectrum_tails(*tangent_kernel.checked_spectrum(spectrum, None))
@@ -331,7 +310,6 @@ def neural_effective_dimension(
     """d_eff(tolerance) of the arms: how many directions of an infinitely wide network matter.
 
     Source: section 5, definition of the effective dimension, neural version.
-
     Cost: O(K^3 + K^2 (D + L)) time.
     """
     gram = tangent_kernel.neural_gram(features, depth=depth, form=form, inputs=inputs)
@@ -351,7 +329,6 @@ def reward_norm(
         means: h, shape (K,), in reward units.
 
     Source: Theorem 7.
-
     Cost: O(K^3) time.
     """
     matrix = tangent_kernel.checked_gram(tangent_kernel.finite_numbers(gram))

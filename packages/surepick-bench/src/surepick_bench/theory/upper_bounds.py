@@ -45,41 +45,27 @@ class UpperBound:
     """The most pulls that an algorithm takes, with probability 1 - delta.
 
     Args:
-        pulls: the bound; infinite where the algorithm never gets there.
-        accuracy: how much worse than the best arm the answer then is at most, in reward units.
-        num_rounds: n; infinite where the algorithm never gets there.
-        dims: d_k of each round, or the one dimension.
         complexities: the rho* that the bound rests on, in 1 / reward unit^2, as `dims`; values, not lower bounds.
     """
 
-    pulls: float
-    accuracy: float
-    num_rounds: float
-    dims: tuple[int, ...]
+    pulls: float  # the bound; infinite where the algorithm never gets there
+    accuracy: float  # how much worse than the best arm the answer then is at most, in reward units
+    num_rounds: float  # n; infinite where the algorithm never gets there
+    dims: tuple[int, ...]  # d_k of each round, or the one dimension
     complexities: tuple[float, ...]
 
 
 @record
 class BoundSettings:
-    """What the bounds share with the algorithm that they bound.
+    """What the bounds share with the algorithm that they bound."""
 
-    Args:
-        delta: in (0, 1).
-        sigma: the sub-Gaussian scale of the noise, in reward units.
-        epsilon: the accuracy that is wanted, in reward units, 0 or more.
-        slack: zeta.
-        gap_bound: 2 R, at least the largest gap, in reward units; 2 is the paper's h in [-1, 1].
-        looks: at how many points a round may be judged.
-        tolerance: relative gap of the designs, here and in the algorithm.
-    """
-
-    delta: float
-    sigma: float
-    epsilon: float = 0.0
-    slack: float = 0.1
-    gap_bound: float = 2.0
-    looks: int = 1
-    tolerance: float = 0.01
+    delta: float  # in (0, 1)
+    sigma: float  # the sub-Gaussian scale of the noise, in reward units
+    epsilon: float = 0.0  # the accuracy that is wanted, in reward units, 0 or more
+    slack: float = 0.1  # zeta
+    gap_bound: float = 2.0  # 2 R, at least the largest gap, in reward units; 2 is the paper's h in [-1, 1]
+    looks: int = 1  # at how many points a round may be judged
+    tolerance: float = 0.01  # relative gap of the designs, here and in the algorithm
 
     def __post_init__(self) -> None:
         probability("delta", self.delta, "the probability of a wrong answer.")
@@ -122,7 +108,6 @@ def upper_bound_adaptive(embedding: ArmEmbedding, means: ArrayLike, **settings: 
 
     Source: Theorem 1.  Differs from the paper: no factor k; a valid schedule; times sigma^2; scaled by R; its 640
     multiplies the rounding terms too.
-
     Cost: a design for each round whose dimension or accuracy is new.
     """
     asked = BoundSettings(**settings)
@@ -153,7 +138,6 @@ def upper_bound_fixed(embedded: Embedding | IndependentArms, means: ArrayLike, *
 
     Source: Theorem 4.  Differs from the paper: the logarithm holds n (n + 1) where the theorem's lacks a square; never
     finer than epsilon; times sigma^2; scaled by R.
-
     Cost: two designs.
     """
     asked = BoundSettings(**settings)
@@ -184,7 +168,6 @@ def upper_bound_unknown(embedded: Embedding | IndependentArms, means: ArrayLike,
         gap_bound, where n(d) = 0.
 
     Source: Theorem 5.  Differs from the paper: n(d) where the theorem prints log2(n(d)); times sigma^2; scaled by R.
-
     Cost: as `critical_round`, and one design.
     """
     asked = BoundSettings(**settings)
@@ -230,10 +213,6 @@ LARGEST_SLACK = 0.25
 class PolynomialDecay:
     """mu_j <= C_k j^-beta for all j >= 1.
 
-    Args:
-        scale: C_k > 0.
-        rate: beta > 1; a finite effective dimension for every epsilon needs beta > 2.
-
     Raises:
         InvalidInput: a parameter is outside its range.
 
@@ -242,8 +221,8 @@ class PolynomialDecay:
         where the square root of the power was forgotten; with it beta > 2 is needed.
     """
 
-    scale: float
-    rate: float
+    scale: float  # C_k > 0
+    rate: float  # beta > 1; a finite effective dimension for every epsilon needs beta > 2
 
     def __post_init__(self) -> None:
         _check(self.scale, self.rate, 1.0)
@@ -267,7 +246,6 @@ class PolynomialDecay:
             d_eff(epsilon) <= ceil((M/epsilon)^(2/(beta-2)))
 
         Source: the paper's theorem on kernels, case 1.
-
         Differs from the paper: the exponent is 2/(beta-2), not 2/(2 beta-3), see the class.
         """
         _check_target(epsilon, norm_bound, eigenfunction_bound)
@@ -281,18 +259,14 @@ class PolynomialDecay:
 class ExponentialDecay:
     """mu_j <= C_k exp(-beta j) for all j >= 1.
 
-    Args:
-        scale: C_k > 0.
-        rate: beta > 0.
-
     Raises:
         InvalidInput: a parameter is outside its range.
 
     Source: the paper's assumption on eigenvalue decay, case 2.
     """
 
-    scale: float
-    rate: float
+    scale: float  # C_k > 0
+    rate: float  # beta > 0
 
     def __post_init__(self) -> None:
         _check(self.scale, self.rate, 0.0)
@@ -314,7 +288,6 @@ class ExponentialDecay:
         pays for sqrt(d), and the other half has to reach log M.
 
         Source: the paper's theorem on kernels, case 2.
-
         Differs from the paper: its square root of the tail keeps exp(-beta d), not exp(-beta d/2); corrected here.
         """
         _check_target(epsilon, norm_bound, eigenfunction_bound)

@@ -147,31 +147,18 @@ log = logging.getLogger("surepick_server")
 
 @record
 class Entry:
-    """Something that was done.
+    """Something that was done."""
 
-    Args:
-        at: seconds since 1970 (UTC).
-        who: name of the token.
-        address: from where.
-        action: what, e.g. "tell".
-        study: in which study; None: in none.
-        words: more of it, without rewards.
-    """
-
-    at: float
-    who: str
-    address: str
-    action: str
-    study: str | None = None
-    words: str = ""
+    at: float  # seconds since 1970 (UTC)
+    who: str  # name of the token
+    address: str  # from where
+    action: str  # what, e.g. "tell"
+    study: str | None = None  # in which study; None: in none
+    words: str = ""  # more of it, without rewards
 
 
 class AuditLog:
-    """The trail of a database.
-
-    Args:
-        engine: of a database with the tables of a server.
-    """
+    """The trail of a database with the tables of a server."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

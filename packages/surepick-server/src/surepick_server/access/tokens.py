@@ -44,19 +44,12 @@ def read_role(text: object) -> Role:
 
 @record
 class Principal:
-    """Somebody who is known.
+    """Somebody who is known."""
 
-    Args:
-        name: of the token; the worker of what they report.
-        role: what they may do.
-        study: the only study that they see; None: all.
-        token: number of the token; 0 for the person at this machine, before there are tokens.
-    """
-
-    name: str
-    role: Role
-    study: str | None = None
-    token: int = 0
+    name: str  # of the token; the worker of what they report
+    role: Role  # what they may do
+    study: str | None = None  # the only study that they see; None: all
+    token: int = 0  # number of the token; 0 for the person at this machine, before there are tokens
 
     def is_worker(self, worker: str) -> bool:
         """Whether a worker of that name is they, or one of theirs: "lab" has "lab/1", "lab/2", ...
@@ -113,28 +106,17 @@ USUAL_SECONDS, LONGEST_SECONDS = 90 * 86400.0, 366 * 86400.0
 
 @record
 class Token:
-    """What is known of a token; the token itself is not.
+    """What is known of a token; the token itself is not."""
 
-    Args:
-        id: its number.
-        name: whose it is: the worker of what they report.
-        role: what they may do.
-        study: the only study that it is for; None: all.
-        made_by, made_at: by whom, and when, in seconds since 1970 (UTC).
-        expires_at: from when on it is worth nothing.
-        revoked_at: when it was revoked; None: it was not.
-        identities: what its holder is called where they log in otherwise.
-    """
-
-    id: int
-    name: str
-    role: Role
-    study: str | None
-    made_by: str
+    id: int  # its number
+    name: str  # whose it is: the worker of what they report
+    role: Role  # what they may do
+    study: str | None  # the only study that it is for; None: all
+    made_by: str  # made_by, made_at: by whom, and when, in seconds since 1970 (UTC)
     made_at: float
-    expires_at: float
-    revoked_at: float | None
-    identities: tuple[str, ...] = ()
+    expires_at: float  # from when on it is worth nothing
+    revoked_at: float | None  # when it was revoked; None: it was not
+    identities: tuple[str, ...] = ()  # what its holder is called where they log in otherwise
 
 
 def hash_of(text: str) -> str:
@@ -143,11 +125,7 @@ def hash_of(text: str) -> str:
 
 
 class Tokens:
-    """The tokens of a database.
-
-    Args:
-        engine: of a database with the tables of a server.
-    """
+    """The tokens of a database with the tables of a server."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -175,15 +153,8 @@ class Tokens:
             raise InvalidInput("an admin is one of all studies; leave the study out, or choose the role owner.")
         own = () if identity is None else (read_identity(identity),)
         text, now = PREFIX + secrets.token_urlsafe(BYTES), system_clock()
-        row = {
-            "name": name,
-            "role": role.name,
-            "study": study,
-            "hash": hash_of(text),
-            "made_by": made_by,
-            "made_at": now,
-            "expires_at": now + seconds,
-        }
+        row: dict[str, object] = {"name": name, "role": role.name, "study": study, "hash": hash_of(text)}
+        row |= {"made_by": made_by, "made_at": now, "expires_at": now + seconds}
         try:
             with writing(self._engine) as connection:
                 if connection.execute(sa.select(schema.token.c.id).where(schema.token.c.name == name)).first():
@@ -288,17 +259,8 @@ class Tokens:
 
 
 def _token(row: Row[tuple[object, ...]], identities: tuple[str, ...]) -> Token:
-    return Token(
-        int(row.id),
-        row.name,
-        Role[row.role],
-        row.study,
-        row.made_by,
-        row.made_at,
-        row.expires_at,
-        row.revoked_at,
-        identities,
-    )
+    known = (row.made_by, row.made_at, row.expires_at, row.revoked_at)
+    return Token(int(row.id), row.name, Role[row.role], row.study, *known, identities)
 
 
 def _taken(name: str) -> InvalidInput:
@@ -332,15 +294,10 @@ ISATAP = (0x0000_5EFE, 0x0200_5EFE)  # before the last four bytes, which are an 
 
 @record
 class Target:
-    """Where to send.
+    """Where to send."""
 
-    Args:
-        url: with the number of the host in place of its name.
-        host: the name, for the header and the certificate.
-    """
-
-    url: str
-    host: str
+    url: str  # with the number of the host in place of its name
+    host: str  # the name, for the header and the certificate
 
 
 def check_address(url: str) -> None:
@@ -410,12 +367,7 @@ def _inner(number: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
 
 
 class Ended:
-    """What is over, of a database.
-
-    Args:
-        engine: of a database with the tables of a server.
-        seconds: after which all of it would be over anyway, and is forgotten.
-    """
+    """What is over, of a database; after `seconds` all of it would be over anyway, and is forgotten."""
 
     def __init__(self, engine: Engine, seconds: float) -> None:
         self._engine = engine

@@ -32,66 +32,39 @@ CLAIMED = 60.0  # seconds for which a try belongs to one process
 
 @record
 class Webhook:
-    """An address that is told.
+    """An address that is told."""
 
-    Args:
-        id: its number.
-        study: what happens in it.
-        url: the address.
-        events: which kinds.
-        secret: what its messages are signed with.
-        set_by: the owner.
-        allowed: an admin allowed it; before that nothing is sent.
-        private: the admin allowed an address of this machine or of its network.
-        made_at: seconds since 1970 (UTC); what happened before is not told.
-        opened, judged: the last rounds of which it is noted that they were opened, and judged.
-    """
-
-    id: int
-    study: str
-    url: str
-    events: tuple[str, ...]
-    secret: str
-    set_by: str
-    allowed: bool
-    private: bool
-    made_at: float
-    opened: int = 0
+    id: int  # its number
+    study: str  # what happens in it
+    url: str  # the address
+    events: tuple[str, ...]  # which kinds
+    secret: str  # what its messages are signed with
+    set_by: str  # the owner
+    allowed: bool  # an admin allowed it; before that nothing is sent
+    private: bool  # the admin allowed an address of this machine or of its network
+    made_at: float  # seconds since 1970 (UTC); what happened before is not told
+    opened: int = 0  # opened, judged: the last rounds of which it is noted that they were opened, and judged
     judged: int = 0
 
 
 @record
 class Message:
-    """Something that a webhook is to be told.
+    """Something that a webhook is to be told."""
 
-    Args:
-        event: its kind.
-        occasion: what happened, e.g. "round-opened 3": it is noted once, by whichever process sees it first.
-        body: what is said of it.
-    """
-
-    event: str
-    occasion: str
-    body: Mapping[str, Any]
+    event: str  # its kind
+    occasion: str  # what happened, e.g. "round-opened 3": it is noted once, by whichever process sees it first
+    body: Mapping[str, Any]  # what is said of it
 
 
 @record
 class Delivery:
-    """A message that is due.
+    """A message that is due."""
 
-    Args:
-        id: its number.
-        webhook: to whom.
-        event: its kind.
-        body: JSON.
-        tries: how often it was tried.
-    """
-
-    id: int
-    webhook: Webhook
-    event: str
-    body: str
-    tries: int
+    id: int  # its number
+    webhook: Webhook  # to whom
+    event: str  # its kind
+    body: str  # JSON
+    tries: int  # how often it was tried
 
 
 def signature(secret: str, at: int, body: str) -> str:
@@ -101,11 +74,7 @@ def signature(secret: str, at: int, body: str) -> str:
 
 
 class Webhooks:
-    """The webhooks of a database.
-
-    Args:
-        engine: of a database with the tables of a server.
-    """
+    """The webhooks of a database with the tables of a server."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -118,16 +87,9 @@ class Webhooks:
         unknown = [event for event in events if event not in EVENTS]
         if unknown or not events:
             raise InvalidInput(f"events are {', '.join(EVENTS)}, not {quoted(unknown[0]) if unknown else 'none'}.")
-        row = {
-            "study": study,
-            "url": url,
-            "events": json.dumps(sorted(set(events))),
-            "secret": secrets.token_hex(32),
-            "set_by": set_by,
-            "allowed_by": None,
-            "private": False,
-            "made_at": system_clock(),
-        }
+        kinds = json.dumps(sorted(set(events)))
+        row: dict[str, object] = {"study": study, "url": url, "events": kinds, "secret": secrets.token_hex(32)}
+        row |= {"set_by": set_by, "allowed_by": None, "private": False, "made_at": system_clock()}
         try:
             with writing(self._engine) as connection:
                 inserted = sa.insert(schema.webhook).returning(schema.webhook)
@@ -246,16 +208,8 @@ def _known(row: Row[Any] | None, number: int) -> Row[Any]:
 
 
 def _webhook(row: Row[Any]) -> Webhook:
-    return Webhook(
-        id=int(row.id),
-        study=str(row.study),
-        url=str(row.url),
-        events=tuple(json.loads(row.events)),
-        secret=str(row.secret),
-        set_by=str(row.set_by),
-        allowed=row.allowed_by is not None,
-        private=bool(row.private),
-        made_at=float(row.made_at),
-        opened=int(getattr(row, "opened", None) or 0),
-        judged=int(getattr(row, "judged", None) or 0),
-    )
+    told: dict[str, Any] = {
+        name: getattr(row, name) for name in ("id", "study", "url", "secret", "set_by", "private", "made_at")
+    }
+    told |= {name: getattr(row, name, None) or 0 for name in ("opened", "judged")}
+    return Webhook(**told, events=tuple(json.loads(row.events)), allowed=row.allowed_by is not None)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 
 from surepick.certificates.document import certificate_document
@@ -33,14 +33,9 @@ from surepick_server.web.auth import ServerState
 from surepick_server.web.open_studies import HTTPError
 
 Key = tuple[Hashable, ...]
-router = APIRouter(prefix=API, tags=["documents"])
-routes = Routes(router)
+routes = Routes(prefix=API, tags=["documents"])
 MOST_FORECAST = 300  # candidates for which a report forecasts
-KINDS = {
-    "csv": "text/csv; charset=utf-8",
-    "jsonl": "application/jsonl",
-    "parquet": "application/vnd.apache.parquet",
-}
+KINDS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl", "parquet": "application/vnd.apache.parquet"}
 Called = Annotated[str | None, Query(max_length=200, description="What the study is called in it; empty: no name.")]
 
 
@@ -140,20 +135,13 @@ def verify_document(document: Document, caller: Viewer, registered: str | None =
 
 # --- What happens to a study, as server-sent events: one whenever what may be seen of it changes.
 
-event_router = APIRouter(prefix=API, tags=["events"])
-event_routes = Routes(event_router)
+event_routes = Routes(prefix=API, tags=["events"])
 PAUSE, HEARTBEAT = 1.0, 15.0  # seconds between two looks, and between two signs of life
-EVENTS = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "The events."}}
+STREAM = {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+EVENTS: dict[str, Any] = {"response_class": StreamingResponse, "responses": {200: STREAM}}
 
 
-@event_routes.add(
-    "GET",
-    "/studies/{name}/events",
-    Visibility.closed,
-    who=Role.viewer,
-    response_class=StreamingResponse,
-    responses=EVENTS,
-)
+@event_routes.add("GET", "/studies/{name}/events", Visibility.closed, who=Role.viewer, **EVENTS)
 def events(name: str, request: Request, server: Shared, caller: Viewer) -> StreamingResponse:
     """An event `status` at once, and whenever where the study stands has changed; its data is that of the status.
 
@@ -206,8 +194,7 @@ def _look(name: str, request: Request, server: ServerState, caller: Principal) -
 # --- What programs need that work with a study over HTTP as they would with one in a database
 # (`surepick_server.client`).
 
-library_router = APIRouter(prefix=API, tags=["library"])
-library_routes = Routes(library_router)
+library_routes = Routes(prefix=API, tags=["library"])
 
 
 @library_routes.add("GET", "/me", Visibility.nothing, who=Role.viewer)
@@ -268,4 +255,4 @@ def read_answer(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  #
         }
 
 
-ROUTERS = (router, event_router, library_router)
+ROUTERS = tuple(one.router for one in (routes, event_routes, library_routes))

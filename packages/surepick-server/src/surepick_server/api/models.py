@@ -318,12 +318,7 @@ def candidates_of(goal: StudyGoal) -> tuple[Arms, list[str]]:
             raise InvalidInput(words.replace(str(path), "the table")) from None
         notes = [note.replace(str(path), "the table") for note in said]
         unused = "" if used else not_used(given.feature_columns, said="feature_columns are")
-        return arms, [
-            *doubts,
-            *notes,
-            *([unused] if unused else []),
-            *([arms.features_said] if arms.features_said else []),
-        ]
+        return arms, [*doubts, *notes, *filter(None, (unused, arms.features_said))]
 
 
 def _name_of(goal: StudyGoal) -> str:

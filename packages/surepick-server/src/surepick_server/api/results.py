@@ -7,17 +7,19 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import field
 from functools import partial
 from http import HTTPStatus
 from itertools import zip_longest
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import Depends, Header, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
 
 from surepick.core.observations import Quantity
-from surepick.core.records import to_json
+from surepick.core.records import record, to_json
 from surepick.errors import InvalidInput, SurepickError, UnusualResult
 from surepick.studies.batch import Batch
 from surepick.studies.logs.base import COUNTED, LATE
@@ -84,13 +86,8 @@ def receipt_told(
     statuses = Counter({COUNTED: receipt.counted, LATE: receipt.late})
     if receipt.repeated or failed:
         statuses = Counter(one.status for one in study.log.recorded([keys[place] for place in good]).values())
-    answer = {
-        "stored": len(good),
-        "counted": statuses[COUNTED],
-        "late": statuses[LATE],
-        "failed": len(failed),
-    }
-    return answer, receipt
+    counts = {"counted": statuses[COUNTED], "late": statuses[LATE]}
+    return {"stored": len(good), **counts, "failed": len(failed)}, receipt
 
 
 def totals_told(study: Study, caller: Principal, came: Totals, salt: str | None) -> Receipt:
@@ -121,11 +118,8 @@ def totals_told(study: Study, caller: Principal, came: Totals, salt: str | None)
 
 def prior_told(study: Study, caller: Principal, came: ResultsBody, salt: str | None) -> Receipt:
     """Keep results that were not asked for; as `told`."""
-    worker, ids, keys = (
-        worker_of(caller, came.worker),
-        [row.id for row in came.results],
-        _keys(study, came.results, salt),
-    )
+    worker, ids = worker_of(caller, came.worker), [row.id for row in came.results]
+    keys = _keys(study, came.results, salt)
     check_own(study, caller, ids, keys)
     without = [row.id for row in came.results if row.reward is None]
     if without:
@@ -225,10 +219,48 @@ def _values(study: Study, rows: Sequence[ResultBody]) -> Any:
     return np.array([[np.nan if value is None else value for value in row] for row in beside], np.float64)
 
 
-router = APIRouter(prefix=API, tags=["measuring"])
-routes = Routes(router)
+routes = Routes(prefix=API, tags=["measuring"])
 RECEIPT = "X-Surepick-Receipt"
 Once = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
+Store = Callable[[Study], tuple[dict[str, Any], Receipt]]
+
+
+@record
+class Reporter:
+    """Who reports to a server, and from where."""
+
+    server: ServerState
+    caller: Principal
+    address: str
+    salt: str | None = None  # makes keys of rows that have none: of the caller and the request, and of nobody else's
+    headers: MutableHeaders = field(default_factory=MutableHeaders)  # of the answer
+
+    def results(self, name: str, read: Callable[[Study], ResultsBody]) -> dict[str, Any]:
+        """Store single results."""
+        return self.stored(
+            name, "tell", "results", lambda study: receipt_told(study, self.caller, read(study), self.salt)
+        )
+
+    def stored(self, name: str, action: str, rows: str, store: Store) -> dict[str, Any]:
+        """Store what came, count what is new, put that on the trail, and the receipt into a header."""
+        with self.server.studies.open(name) as study:
+            answer, receipt = store(study)
+        self.server.metrics.results.inc(receipt.counted)
+        number = answer.get("stored", 0) + answer.get("failed", 0)
+        self.server.trail.soon(self.caller.name, self.address, action, name, f"{number} {rows}")
+        self.headers[RECEIPT] = to_json(receipt)
+        return answer
+
+
+async def reporting(
+    request: Request, response: Response, server: Shared, caller: Measurer, once: Once = None
+) -> Reporter:
+    """Whoever sends a request."""
+    salt = None if once is None else hashlib.sha256(json.dumps([caller.name, once]).encode()).hexdigest()[:32]
+    return Reporter(server, caller, address_of(request), salt, response.headers)
+
+
+Telling = Annotated[Reporter, Depends(reporting)]
 
 
 def part_of(study: Study, part: Batch | None) -> dict[str, Any]:
@@ -275,144 +307,58 @@ def leases(name: str, server: Shared, caller: Measurer) -> dict[str, Any]:
         return {"leases": [{"worker": one.worker, "pulls": one.pulls, "until": one.until} for one in held]}
 
 
-@routes.add(
-    "POST",
-    "/studies/{name}/results",
-    Visibility.own,
-    who=Role.measurer,
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {
-                    "schema": ResultsBody.model_json_schema(ref_template="#/components/schemas/{model}")
-                },
-                "text/csv": {"schema": {"type": "string"}},
-            },
-        }
-    },
-)
-async def tell_results(
-    name: str, request: Request, response: Response, server: Shared, caller: Measurer, once: Once = None
-) -> dict[str, Any]:
+SCHEMA = ResultsBody.model_json_schema(ref_template="#/components/schemas/{model}")
+CONTENT = {"application/json": {"schema": SCHEMA}, "text/csv": {"schema": {"type": "string"}}}
+BODY = {"requestBody": {"required": True, "content": CONTENT}}
+
+
+@routes.add("POST", "/studies/{name}/results", Visibility.own, who=Role.measurer, openapi_extra=BODY)
+async def tell_results(name: str, request: Request, reporter: Telling) -> dict[str, Any]:
     """Report results, in JSON or as a table (text/csv; columns id, reward, key, and those of quantities and blocks).
 
     All are stored, or none. Sending the same again changes nothing, and has the same answer; `notes` in it says how
     numbers of a table were read that are not written plainly. The header X-Surepick-Receipt says what became of them
     this time: what counted, and what had been reported before.
     """
-    body = await request.body()
+    body, notes = await request.body(), list[str]()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-    notes: list[str] = []
 
     def read(study: Study) -> ResultsBody:
         found, notes[:] = results_in(body, kind, study)
         return found
 
-    def stored() -> tuple[dict[str, Any], Receipt]:
-        answer, receipt = store_results(server, name, caller, address_of(request), read, once)
-        return answer | ({"notes": notes} if notes else {}), receipt
-
-    return _answered(response, *await run_in_threadpool(stored))
-
-
-def store_results(
-    server: ServerState,
-    name: str,
-    caller: Principal,
-    address: str,
-    read: Callable[[Study], ResultsBody],
-    once: str | None = None,
-) -> tuple[dict[str, Any], Receipt]:
-    """Store results, count them, and put that on the trail."""
-    salt = salt_of(caller, once)
-    return _stored(
-        server, name, caller, address, "tell", "results", lambda study: receipt_told(study, caller, read(study), salt)
-    )
-
-
-def _stored(
-    server: ServerState,
-    name: str,
-    caller: Principal,
-    address: str,
-    action: str,
-    rows: str,
-    store: Callable[[Study], tuple[dict[str, Any], Receipt]],
-) -> tuple[dict[str, Any], Receipt]:
-    """Store what came, count what is new, and put that on the trail."""
-    with server.studies.open(name) as study:
-        answer, receipt = store(study)
-    server.metrics.results.inc(receipt.counted)
-    number = answer.get("stored", 0) + answer.get("failed", 0)
-    server.trail.soon(caller.name, address, action, name, f"{number} {rows}")
-    return answer, receipt
-
-
-def _answered(response: Response, answer: dict[str, Any], receipt: Receipt) -> dict[str, Any]:
-    """The answer, with the receipt in a header."""
-    response.headers[RECEIPT] = to_json(receipt)
-    return answer
-
-
-def salt_of(caller: Principal, once: str | None) -> str | None:
-    """What makes keys of a request's rows that have none: of the caller and the request, and of nobody else's."""
-    return None if once is None else hashlib.sha256(json.dumps([caller.name, once]).encode()).hexdigest()[:32]
+    answer = await run_in_threadpool(reporter.results, name, read)
+    return answer | ({"notes": notes} if notes else {})
 
 
 @routes.add("POST", "/studies/{name}/totals", Visibility.own, who=Role.measurer)
-def tell_totals(
-    name: str,
-    came: Totals,
-    request: Request,
-    response: Response,
-    server: Shared,
-    caller: Measurer,
-    once: Once = None,
-) -> dict[str, Any]:
+def tell_totals(name: str, came: Totals, reporter: Telling) -> dict[str, Any]:
     """Report totals of several measurements, a row each, for instruments that add up."""
 
     def store(study: Study) -> tuple[dict[str, Any], Receipt]:
-        return {"stored": len(came.ids)}, totals_told(study, caller, came, salt_of(caller, once))
+        return {"stored": len(came.ids)}, totals_told(study, reporter.caller, came, reporter.salt)
 
-    return _answered(response, *_stored(server, name, caller, address_of(request), "tell totals", "rows", store))
+    return reporter.stored(name, "tell totals", "rows", store)
 
 
 @routes.add("POST", "/studies/{name}/prior", Visibility.own, who=Role.measurer)
-def tell_prior(
-    name: str,
-    came: ResultsBody,
-    request: Request,
-    response: Response,
-    server: Shared,
-    caller: Measurer,
-    once: Once = None,
-) -> dict[str, Any]:
+def tell_prior(name: str, came: ResultsBody, reporter: Telling) -> dict[str, Any]:
     """Keep results that the study did not ask for; they are never used."""
 
     def store(study: Study) -> tuple[dict[str, Any], Receipt]:
-        return {"stored": len(came.results)}, prior_told(study, caller, came, salt_of(caller, once))
+        return {"stored": len(came.results)}, prior_told(study, reporter.caller, came, reporter.salt)
 
-    return _answered(response, *_stored(server, name, caller, address_of(request), "tell prior", "results", store))
+    return reporter.stored(name, "tell prior", "results", store)
 
 
 @routes.add("POST", "/studies/{name}/failures", Visibility.own, who=Role.measurer)
-def report_failures(
-    name: str,
-    came: Failures,
-    request: Request,
-    response: Response,
-    server: Shared,
-    caller: Measurer,
-    once: Once = None,
-) -> dict[str, Any]:
+def report_failures(name: str, came: Failures, reporter: Telling) -> dict[str, Any]:
     """Report measurements that gave no result; they are offered again at once."""
 
     def store(study: Study) -> tuple[dict[str, Any], Receipt]:
-        return {"failed": len(came.ids)}, failures_told(study, caller, came, salt_of(caller, once))
+        return {"failed": len(came.ids)}, failures_told(study, reporter.caller, came, reporter.salt)
 
-    return _answered(response, *_stored(server, name, caller, address_of(request), "fail", "measurements", store))
+    return reporter.stored(name, "fail", "measurements", store)
 
 
 @routes.add("POST", "/studies/{name}/release", Visibility.own, who=Role.measurer)

@@ -83,15 +83,10 @@ class OnceEachRoute(APIRoute):
 
 
 class Routes:
-    """Adds routes to a router, with who may call them and what they show.
+    """Routes that say who may call them and what they show; `described` is what a router takes."""
 
-    Args:
-        router: of a part of the application.
-    """
-
-    def __init__(self, router: APIRouter) -> None:
-        self.router = router
-        router.route_class = OnceEachRoute
+    def __init__(self, **described: Any) -> None:
+        self.router = APIRouter(route_class=OnceEachRoute, **described)
 
     def add(
         self, method: str, path: str, shows: Visibility, *, who: Role | None, **more: Any

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import fastapi
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from surepick.core.records import encode
 from surepick.errors import InvalidInput
@@ -42,8 +42,7 @@ from surepick_server.api.routing import API, Admin, Owner, Routes, Shared, Viewe
 from surepick_server.web.auth import address_of
 from surepick_server.web.open_studies import HTTPError
 
-router = APIRouter(prefix=API, tags=["studies"])
-routes = Routes(router)
+routes = Routes(prefix=API, tags=["studies"])
 
 
 def study_status(study: Study, name: str) -> dict[str, Any]:
@@ -263,21 +262,12 @@ def _number(cell: str, column: str, line: int, how: dict[str, Notation]) -> floa
 
 # --- Tokens, for admins. Nobody is created by asking.
 
-token_router = APIRouter(prefix=API, tags=["tokens"])
-token_routes = Routes(token_router)
+token_routes = Routes(prefix=API, tags=["tokens"])
 
 
 def _said_of_token(token: Token) -> dict[str, Any]:
-    return {
-        "name": token.name,
-        "role": token.role.name,
-        "study": token.study,
-        "made_by": token.made_by,
-        "made_at": token.made_at,
-        "expires_at": token.expires_at,
-        "revoked_at": token.revoked_at,
-        "identities": list(token.identities),
-    }
+    fields = ("name", "role", "study", "made_by", "made_at", "expires_at", "revoked_at", "identities")
+    return {name: getattr(token, name) for name in fields} | {"role": token.role.name}
 
 
 @token_routes.add("GET", "/tokens", Visibility.nothing, who=Role.admin)
@@ -308,20 +298,12 @@ def revoke_token(token_name: str, request: Request, server: Shared, caller: Admi
 
 # --- Webhooks of a study: set by its owner, allowed by an admin.
 
-webhook_router = APIRouter(prefix=API, tags=["webhooks"])
-webhook_routes = Routes(webhook_router)
+webhook_routes = Routes(prefix=API, tags=["webhooks"])
 Number = Annotated[int, fastapi.Path(ge=1, le=2**31 - 1)]
 
 
 def _said_of_webhook(webhook: Webhook) -> dict[str, Any]:
-    return {
-        "id": webhook.id,
-        "url": webhook.url,
-        "events": list(webhook.events),
-        "set_by": webhook.set_by,
-        "allowed": webhook.allowed,
-        "private": webhook.private,
-    }
+    return {name: getattr(webhook, name) for name in ("id", "url", "events", "set_by", "allowed", "private")}
 
 
 @webhook_routes.add("GET", "/studies/{name}/webhooks", Visibility.terms, who=Role.owner)
@@ -341,14 +323,8 @@ def add_webhook(name: str, new: NewWebhook, request: Request, server: Shared, ca
     """
     with server.studies.open(name) as study:
         judged, planned = study.progress().judged, study.log.last_plan()
-        made = server.webhooks.add(
-            name,
-            new.url,
-            tuple(new.events),
-            caller.name,
-            opened=0 if planned is None else planned.number,
-            judged=judged,
-        )
+        reached = {"opened": 0 if planned is None else planned.number, "judged": judged}
+        made = server.webhooks.add(name, new.url, tuple(new.events), caller.name, **reached)
     server.trail.add(caller.name, address_of(request), "add webhook", name, made.url)
     return {**_said_of_webhook(made), "secret": made.secret}
 
@@ -371,4 +347,4 @@ def remove(name: str, number: Number, request: Request, server: Shared, caller: 
     return _said_of_webhook(gone)
 
 
-ROUTERS = (router, token_router, webhook_router)
+ROUTERS = tuple(one.router for one in (routes, token_routes, webhook_routes))

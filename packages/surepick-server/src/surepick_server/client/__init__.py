@@ -1,9 +1,8 @@
-"""Studies on a server (`surepick serve`), with the methods of `Study`. `Server` needs the extra `client`.
+"""Studies on a server (`surepick serve`), with the methods of `Study`.
 
 server.py     a server: its studies, new ones, forecasts, certificates that it checks
-splitting.py  results that are more than a server takes at once
 study.py      a study on it
-transport.py  requests: who we are, what is sent again, and errors as the library raises them
+transport.py  requests: who we are, what is sent again or in parts, and errors as the library raises them
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ __all__ = ["RemoteStudy", "Server"]
 
 
 def __getattr__(name: str) -> object:
-    from importlib import import_module  # noqa: PLC0415 (httpx is an extra: only who uses a server needs it)
+    from importlib import import_module  # noqa: PLC0415 (httpx is for whoever uses a server)
 
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

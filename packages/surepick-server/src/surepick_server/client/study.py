@@ -332,12 +332,7 @@ class RemoteStudy(Study):
 
 
 class Documents:
-    """What only the server can write, which has all that was recorded.
-
-    Args:
-        transport: sends the requests.
-        name: of the study.
-    """
+    """What only the server can write, which has all that was recorded of a study."""
 
     def __init__(self, transport: Transport, name: str) -> None:
         self._transport = transport

@@ -172,15 +172,7 @@ def _seconds(answer: httpx.Response) -> float:
 # --- Results that are more than a server takes at once, as several requests.
 
 MOST_ROWS = 100_000  # in one request
-COLUMNS = (
-    "results",
-    "ids",
-    "pulls",
-    "sums",
-    "squares",
-    "keys",
-    "blocks",
-)  # an entry for each row, where they are there
+COLUMNS = ("results", "ids", "pulls", "sums", "squares", "keys", "blocks")  # an entry for each row, if they are there
 
 
 def in_parts(body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
@@ -202,9 +194,8 @@ def in_parts(body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
 
 def joined_receipts(receipts: Sequence[Receipt]) -> Receipt:
     """What became of all parts, as of one request."""
-    counts = {
-        name: sum(getattr(one, name) for one in receipts) for name in ("counted", "repeated", "late", "prior", "failed")
-    }
+    kinds = ("counted", "repeated", "late", "prior", "failed")
+    counts = {name: sum(getattr(one, name) for one in receipts) for name in kinds}
     return Receipt(plan=receipts[0].plan, closed=any(one.closed for one in receipts), **counts)
 
 

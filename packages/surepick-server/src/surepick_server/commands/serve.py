@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import socket
 from typing import Annotated
@@ -14,7 +13,6 @@ from surepick.cli.output import note, say
 from surepick.errors import InvalidInput
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-NEEDED = ("fastapi", "uvicorn", "jinja2", "itsdangerous", "multipart", "prometheus_client", "sqlalchemy", "httpx")
 
 
 def serve(
@@ -50,8 +48,7 @@ def serve(
     makes tokens. Encryption is a proxy's work: see docs/serve.md. Those whom an identity provider or a proxy knows get
     in if an admin has entered them (surepick token create --identity).
     """
-    check_server_extra()
-    import uvicorn  # noqa: PLC0415 (an extra)
+    import uvicorn  # noqa: PLC0415 (only where it is needed)
 
     from surepick_server.app import make_app  # noqa: PLC0415
     from surepick_server.settings import MIB, Settings, networks, read_header, read_provider  # noqa: PLC0415
@@ -100,9 +97,3 @@ def serve(
             uvicorn.Server(configuration(app, settings)).run(sockets=[listening])
     finally:
         app.state.server.close()
-
-
-def check_server_extra() -> None:
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise InvalidInput(f'a server needs {missing[0]}, which is absent: pip install "surepick[serve]".')

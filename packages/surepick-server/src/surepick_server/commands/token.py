@@ -14,23 +14,19 @@ from surepick.cli.app import Suggesting
 from surepick.cli.options import given_database
 from surepick.cli.output import picked, print_json, print_table, say
 from surepick.studies.logs.base import format_time, parse_duration
-from surepick_server.commands.serve import check_server_extra
 
 if TYPE_CHECKING:
     from surepick_server.access.tokens import Tokens
 
-token = typer.Typer(
-    name="token",
-    cls=Suggesting,
-    help="Tokens: who may use a server, and for what.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+ABOUT = "Tokens: who may use a server, and for what."
+token = typer.Typer(name="token", cls=Suggesting, help=ABOUT, no_args_is_help=True, add_completion=False)
+UrlArgument = Annotated[str, Argument(metavar="URL", help="The database.", callback=given_database, show_default=False)]
+OutputOption = Annotated[options.Format, Option("--format", help="text or json.")]
 
 
 @token.command("create")
 def create_token(
-    url: Annotated[str, Argument(metavar="URL", help="The database.", callback=given_database, show_default=False)],
+    url: UrlArgument,
     name: Annotated[str, Argument(metavar="NAME", help="Who uses it, and reports.", show_default=False)],
     *,
     role: Annotated[
@@ -45,10 +41,9 @@ def create_token(
         ),
     ] = None,
     lasts: Annotated[str, Option(help="How long: 12h, 30d; at most a year.")] = "90d",
-    output: Annotated[options.Format, Option("--format", help="text or json.")] = options.Format.text,
+    output: OutputOption = options.Format.text,
 ) -> None:
     """Make a token. It is shown this once: the database keeps its hash."""
-    check_server_extra()
     from surepick_server.access.tokens import read_role  # noqa: PLC0415 (an extra)
 
     text, made = _tokens(url).make(name, read_role(role), study=study, seconds=parse_duration(lasts), identity=identity)
@@ -67,25 +62,23 @@ def create_token(
 
 @token.command("bind")
 def bind_token(
-    url: Annotated[str, Argument(metavar="URL", help="The database.", callback=given_database, show_default=False)],
+    url: UrlArgument,
     name: Annotated[str, Argument(metavar="NAME", help="Whose token there is.", show_default=False)],
     identity: Annotated[
         str, Argument(metavar="IDENTITY", help="What they are called where they log in.", show_default=False)
     ],
 ) -> None:
     """Let somebody who has a token log in by an identity provider, or through a proxy, too."""
-    check_server_extra()
     bound = _tokens(url).bind(name, identity)
     say(f"{bound.name} logs in as {bound.identities[0]} until {format_time(bound.expires_at)}.")
 
 
 @token.command("list")
 def list_tokens(
-    url: Annotated[str, Argument(metavar="URL", help="The database.", callback=given_database, show_default=False)],
-    output: Annotated[options.Format, Option("--format", help="text or json.")] = options.Format.text,
+    url: UrlArgument,
+    output: OutputOption = options.Format.text,
 ) -> None:
     """List the tokens, without what they are."""
-    check_server_extra()
     found = _tokens(url).list()
     now = datetime.now(UTC).timestamp()
     if output is options.Format.json:
@@ -107,18 +100,17 @@ def list_tokens(
 
 @token.command("revoke")
 def revoke_token(
-    url: Annotated[str, Argument(metavar="URL", help="The database.", callback=given_database, show_default=False)],
+    url: UrlArgument,
     name: Annotated[str, Argument(metavar="NAME", help="Whose.", show_default=False)],
 ) -> None:
     """Make a token worthless from now on, with all sessions that it opened."""
-    check_server_extra()
     revoked = _tokens(url).revoke(name)
     say(f"The token of {revoked.name} is worth nothing any more.")
 
 
 def _tokens(url: str) -> Tokens:
     from surepick.studies.database import Database  # noqa: PLC0415
-    from surepick_server.access.schema import make_tables  # noqa: PLC0415 (an extra)
+    from surepick_server.access.schema import make_tables  # noqa: PLC0415 (only where it is needed)
     from surepick_server.access.tokens import Tokens  # noqa: PLC0415
 
     database = Database(url, create=True)

@@ -93,17 +93,13 @@ def page(
     return answer
 
 
-def set_cookie(request: Request, answer: Response, name: str, value: str, seconds: float | None = None) -> None:
-    """A cookie that only this server gets, from its own pages only."""
-    answer.set_cookie(
-        name,
-        value,
-        max_age=None if seconds is None else int(seconds),
-        path=root_of(request) or "/",
-        secure=request.url.scheme == "https",
-        httponly=True,
-        samesite="strict",
-    )
+def set_cookie(
+    request: Request, answer: Response, name: str, value: str, seconds: float | None = None, **limits: Any
+) -> None:
+    """A cookie that only this server gets, from its own pages only where `limits` do not say otherwise."""
+    limits = {"path": root_of(request) or "/", "samesite": "strict", **limits}
+    age, encrypted = None if seconds is None else int(seconds), request.url.scheme == "https"
+    answer.set_cookie(name, value, max_age=age, secure=encrypted, httponly=True, **limits)
 
 
 def to(request: Request, path: str, said: str = "") -> RedirectResponse:
@@ -223,15 +219,10 @@ LARGEST = 1e308
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form.
+    """A form."""
 
-    Args:
-        fields: each with its texts.
-        files: each with its name and its bytes; those that were left empty are not there.
-    """
-
-    fields: dict[str, list[str]]
-    files: dict[str, tuple[str, bytes]]
+    fields: dict[str, list[str]]  # each with its texts
+    files: dict[str, tuple[str, bytes]]  # each with its name and its bytes; those that were left empty are not there
 
     def text(self, name: str, default: str = "") -> str:
         """A text, without the spaces around it; the default if it is empty or not there."""

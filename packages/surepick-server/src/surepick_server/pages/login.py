@@ -9,10 +9,11 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from surepick.errors import InvalidInput, SurepickError
+from surepick.reports.study.page import TEMPLATES
 from surepick.studies.logs.base import system_clock
 from surepick_server.access.tokens import Principal, Role
 from surepick_server.api import studies
@@ -36,16 +37,14 @@ from surepick_server.web.open_studies import HTTPError, status_of
 if TYPE_CHECKING:
     from surepick_server.openid import Provider
 
-router = APIRouter(include_in_schema=False)
-routes = Routes(router)
+routes = Routes(include_in_schema=False)
 
 
 LOCAL_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")  # of this server: a slash, and no second one; visible ASCII but "\"
-REPORT = FOLDER.parents[1] / "reports/study/templates"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".txt": "text/plain"}
 STATIC = {
     path.name: (path, KINDS[path.suffix])
-    for path in (*(FOLDER / "static").iterdir(), REPORT / "report.css")
+    for path in (*(FOLDER / "static").iterdir(), TEMPLATES / "report.css")
     if path.suffix in KINDS
 }
 
@@ -134,15 +133,9 @@ def start(request: Request, server: Shared, next: str = "/") -> Response:  # noq
         answer = RedirectResponse(provider.address(flow, _back(request)), HTTPStatus.SEE_OTHER)
     except (ProviderAway, ProviderWrong) as error:
         raise _unanswered(provider, error) from error
-    answer.set_cookie(
-        FLOW_COOKIE,
-        sealed_login(flow, server.sessions),
-        max_age=FLOW_SECONDS,
-        path=root_of(request) + START,
-        secure=request.url.scheme == "https",
-        httponly=True,
-        samesite="lax",  # it has to come back from another site; all that it can do is to end the login that it began
-    )
+    # it has to come back from another site; all that it can do is to end the login that it began
+    limits = {"path": root_of(request) + START, "samesite": "lax"}
+    set_cookie(request, answer, FLOW_COOKIE, sealed_login(flow, server.sessions), FLOW_SECONDS, **limits)
     return answer
 
 
@@ -232,27 +225,13 @@ def revoke_form(request: Request, server: Shared, caller: Admin, form: Posted) -
     return to(request, "/tokens", f"The token of {gone['name']} is not valid any more.")
 
 
-def _show(
-    request: Request,
-    server: ServerState,
-    caller: Principal,
-    *,
-    status: int = HTTPStatus.OK,
-    error: str = "",
-    made: dict[str, Any] | None = None,
-    typed: dict[str, str] | None = None,
-) -> Response:
-    return page(
-        request,
-        "tokens.html",
-        caller,
-        status=status,
-        error=error,
-        made=made,
-        typed=defaultdict(str, typed or {}),
-        now=system_clock(),
-        tokens=studies.tokens(server, caller)["tokens"],
-        roles=list(Role.__members__),
-        first=server.is_local(),
-        others=server.provider is not None or bool(server.settings.trusted_header),
-    )
+def _show(request: Request, server: ServerState, caller: Principal, **shown: Any) -> Response:
+    """The page of tokens; `shown` are its status, what is wrong, what was typed, or the token that was made."""
+    shown = {"error": "", "made": None, **shown, "typed": defaultdict(str, shown.get("typed", {}))}
+    shown |= {
+        "tokens": studies.tokens(server, caller)["tokens"],
+        "roles": list(Role.__members__),
+        "now": system_clock(),
+    }
+    shown |= {"others": server.provider is not None or bool(server.settings.trusted_header)}
+    return page(request, "tokens.html", caller, first=server.is_local(), **shown)

@@ -16,7 +16,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from surepick.core.records import record
 from surepick.errors import InvalidInput, SurepickError
@@ -41,7 +41,7 @@ MOST_SECONDS = 20
 MOST_WAITING = 3 * MOST_SECONDS
 TURN = threading.BoundedSemaphore(1)  # all that is uploaded to a process is unpacked one after the other
 BUSY = "Others' tables are being read. Send this one again in a moment, or save it as CSV (UTF-8)."
-READER = "from surepick_server.pages.new_study import main; main()"
+READER = "from surepick_server.pages.new_study import read_in_child; read_in_child()"
 TOO_LARGE = "is too large to be read here, or damaged. Save the table as CSV (UTF-8), and give that."
 
 
@@ -111,38 +111,23 @@ TYPED = "name"  # the column of names that were typed
 
 @record
 class Column:
-    """A column of a table.
+    """A column of a table."""
 
-    Args:
-        name: its header.
-        numeric: it holds numbers.
-        distinct: how many different cells it has.
-        examples: the first of them.
-    """
-
-    name: str
-    numeric: bool
-    distinct: int
-    examples: tuple[str, ...]
+    name: str  # its header
+    numeric: bool  # it holds numbers
+    distinct: int  # how many different cells it has
+    examples: tuple[str, ...]  # the first of them
 
 
 @record
 class GivenTable:
-    """A table.
+    """A table."""
 
-    Args:
-        text: as it came.
-        kind: csv, json or jsonl.
-        rows: how many it has.
-        columns: that it has.
-        notes: what is to be known of how it was read.
-    """
-
-    text: str
-    kind: str
-    rows: int
-    columns: tuple[Column, ...]
-    notes: tuple[str, ...]
+    text: str  # as it came
+    kind: str  # csv, json or jsonl
+    rows: int  # how many it has
+    columns: tuple[Column, ...]  # that it has
+    notes: tuple[str, ...]  # what is to be known of how it was read
 
     @property
     def likely_id(self) -> str:
@@ -212,52 +197,26 @@ def read(text: str, kind: str) -> GivenTable:
     return GivenTable(text, kind, table.num_rows, tuple(columns), tuple(notes))
 
 
-router = APIRouter(include_in_schema=False)
-routes = Routes(router)
+routes = Routes(include_in_schema=False)
 CHOICE = {  # a field of the form -> what stands there first
-    "name": "",
-    "id_column": "",
-    "cost_column": "",
-    "segment_column": "",
-    "reward_column": "",
-    "good": "large",
-    "noise": "",
-    "low": "0",
-    "high": "10",
-    "sigma": "",
-    "guess": "",
-    "epsilon": "",
-    "delta": "0.05",
-    "question": "best",
-    "threshold": "",
-    "control": "",
-    "m": "3",
-    "norm_bound": "",
+    **dict.fromkeys(("name", "id_column", "cost_column", "segment_column", "reward_column", "noise", "sigma"), ""),
+    **dict.fromkeys(("guess", "epsilon", "threshold", "control", "norm_bound"), ""),
+    **{"good": "large", "low": "0", "high": "10", "delta": "0.05", "question": "best", "m": "3"},
 }
 REHEARSALS = 5  # of a forecast under equal means, so that the page comes soon
 
 
 @record
 class Option:
-    """A way to do the study, with what it takes.
+    """A way to do the study, with what it takes."""
 
-    Args:
-        words: what it is.
-        epsilon: of it.
-        total: measurements in the worst case; None where it is refused.
-        batches: in words.
-        cost: money in words; "" where nothing has a cost.
-        refusal: why there is no forecast.
-        notes: what to know of it.
-    """
-
-    words: str
-    epsilon: float
-    total: int | None
-    batches: str
-    cost: str
-    refusal: str
-    notes: tuple[str, ...]
+    words: str  # what it is
+    epsilon: float  # of it
+    total: int | None  # measurements in the worst case; None where it is refused
+    batches: str  # in words
+    cost: str  # money in words; "" where nothing has a cost
+    refusal: str  # why there is no forecast
+    notes: tuple[str, ...]  # what to know of it
 
 
 @routes.add("GET", "/new", Visibility.nothing, who=Role.owner)
@@ -279,7 +238,8 @@ def new_step(request: Request, server: Shared, caller: Owner, form: Posted) -> R
     uniform: int | None = None
     try:
         if step == "create":
-            goal = brought(NewStudy, _named(form) | goal_of(form, given), "The study is")
+            called = {"name": form.text("name"), "reward_column": form.text("reward_column") or None}
+            goal = brought(NewStudy, called | goal_of(form, given), "The study is")
             made = studies.start_study(goal, request, server, caller)
             name = goal.name.strip()
             said = f"The study {name} is made. Write down its registration code before the first result."
@@ -287,18 +247,12 @@ def new_step(request: Request, server: Shared, caller: Owner, form: Posted) -> R
         if step == "forecast":
             options, uniform = forecast_beside(form, given)
     except (SurepickError, HTTPError) as error:
-        error_said = error.sentence if isinstance(error, HTTPError) else str(error)
+        error_said = str(error)
         status = error.status if isinstance(error, HTTPError) else HTTPStatus.UNPROCESSABLE_ENTITY
     chosen = {name: form.text(name, first) for name, first in CHOICE.items()}
     chosen["id_column"] = chosen["id_column"] or given.likely_id
-    shown: dict[str, Any] = {"chosen": chosen, "features": form.many("features"), "error": error_said}
-    shown |= {"options": options, "uniform": uniform}
-    return page(request, "columns.html", caller, status=status, given=given, **shown)
-
-
-def _named(form: Form) -> dict[str, Any]:
-    """What a form calls the study and its results."""
-    return {"name": form.text("name"), "reward_column": form.text("reward_column") or None}
+    shown: dict[str, Any] = {"features": form.many("features"), "options": options, "uniform": uniform}
+    return page(request, "columns.html", caller, status=status, given=given, chosen=chosen, error=error_said, **shown)
 
 
 def goal_of(form: Form, given: GivenTable) -> dict[str, Any]:
@@ -314,10 +268,8 @@ def goal_of(form: Form, given: GivenTable) -> dict[str, Any]:
     candidates = {
         "table": given.text,
         "kind": given.kind,
-        "id_column": form.text("id_column") or None,
         "feature_columns": features or None,
-        "cost_column": form.text("cost_column") or None,
-        "segment_column": form.text("segment_column") or None,
+        **{name: form.text(name) or None for name in ("id_column", "cost_column", "segment_column")},
     }
     return {
         "candidates": candidates,

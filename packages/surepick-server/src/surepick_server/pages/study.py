@@ -8,9 +8,9 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Depends, Request, Response
 from markupsafe import Markup
 
 from surepick.core.records import record
@@ -26,14 +26,13 @@ from surepick_server.access.tokens import Principal, Role
 from surepick_server.api import documents, results, studies
 from surepick_server.api.models import Ids, LeaseOf, Reason, ReasonFor, ResultBody, ResultsBody, Undone, Worker, brought
 from surepick_server.api.results import part_of
-from surepick_server.api.routing import Measurer, Owner, Routes, Shared, Viewer, Visibility
+from surepick_server.api.routing import Measurer, Routes, Shared, Viewer, Visibility
 from surepick_server.api.studies import results_in, study_status
 from surepick_server.pages.layout import Form, Posted, page, sentence, study_path, to, typed_number
-from surepick_server.web.auth import ServerState, address_of
+from surepick_server.web.auth import ServerState, address_of, needs
 from surepick_server.web.open_studies import HTTPError, status_of
 
-router = APIRouter(include_in_schema=False)
-routes = Routes(router)
+routes = Routes(include_in_schema=False)
 
 # --- The list of studies, with what each waits for.
 
@@ -42,21 +41,13 @@ A_PAGE = 50  # studies
 
 @record
 class StudyLine:
-    """A study of the list.
+    """A study of the list."""
 
-    Args:
-        study: at a glance.
-        waits: for what it waits.
-        mine: it waits for the caller.
-        running: it still waits for something.
-        best: what the closed rounds say.
-    """
-
-    study: ListedSoFar
-    waits: str
-    mine: bool
-    running: bool
-    best: str
+    study: ListedSoFar  # at a glance
+    waits: str  # for what it waits
+    mine: bool  # it waits for the caller
+    running: bool  # it still waits for something
+    best: str  # what the closed rounds say
 
 
 @routes.add("GET", "/", Visibility.closed, who=Role.viewer)
@@ -158,14 +149,9 @@ def standing_of(study: Study, name: str, caller: Principal) -> dict[str, Any]:
     """Where a study stands, for templates."""
     progress = study.progress()
     waits, mine = waits_for(progress, caller)
-    return {
-        "name": name,
-        "asked": study_status(study, name),
-        "progress": progress,
-        "waits": waits,
-        "mine": mine,
-        "over": progress.stopped or progress.ended is not None,
-    }
+    over = progress.stopped or progress.ended is not None
+    shown = {"name": name, "asked": study_status(study, name), "progress": progress}
+    return shown | {"waits": waits, "mine": mine, "over": over}
 
 
 def tasks_shown(study: Study, caller: Principal) -> list[dict[str, Any]]:
@@ -233,6 +219,7 @@ def shown_table(tasks: list[dict[str, Any]]) -> str:
 
 # --- Forms of those who measure: take measurements, enter results, give measurements back.
 
+Act = Callable[..., str]  # does what a form asks, and says what was done
 NOTHING = "Nothing was stored."
 QUESTION = (
     f"Is it a typing error? {NOTHING} If it is one, correct it below. If it is what was read, whatever its value, "
@@ -240,24 +227,53 @@ QUESTION = (
 )
 
 
-@routes.add("POST", "/studies/{name}/take", Visibility.own, who=Role.measurer)
-def take(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
+def form(verb: str, shows: Visibility, *, who: Role) -> Callable[[Act], Act]:
+    """A form of the page of a study: it shows the page again, with what was done, or why it was not."""
+
+    def added(act: Act) -> Act:
+        def posted(name: str, request: Request, server: Shared, caller: Principal, form: Posted) -> Response:
+            try:
+                said = act(name, form, request, server, caller)
+            except SurepickError as error:
+                return show(request, server, caller, name, status=status_of(error), error=str(error))
+            return to(request, study_path(name), said)
+
+        posted.__name__, posted.__doc__ = act.__name__, act.__doc__
+        posted.__annotations__["caller"] = Annotated[Principal, Depends(needs(who))]
+        routes.add("POST", f"/studies/{{name}}/{verb}", shows, who=who)(posted)
+        return act
+
+    return added
+
+
+@form("take", Visibility.own, who=Role.measurer)
+def take(name: str, form: Form, *call: Any) -> str:
     """Take measurements, as the API's lease."""
-    try:
-        most = form.number("max_pulls", "how many")
-        whole = int(most) if most is not None and most.is_integer() else most
-        fields = {"max_pulls": whole, "duration": form.text("duration") or None}
-        wanted = brought(LeaseOf, fields, "The measurements that you want are")
-        answer = results.lease(name, wanted, request, server, caller)
-    except SurepickError as error:
-        return show(request, server, caller, name, status=status_of(error), error=str(error))
+    most = form.number("max_pulls", "how many")
+    whole = int(most) if most is not None and most.is_integer() else most
+    fields = {"max_pulls": whole, "duration": form.text("duration") or None}
+    answer = results.lease(name, brought(LeaseOf, fields, "The measurements that you want are"), *call)
     if answer["stopped"]:
-        said = "The study needs no more measurements."
-    elif not answer["pulls"]:
-        said = "Others have taken all measurements of this round that are missing. Look again later."
-    else:
-        said = f"You hold {times(answer['pulls'], 'measurement')}. Enter each result below once you have it."
-    return to(request, study_path(name), said)
+        return "The study needs no more measurements."
+    if not answer["pulls"]:
+        return "Others have taken all measurements of this round that are missing. Look again later."
+    return f"You hold {times(answer['pulls'], 'measurement')}. Enter each result below once you have it."
+
+
+@form("undo", Visibility.own, who=Role.measurer)
+def undo_form(name: str, form: Form, *call: Any) -> str:
+    """Take back a result of the open round, as the API's undo."""
+    fields = {"keys": [form.raw("key")], "worker": form.text("worker") or None}
+    ids = results.undo_results(name, brought(Undone, fields, "The result is"), *call)["ids"]
+    return f"The result of {', '.join(ids)} was taken back. Take its measurement again to enter the right one."
+
+
+@form("release", Visibility.own, who=Role.measurer)
+def release_form(name: str, form: Form, *call: Any) -> str:
+    """Give measurements back; an owner may do it for others."""
+    whose = brought(Worker, {"worker": form.text("worker") or None}, "The name is")
+    answer = results.release_worker(name, whose, *call)
+    return f"{times(answer['released'], 'measurement')} of {answer['worker']} can be taken by others now."
 
 
 @routes.add("POST", "/studies/{name}/results", Visibility.own, who=Role.measurer)
@@ -271,85 +287,48 @@ def tell_form(name: str, request: Request, server: Shared, caller: Measurer, for
     notes: list[str] = []
 
     def read(study: Study) -> ResultsBody:
-        found = rows_given(study)
-        came[:] = found.results
-        return found
-
-    def rows_given(study: Study) -> ResultsBody:
         if form.text("way") == "rows":
-            return ResultsBody(results=rows_in(form, study))
+            came[:] = rows_in(form, study)
+            return ResultsBody(results=came)
         content = form.files["file"][1] if "file" in form.files else form.raw("pasted").strip().encode()
         if not content.strip():
             raise InvalidInput("There is no table: choose a file, or paste its rows with their header.")
         table, notes[:] = results_in(content, "text/csv", study)
-        return table.model_copy(update={"results": with_keys(table.results, study, tasks_shown(study, caller))})
+        came[:] = with_keys(table.results, study, tasks_shown(study, caller))
+        return table.model_copy(update={"results": came})
 
     def accepted(study: Study) -> ResultsBody:
         return read(study).model_copy(update={"accept_unusual": True})
 
-    where = (server, name, caller, address_of(request))
+    reporter = results.Reporter(server, caller, address_of(request))
+    typed = {field: texts[0] for field, texts in form.fields.items()}
     try:
         try:
-            answer, _ = results.store_results(*where, read)
+            answer = reporter.results(name, read)
         except UnusualResult as question:
             if not form.text("accept_unusual") or not set(said_of_unusual(came, question)) <= set(form.many("asked")):
                 raise
-            answer, _ = results.store_results(*where, accepted)
+            answer = reporter.results(name, accepted)
     except UnusualResult as question:
-        asked = said_of_unusual(came, question)
-        typed = {field: texts[0] for field, texts in form.fields.items()}
         if "file" in form.files:
             typed["pasted"] = form.files["file"][1].decode(errors="replace")
+        more: dict[str, Any] = {"typed": typed, "asked": said_of_unusual(came, question)}
         said = f"{str(question).partition(' Is it a typing error?')[0]} {QUESTION}"
-        return show(request, server, caller, name, status=status_of(question), error=said, typed=typed, asked=asked)
+        return show(request, server, caller, name, status=status_of(question), error=said, **more)
     except (SurepickError, HTTPError) as error:
-        refused = isinstance(error, HTTPError)
-        status = error.status if isinstance(error, HTTPError) else status_of(error)
-        typed = {field: texts[0] for field, texts in form.fields.items()}
-        said = error.sentence if isinstance(error, HTTPError) else str(error)
+        status, said = status_of(error), str(error)
         if isinstance(error, InvalidInput) and NOTHING not in said:
             said = f"{said} {NOTHING} Look at what you typed, and store it again."
-        if refused and status == HTTPStatus.NOT_FOUND:
+        if isinstance(error, HTTPError) and status == HTTPStatus.NOT_FOUND:
             raise
         return show(request, server, caller, name, status=status, error=said, typed=typed)
-    return to(request, study_path(name), " ".join([said_of(answer), *map(spoken_note, notes)]))
-
-
-@routes.add("POST", "/studies/{name}/undo", Visibility.own, who=Role.measurer)
-def undo_form(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
-    """Take back a result of the open round, as the API's undo."""
-    try:
-        fields = {"keys": [form.raw("key")], "worker": form.text("worker") or None}
-        answer = results.undo_results(name, brought(Undone, fields, "The result is"), request, server, caller)
-    except SurepickError as error:
-        return show(request, server, caller, name, status=status_of(error), error=str(error))
-    said = (
-        f"The result of {', '.join(answer['ids'])} was taken back. Take its measurement again to enter the right one."
-    )
-    return to(request, study_path(name), said)
-
-
-@routes.add("POST", "/studies/{name}/release", Visibility.own, who=Role.measurer)
-def release_form(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
-    """Give measurements back; an owner may do it for others."""
-    try:
-        whose = brought(Worker, {"worker": form.text("worker") or None}, "The name is")
-        answer = results.release_worker(name, whose, request, server, caller)
-    except SurepickError as error:
-        return show(request, server, caller, name, status=status_of(error), error=str(error))
-    said = f"{times(answer['released'], 'measurement')} of {answer['worker']} can be taken by others now."
-    return to(request, study_path(name), said)
+    return to(request, study_path(name), " ".join([said_of(answer), *(note[:1].upper() + note[1:] for note in notes)]))
 
 
 def said_of_unusual(came: list[ResultBody], question: UnusualResult) -> list[str]:
     """The results that are asked about, each with its value; what was reported before has no place among them."""
     rows = [came[row] for row in question.rows if row < len(came)]
     return [f"{one.key} {one.reward!r}" for one in rows] or [str(question)]
-
-
-def spoken_note(note: str) -> str:
-    """A note on a table, as a sentence of a page."""
-    return note[:1].upper() + note[1:]
 
 
 def said_of(answer: dict[str, Any]) -> str:
@@ -417,75 +396,43 @@ def rows_in(form: Form, study: Study) -> list[ResultBody]:
 # --- Forms of owners: candidates that go or come, measurements that will not come, an early end.
 
 
-@routes.add("POST", "/studies/{name}/abandon", Visibility.closed, who=Role.owner)
-def abandon_form(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+@form("abandon", Visibility.closed, who=Role.owner)
+def abandon_form(name: str, form: Form, *call: Any) -> str:
     """Give missing measurements up."""
-
-    def act() -> str:
-        fields = {"reason": _reason(form), "ids": _ids(form) or None}
-        studies.abandon_round(name, brought(ReasonFor, fields, "The reason is"), request, server, caller)
-        return "The measurements were given up."
-
-    return _done(act, request, server, caller, name)
+    fields = {"reason": _reason(form), "ids": _ids(form) or None}
+    studies.abandon_round(name, brought(ReasonFor, fields, "The reason is"), *call)
+    return "The measurements were given up."
 
 
-@routes.add("POST", "/studies/{name}/withdraw", Visibility.closed, who=Role.owner)
-def withdraw_form(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+@form("withdraw", Visibility.closed, who=Role.owner)
+def withdraw_form(name: str, form: Form, *call: Any) -> str:
     """Go on without some candidates."""
-
-    def act() -> str:
-        ids = _named(form, "go")
-        why = brought(ReasonFor, {"reason": _reason(form), "ids": ids}, "The reason is")
-        studies.withdraw_candidates(name, why, request, server, caller)
-        return f"Withdrawn: {_listed(ids)}."
-
-    return _done(act, request, server, caller, name)
+    ids = _named(form, "go")
+    fields = {"reason": _reason(form), "ids": ids}
+    studies.withdraw_candidates(name, brought(ReasonFor, fields, "The reason is"), *call)
+    return f"Withdrawn: {_listed(ids)}."
 
 
-@routes.add("POST", "/studies/{name}/add", Visibility.closed, who=Role.owner)
-def add_form(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+@form("add", Visibility.closed, who=Role.owner)
+def add_form(name: str, form: Form, *call: Any) -> str:
     """Candidates that were declared to come later are there."""
-
-    def act() -> str:
-        ids = _named(form, "come")
-        studies.add_candidates(name, brought(Ids, {"ids": ids}, "The candidates are"), request, server, caller)
-        return f"From the next round on: {_listed(ids)}."
-
-    return _done(act, request, server, caller, name)
+    ids = _named(form, "come")
+    studies.add_candidates(name, brought(Ids, {"ids": ids}, "The candidates are"), *call)
+    return f"From the next round on: {_listed(ids)}."
 
 
-@routes.add("POST", "/studies/{name}/judge", Visibility.closed, who=Role.owner)
-def judge_form(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:  # noqa: ARG001
+@form("judge", Visibility.closed, who=Role.owner)
+def judge_form(name: str, form: Form, *call: Any) -> str:  # noqa: ARG001
     """Judge what is in."""
-
-    def act() -> str:
-        judged = studies.judge_round(name, request, server, caller)["judged"]
-        return "What was in is judged." if judged else "Nothing was in, so nothing was judged."
-
-    return _done(act, request, server, caller, name)
+    judged = studies.judge_round(name, *call)["judged"]
+    return "What was in is judged." if judged else "Nothing was in, so nothing was judged."
 
 
-@routes.add("POST", "/studies/{name}/close", Visibility.closed, who=Role.owner)
-def close_form(name: str, request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+@form("close", Visibility.closed, who=Role.owner)
+def close_form(name: str, form: Form, *call: Any) -> str:
     """End the study early."""
-
-    def act() -> str:
-        studies.close_study(
-            name, brought(Reason, {"reason": form.text("reason")}, "The reason is"), request, server, caller
-        )
-        return "The study is closed. Its answer says what the closed rounds prove."
-
-    return _done(act, request, server, caller, name)
-
-
-def _done(act: Callable[[], str], request: Request, server: ServerState, caller: Principal, name: str) -> Response:
-    """Do it, and show the study again with what was done, or why it was not."""
-    try:
-        said = act()
-    except SurepickError as error:
-        more: dict[str, Any] = {"status": status_of(error), "error": str(error)}
-        return show(request, server, caller, name, **more)
-    return to(request, study_path(name), said)
+    studies.close_study(name, brought(Reason, {"reason": form.text("reason")}, "The reason is"), *call)
+    return "The study is closed. Its answer says what the closed rounds prove."
 
 
 def _reason(form: Form) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fastapi import Request
 from itsdangerous import BadSignature, URLSafeTimedSerializer
@@ -62,24 +62,6 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via")
 
 
-class Guarded(Protocol):
-    """What is asked of a server before anything is read."""
-
-    @property
-    def settings(self) -> Settings:
-        """Of the operator."""
-
-    @property
-    def moved(self) -> bool:
-        """Whether the database is another file than the one that was opened, or none."""
-
-    def reopen(self) -> None:
-        """Open the file that is there now."""
-
-    def is_local(self) -> bool:
-        """Whether whoever reaches it is its admin."""
-
-
 class Guard:
     """Refuses bodies that are too large or too slow, foreign hosts of a local server, and whoever plays a proxy; adds
     headers to all answers.
@@ -91,7 +73,7 @@ class Guard:
         answer: makes the answers that refuse.
     """
 
-    def __init__(self, app: ASGIApp, server: Guarded, answer: Answer = as_document) -> None:
+    def __init__(self, app: ASGIApp, server: ServerState, answer: Answer = as_document) -> None:
         self.app = app
         self.server = server
         self.settings = server.settings
@@ -156,10 +138,6 @@ class Guard:
     def _too_large(self) -> str:
         return f"The body is larger than {self.settings.largest_body:,} bytes; send it in parts."
 
-    @property
-    def _too_slow(self) -> str:
-        return f"The body did not come within {self.settings.slowest_body:g} s."
-
     def _limited(self, receive: Receive) -> Receive:
         """The same, while the body is small enough and comes in time."""
         seen, until = 0, time.monotonic() + self.settings.slowest_body
@@ -172,7 +150,8 @@ class Guard:
             try:
                 message = await asyncio.wait_for(receive(), max(until - time.monotonic(), 0.001))
             except TimeoutError:
-                raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, self._too_slow, CLOSE) from None
+                why = f"The body did not come within {self.settings.slowest_body:g} s."
+                raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, why, CLOSE) from None
             if message["type"] == "http.request":
                 seen += len(message.get("body", b""))
                 done = not message.get("more_body", False)
@@ -186,9 +165,7 @@ class Guard:
 class Pace:
     """How many requests each key may make in a minute: a bucket that fills evenly.
 
-    Args:
-        a_minute: how many.
-        most_keys: keys that are remembered; those that were quiet longest are forgotten, which only is in their favour.
+    The keys that were quiet longest are forgotten, which only is in their favour.
     """
 
     def __init__(self, a_minute: int, most_keys: int = 10_000) -> None:
@@ -228,29 +205,17 @@ class AuthMethod(StrEnum):
 
 @dataclass
 class ServerState:
-    """What all routes share.
+    """What all routes share."""
 
-    Args:
-        settings: of the operator.
-        studies: of the database.
-        tokens: who may do what.
-        trail: what was done.
-        webhooks: who is told what happens.
-        sessions: signs the cookies of pages.
-        ended: sessions that were logged out.
-        provider: by whom people may log in; None: by tokens alone.
-        metrics: counts for the operator.
-    """
-
-    settings: Settings
-    studies: Studies
-    tokens: Tokens
-    trail: AuditLog
-    webhooks: Webhooks
-    sessions: URLSafeTimedSerializer
-    ended: Ended
-    provider: Provider | None = None
-    metrics: Metrics = field(default_factory=Metrics)
+    settings: Settings  # of the operator
+    studies: Studies  # of the database
+    tokens: Tokens  # who may do what
+    trail: AuditLog  # what was done
+    webhooks: Webhooks  # who is told what happens
+    sessions: URLSafeTimedSerializer  # signs the cookies of pages
+    ended: Ended  # sessions that were logged out
+    provider: Provider | None = None  # by whom people may log in; None: by tokens alone
+    metrics: Metrics = field(default_factory=Metrics)  # counts for the operator
     kept: Kept = field(init=False, default_factory=Kept)  # documents of closed rounds
     pace: Pace = field(init=False)
     logins: Pace = field(init=False)
@@ -285,11 +250,7 @@ class ServerState:
             self.provider.close()
 
     def reopen(self) -> None:
-        """Open the file that is there now. Sessions are those of that file, and so are tokens.
-
-        Raises:
-            StorageError: there is none, or it is not ours.
-        """
+        """Open the file that is there now, with its sessions and tokens; a StorageError if there is none of ours."""
         with self._reopening:
             if not self.moved:  # another call did it
                 return
@@ -316,11 +277,7 @@ class ServerState:
             self.ended.add(opened[1])
 
     def caller(self, request: Request) -> Principal:
-        """Who is asking.
-
-        Raises:
-            Refused: nobody that is known, or too often.
-        """
+        """Who is asking; an HTTPError where it is nobody that is known, or too often."""
         key, (way, found) = peer_of(address_of(request)), self.asker(request)
         if found is None and way is AuthMethod.token:
             self.slowed(self.logins, key)
@@ -366,14 +323,7 @@ class ServerState:
         return AuthMethod.session, None if opened is None else self.tokens.holder(*opened)
 
     def unknown(self, request: Request, identities: tuple[str, ...], way: str, whom: str) -> HTTPError:
-        """The refusal of somebody whom no admin has entered. Nothing is stored of them but an entry of the trail.
-
-        Args:
-            request: theirs.
-            identities: what they are called where they logged in; what people know best comes last.
-            way: how they came.
-            whom: who says what they are called.
-        """
+        """The refusal of somebody whom no admin has entered, with `whom` who names them; only the trail has them."""
         called = " or ".join(reversed(identities))
         self.trail.add("", address_of(request), "log in refused", None, f"by {way}: {called}")
         return HTTPError(
@@ -394,11 +344,7 @@ class ServerState:
         self.trail.soon(caller.name, address_of(request), "log in", None, way)
 
     def slowed(self, pace: Pace, key: str) -> None:
-        """Count a request.
-
-        Raises:
-            Refused: there were too many.
-        """
+        """Count a request; an HTTPError if there were too many."""
         wait = pace.wait(key)
         if wait > 0.0:
             raise HTTPError(

@@ -37,15 +37,10 @@ Number = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @record
 class Named:
-    """What a proxy says of a request.
+    """What a proxy says of a request."""
 
-    Args:
-        identity: who is asking; None: nobody is said to be.
-        status, why: of the refusal, if it may not say so.
-    """
-
-    identity: str | None = None
-    status: HTTPStatus = HTTPStatus.OK
+    identity: str | None = None  # who is asking; None: nobody is said to be
+    status: HTTPStatus = HTTPStatus.OK  # status, why: of the refusal, if it may not say so
     why: str = ""
 
 
@@ -179,12 +174,7 @@ def configuration(app: FastAPI, settings: Settings) -> uvicorn.Config:
 
 
 class Crowd:
-    """All connections of a server; of one event loop.
-
-    Args:
-        settings: with the limits.
-        most: connections that may be open.
-    """
+    """All connections of a server, at most so many; of one event loop."""
 
     def __init__(self, settings: Settings, most: int) -> None:
         self._settings = settings
@@ -237,12 +227,7 @@ def _close_one(among: dict[Connection, None]) -> None:
 
 
 class Connection(asyncio.Protocol):
-    """A connection: what uvicorn does, and since when it waits for its sender.
-
-    Args:
-        inner: uvicorn's.
-        crowd: that it belongs to.
-    """
+    """A connection of a crowd: what uvicorn does, and since when it waits for its sender."""
 
     def __init__(self, inner: H11Protocol, crowd: Crowd) -> None:
         self._inner = inner

@@ -43,11 +43,7 @@ MOST_BYTES = 64 * 2**20
 
 
 class Kept:
-    """Documents by what they are of; those that were not asked for longest go first.
-
-    Args:
-        most_bytes: of all that are kept.
-    """
+    """Documents by what they are of; those that were not asked for longest go first."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most = most_bytes
@@ -106,13 +102,7 @@ log = logging.getLogger("surepick_server")
 
 
 class HTTPError(Exception):
-    """A request is refused.
-
-    Args:
-        status: of the answer.
-        sentence: why.
-        headers: of the answer.
-    """
+    """A request is refused with a status, a sentence that says why, and headers."""
 
     def __init__(self, status: HTTPStatus, sentence: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(sentence)
@@ -121,40 +111,17 @@ class HTTPError(Exception):
         self.headers = headers
 
 
-def problem(
-    status: int, sentence: str, headers: dict[str, str] | None = None, *, kind: str | None = None
-) -> JSONResponse:
-    """A problem document; `kind` is the name of the library's error, where it is one."""
-    body: dict[str, Any] = {
-        "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
-        "status": int(status),
-        "detail": sentence,
-    }
-    body |= {} if kind is None else {"kind": kind}
-    return JSONResponse(body, int(status), headers=headers, media_type=MEDIA_TYPE)
-
-
-def with_design(answer: Response, error: NotConverged) -> Response:
-    """A problem document with the best design that was found, and its gap; a page as it is."""
+def with_more(answer: Response, more: dict[str, Any]) -> Response:
+    """A problem document that says more; a page as it is."""
     if answer.media_type != MEDIA_TYPE:
         return answer
-    body = json.loads(bytes(answer.body))
-    body |= {"gap": error.gap} if math.isfinite(error.gap) else {}
-    body |= {} if error.best is None else {"design": encode(error.best, sparse=True)}
-    return JSONResponse(body, answer.status_code, media_type=MEDIA_TYPE)
+    return JSONResponse(json.loads(bytes(answer.body)) | more, answer.status_code, media_type=MEDIA_TYPE)
 
 
-def with_rows(answer: Response, error: UnusualResult) -> Response:
-    """A problem document with the places of the results that stand out; a page as it is."""
-    if answer.media_type != MEDIA_TYPE:
-        return answer
-    body = json.loads(bytes(answer.body)) | {"rows": list(error.rows)}
-    return JSONResponse(body, answer.status_code, media_type=MEDIA_TYPE)
-
-
-def status_of(error: SurepickError) -> HTTPStatus:
-    """The status with which an error of the library is answered."""
+def status_of(error: SurepickError | HTTPError) -> HTTPStatus:
+    """The status with which an error of the library, or ours, is answered."""
+    if isinstance(error, HTTPError):
+        return error.status
     return next((status for kind, status in KINDS if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
@@ -174,8 +141,11 @@ def problem_kind(error: SurepickError) -> str | None:
 def as_document(
     _: Request, status: int, sentence: str, headers: dict[str, str] | None = None, kind: str | None = None
 ) -> Response:
-    """A problem document, as the answer to a request."""
-    return problem(status, sentence, headers, kind=kind)
+    """A problem document, as the answer to a request; `kind` is the name of the library's error, where it is one."""
+    title = HTTPStatus(status).phrase
+    body: dict[str, Any] = {"type": "about:blank", "title": title, "status": int(status), "detail": sentence}
+    body |= {} if kind is None else {"kind": kind}
+    return JSONResponse(body, int(status), headers=headers, media_type=MEDIA_TYPE)
 
 
 def not_understood(errors: Sequence[Mapping[str, Any]]) -> str:
@@ -196,8 +166,11 @@ def handle_errors(app: FastAPI, answer: Answer = as_document) -> None:
     def ours(request: Request, error: SurepickError) -> Response:
         found = answer(request, status_of(error), str(error), None, problem_kind(error))
         if isinstance(error, UnusualResult):
-            return with_rows(found, error)
-        return with_design(found, error) if isinstance(error, NotConverged) else found
+            return with_more(found, {"rows": list(error.rows)})
+        if isinstance(error, NotConverged):
+            gap = {"gap": error.gap} if math.isfinite(error.gap) else {}
+            return with_more(found, gap | ({} if error.best is None else {"design": encode(error.best, sparse=True)}))
+        return found
 
     @app.exception_handler(HTTPException)
     def http(request: Request, error: HTTPException) -> Response:
@@ -224,11 +197,7 @@ MOST_IDLE_BYTES = 256 * 2**20  # of all of them, roughly; the one that was used 
 
 
 class Studies:
-    """Studies by name.
-
-    Args:
-        database: where they are.
-    """
+    """The studies of a database, by name."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -332,12 +301,7 @@ class Metrics:
 
 
 class Watch:
-    """Counts and logs each request by its route, never by its path.
-
-    Args:
-        app: what is watched.
-        metrics: where it is counted.
-    """
+    """Counts and logs each request by its route, never by its path."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app = app
@@ -360,7 +324,10 @@ class Watch:
             await self.app(scope, receive, seen)
         finally:
             seconds = time.perf_counter() - begun
-            route, method = route_of(scope), scope["method"] if scope["method"] in METHODS else UNKNOWN
+            route = str(
+                getattr(scope.get("route"), "path", UNKNOWN)
+            )  # with the names of its parameters, not their values
+            method = scope["method"] if scope["method"] in METHODS else UNKNOWN
             self.metrics.running.dec()
             self.metrics.requests.labels(method, route, str(status)).inc()
             self.metrics.seconds.labels(method, route).observe(seconds)
@@ -369,12 +336,6 @@ class Watch:
 
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-
-
-def route_of(scope: Scope) -> str:
-    """The route of a request, with the names of its parameters in place of their values."""
-    route = scope.get("route")
-    return str(getattr(route, "path", UNKNOWN))
 
 
 class Lines(logging.Formatter):

@@ -36,11 +36,7 @@ log = logging.getLogger("surepick_server")
 
 
 class Deliverer:
-    """Notes what happens, and delivers it.
-
-    Args:
-        server: whose studies and webhooks.
-    """
+    """Notes what happens in the studies of a server, and delivers it."""
 
     def __init__(self, server: ServerState) -> None:
         self._server = server

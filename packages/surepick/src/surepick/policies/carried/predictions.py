@@ -9,9 +9,9 @@ from functools import lru_cache, partial
 from statistics import NormalDist
 
 import numpy as np
-import scipy.linalg
 
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
+from surepick.core.special_functions import scipy
 from surepick.designs import round_design
 from surepick.errors import InvalidInput
 from surepick.estimators import NoiseMgf

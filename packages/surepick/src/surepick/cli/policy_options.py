@@ -11,8 +11,9 @@ from typing import Annotated, Any
 from typer import Option
 
 from surepick.chunks.sources import RowBlocks
-from surepick.cli.options import Goal, items_in
+from surepick.cli.options import Goal
 from surepick.cli.plugin_names import POLICIES, QUESTIONS
+from surepick.cli.programs import items_in
 from surepick.core.arms import Arms
 from surepick.embeddings.base import ESTIMATED
 from surepick.errors import InvalidInput

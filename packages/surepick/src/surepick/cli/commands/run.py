@@ -10,10 +10,11 @@ from typer import Option
 
 from surepick.certificates.document import write_certificate
 from surepick.cli import options
+from surepick.cli.answers import advice_from, print_answer, print_truth, run_json
 from surepick.cli.commands.certificate import check_page
-from surepick.cli.options import TableOptions
-from surepick.cli.output import advice_from, end_by, note, print_answer, print_json, print_truth, run_json, say
+from surepick.cli.output import end_by, note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
+from surepick.cli.tables import TableOptions
 from surepick.core.values import whole_number
 from surepick.environments import Environment, digits
 from surepick.environments.environment import check_recorded_repeats, doubts_of_noise, recorded_totals

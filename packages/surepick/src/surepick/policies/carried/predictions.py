@@ -10,9 +10,9 @@ from statistics import NormalDist
 
 import numpy as np
 
+from surepick import designs
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.core.special_functions import scipy
-from surepick.designs import round_design
 from surepick.errors import InvalidInput
 from surepick.estimators import NoiseMgf
 from surepick.estimators.noise_mgf import joint_failure, least_chi_squares
@@ -167,7 +167,7 @@ def rounded_batch(weights: FloatArray, total: int, round_number: int) -> IntArra
         weights: shape (K,).
     """
     if total >= np.count_nonzero(weights):
-        return round_design(weights, total)
+        return designs.round_design(weights, total)
     ends = np.cumsum(weights / weights.sum()) * total
     offset = math.fmod(round_number * GOLDEN, 1.0)
     passed = np.floor(np.concatenate([[0.0], ends]) + offset).astype(np.int64)

@@ -15,10 +15,11 @@ from functools import partial
 
 import numpy as np
 
+from surepick import designs
 from surepick.core.observations import BlockTotals
 from surepick.core.plans import Design
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
-from surepick.designs import DesignInput, independent_star_design, solve_star_design, solve_target_design
+from surepick.designs import DesignInput
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.rows import each_row_block
@@ -381,7 +382,7 @@ def vectors_remaining(
 
 def _aimed(arms: FloatArray | DesignInput, aims: FloatArray, tolerance: float, few: FewArms) -> Design:
     return best_found(
-        solve_target_design,
+        designs.solve_target_design,
         arms,
         aims,
         tolerance=tolerance,
@@ -412,7 +413,7 @@ def rivals_only(vectors: ArmVectors, processes: VectorProcesses, goal: OpenCompa
     lack = goal.aimed(np.where(fresh, goal.threshold - start_weights(starts + 1), account.needs))
     accuracies = np.ones(len(scales))
     accuracies[rivals] = goal.margins / np.sqrt(2.0 * np.maximum(lack, 1e-3))
-    design = independent_star_design(goal.candidate, accuracies, rivals=rivals, noise_scales=scales)
+    design = designs.independent_star_design(goal.candidate, accuracies, rivals=rivals, noise_scales=scales)
     pulls = goal.pulls_for(max(design.value, 1.0) * design.weights)
     return RemainingPulls(goal.candidate, vectors.embedded.dim, pulls, 0.0, rivals[fresh], rivals[:0], goal.costs)
 
@@ -486,7 +487,7 @@ def _star(
     accuracies = np.ones(vectors.embedded.num_arms)
     accuracies[goal.rivals] = slack / np.sqrt(2.0 * np.maximum(needs, 1e-3))
     return best_found(  # a worse design costs pulls, not validity
-        solve_star_design,
+        designs.solve_star_design,
         vectors.embedded.features if uneven else posed(None),
         goal.candidate,
         accuracies if uneven else accuracies / noise_scales[0],

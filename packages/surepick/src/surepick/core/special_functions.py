@@ -48,8 +48,9 @@ def _log_tail(x: FloatArray) -> FloatArray:
     for coefficient in ERFC[-2::-1]:  # Horner
         found *= place
         found += coefficient
-    found += np.log(0.5 * t)
-    found -= 0.5 * x * x
+    with np.errstate(divide="ignore", over="ignore"):  # of infinities
+        found += np.log(0.5 * t)
+        found -= 0.5 * x * x
     return found
 
 

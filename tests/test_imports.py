@@ -37,10 +37,10 @@ def needed_by(*distributions: str) -> set[str]:
     return {module for module, owner in owners.items() if names & {name.lower().replace("_", "-") for name in owner}}
 
 
-def loaded_by(code: str) -> set[str]:
-    """Modules that the code loads beyond `scipy.linalg` and what a bare interpreter has."""
+def loaded_by(code: str, before: str = "import scipy.linalg") -> set[str]:
+    """Modules that the code loads beyond `scipy.linalg`, or what is said, and what a bare interpreter has."""
     script = (
-        "import sys, json\nimport scipy.linalg\nbefore = set(sys.modules)\n"
+        f"import sys, json\n{before}\nbefore = set(sys.modules)\n"
         f"{code}\n"
         "print(json.dumps(sorted(set(sys.modules) - before)), file=sys.stderr)"
     )
@@ -50,7 +50,7 @@ def loaded_by(code: str) -> set[str]:
 
 def packages(modules: set[str]) -> set[str]:
     """The third-party packages among them, but for lazy_loader and numpy (a dependency of scipy.linalg)."""
-    own = {"surepick", "numpy", "lazy_loader"}
+    own = {"surepick", "surepick_server", "surepick_bench", "numpy", "lazy_loader"}
     return {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) - own
 
 
@@ -138,6 +138,29 @@ def test_the_daily_work_on_a_study_loads_little(small_study, command):
     assert not any(name.startswith(("scipy", "surepick.environments")) for name in modules)
 
 
+def test_importing_surepick_loads_numpy_at_most():
+    modules = loaded_by("import surepick", before="")
+    assert packages(modules) == set()
+    assert not {name for name in modules if name.startswith("surepick.")}
+
+
+def test_a_run_without_features_loads_no_scipy_and_nothing_for_features():
+    table = Path(__file__).parents[1] / "docs" / "examples" / "coffee.csv"
+    words = ["run", str(table), "--id", "recipe", "--reward", "taste", "--noise", "subgaussian:0.8", "--epsilon", "0.8"]
+    modules = loaded_by(
+        f"sys.argv = ['surepick', *{words!r}]\n"
+        "from surepick.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code",
+        before="",
+    )
+    assert {"surepick.cli.commands.run", "surepick.policies.carried.elimination"} <= modules
+    features = [f"embeddings.{name}" for name in ("kernel", "kernel_functions", "linear", "network", "tangent_kernel")]
+    features += ["designs.solve", "designs.star", "designs.long_lists", "chunks.passes", "chunks.moments"]
+    others = ["forecasts", "certificates", "integrations", "reports", "policies.subset", "studies.logs.sql"]
+    unneeded = ("scipy", *(f"surepick.{name}" for name in features + others))
+    assert not [name for name in modules if name.startswith(unneeded)]
+
+
 def test_a_whole_study_loads_nothing_more():
     """What is imported late, inside a function, is still numpy and scipy.linalg."""
     modules = loaded_by(
@@ -207,6 +230,6 @@ def test_every_public_method_is_documented(thing, member):
 
 @pytest.mark.parametrize("part", PARTS)
 def test_the_parts_are_there_at_once_and_documented(part):
-    assert f"surepick.{part}" in loaded_by(f"import surepick\nassert surepick.{part}.__all__")
+    assert getattr(sp, part).__name__ in loaded_by(f"import surepick\nassert surepick.{part}.__all__")
     for name in getattr(sp, part).__all__:
         assert inspect.getdoc(getattr(getattr(sp, part), name))

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import app, command_names, main
-from surepick.cli.options import PASSWORD, given_url
+from surepick.cli.open_study import PASSWORD, given_url
 from surepick.studies.database import list_stored_studies
 
 SECRET = "secretword"

@@ -8,7 +8,7 @@ import pytest
 from fuzz_commands import run
 
 import surepick as sp
-from surepick.forecasts.warnings import mean_spread, rough_pulls, tolerances_near
+from surepick.cli.answers import mean_spread, rough_pulls, tolerances_near
 
 COFFEE = "docs/examples/coffee.csv"
 RUN = ("--id", "recipe", "--reward", "taste")

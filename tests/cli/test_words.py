@@ -8,8 +8,8 @@ from rich.text import Text
 from typer.testing import CliRunner
 
 import surepick as sp
+from surepick.cli.answers import print_certificate, print_rounds
 from surepick.cli.app import app, as_written, command_names, command_spec, loaded
-from surepick.cli.output import print_certificate, print_rounds
 from surepick.core.plans import RoundRecord
 from surepick.noise import informative
 from surepick.studies.progress import rounded_up

@@ -1,7 +1,11 @@
 """Records: frozen, copied, compared by value, and carried exactly by the one JSON codec."""
 
+import copy
+import dataclasses
 import json
-from dataclasses import FrozenInstanceError, dataclass, fields
+import pickle
+from dataclasses import KW_ONLY, FrozenInstanceError, asdict, dataclass, fields, replace
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -12,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 import surepick as sp
 from surepick.core import arms as arms_module
 from surepick.core.plans import Allocation, IndependentArms, RoundRecord
-from surepick.core.records import FloatArray, IntArray, from_json, to_json
+from surepick.core.records import FloatArray, IntArray, from_json, record, to_json
 from surepick.policies.paper.arm_elimination import EliminationState
 from surepick.studies.batch import Batch
 from surepick_bench.policies.means import MeansState
@@ -347,3 +351,35 @@ def test_independent_arms_are_the_identity():
     arms = IndependentArms(3)
     assert (arms.dim, arms.misspecification) == (3, 0.0)
     assert np.array_equal(arms.features, np.eye(3))
+
+
+def test_a_record_is_what_a_frozen_dataclass_would_be():
+    def of(decorator):
+        class Point:
+            x: int
+            y: list = dataclasses.field(default_factory=list)
+            hidden: int = dataclasses.field(default=3, init=False, repr=False)
+            _: KW_ONLY
+            scale: float = 2.0
+
+        Point.__annotations__["_"] = KW_ONLY
+        return decorator(Point)
+
+    ours, plain = of(record), of(dataclass(frozen=True, slots=True))
+    taken = [[(each.name, each.kind) for each in signature(kind).parameters.values()] for kind in (ours, plain)]
+    assert taken[0] == taken[1]
+    one, other = ours(1, scale=4.0), plain(1, scale=4.0)
+    assert asdict(one) == asdict(other) == {"x": 1, "y": [], "hidden": 3, "scale": 4.0}
+    assert ours(1).y is not ours(1).y
+    assert repr(one) == repr(other)
+    assert copy.copy(one) == one != ours(2, scale=4.0)
+    assert replace(one, x=2).scale == 4.0
+    for change in (lambda made: setattr(made, "x", 2), lambda made: delattr(made, "x")):
+        with pytest.raises(FrozenInstanceError) as ours_said:
+            change(one)
+        with pytest.raises(FrozenInstanceError) as plain_said:
+            change(other)
+        assert str(ours_said.value) == str(plain_said.value)
+    with pytest.raises(TypeError, match=r"Point.__init__\(\) missing 1 required positional argument: 'x'"):
+        ours()
+    assert pickle.loads(pickle.dumps(PLAN)) == PLAN

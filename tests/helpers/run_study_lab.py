@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from typer.testing import CliRunner
 
 import surepick as sp
+from surepick.cli.answers import certificate_json
 from surepick.cli.app import app
-from surepick.cli.output import certificate_json
 from surepick.studies.database import open_stored_study
 
 MEANS = {"a": 0.9, "b": 0.25, "c": 0.5}

@@ -126,7 +126,7 @@ def whole_logs(folder, questions: int = 8, **options):
 
 
 def test_logs_are_read_with_the_ids_of_a_live_run(study, tmp_path, refused):
-    from surepick.cli.options import items_in
+    from surepick.cli.programs import items_in
     from surepick.integrations.answers import Expected
     from surepick.integrations.inspect import inspect_items, read_inspect_answers
 
@@ -234,7 +234,7 @@ def test_a_live_run_asks_again_what_had_no_score(study, tmp_path):
 
 
 def test_a_folder_of_logs_is_recognised(tmp_path, refused):
-    from surepick.cli.options import items_in
+    from surepick.cli.programs import items_in
     from surepick.integrations.inspect import inspect_items
 
     folder = partly_scored(tmp_path, {3}, "json")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import app
-from surepick.cli.options import in_files
+from surepick.cli.tables import in_files
 from surepick.environments import table as read_table
 from surepick.environments.environment import quieter_records
 from surepick.environments.rewards import law_of

@@ -71,7 +71,7 @@ def test_a_damaged_database_is_a_storage_failure(paint, refused):
 
 
 def test_a_password_is_not_printed(lab):
-    from surepick.cli.options import command_line
+    from surepick.cli.open_study import command_line
 
     line = command_line("ask", "postgresql+psycopg://ann:secretword@host/lab?password=secretword", "my study")
     assert "secretword" not in line

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Option
 
-from surepick.cli.options import DatabaseArgument
+from surepick.cli.open_study import DatabaseArgument
 from surepick.cli.output import note, say
 from surepick.errors import InvalidInput
 

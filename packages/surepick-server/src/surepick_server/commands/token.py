@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from surepick.cli import options
 from surepick.cli.app import Suggesting
-from surepick.cli.options import given_database
+from surepick.cli.open_study import given_database
 from surepick.cli.output import picked, print_json, print_table, say
 from surepick.studies.logs.base import format_time, parse_duration
 

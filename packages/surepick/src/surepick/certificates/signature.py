@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy
-import scipy.linalg
 
 from surepick.core.files import as_path
 from surepick.core.plans import Plan
 from surepick.core.records import encode, first_difference
+from surepick.core.special_functions import scipy
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy, stopped
 from surepick.studies.logs.hash_chain import canonical

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from surepick.chunks.sources import RowBlocks
-from surepick.cli.options import Goal, items_in
+from surepick.cli.options import Goal
 from surepick.cli.plugin_names import POLICIES, QUESTIONS
 from surepick.core.arms import Arms
 from surepick.embeddings.base import ESTIMATED
@@ -291,6 +291,8 @@ def _items(given: str) -> int | list[str]:
     """
     if given.isascii() and given.isdigit():
         return int(given)
+    from surepick.cli.programs import items_in  # noqa: PLC0415 (their files: where items are given)
+
     if (found := items_in(Path(given))) is not None:
         return found
     table = read_table(given)

@@ -1,22 +1,5 @@
 """Where to look: weights over the arms that tell the active ones apart, and whole pulls from weights."""
 
-from surepick.designs.objective import design_value, independent_design, independent_star_design
-from surepick.designs.problem import DesignInput
-from surepick.designs.rounding import allocate, round_design
-from surepick.designs.solve import solve_design
-from surepick.designs.star import on_fewer_arms, solve_star_design, solve_target_design
-from surepick.linalg.farthest_pairs import farthest_pairs
+import lazy_loader
 
-__all__ = [
-    "DesignInput",
-    "allocate",
-    "design_value",
-    "farthest_pairs",
-    "independent_design",
-    "independent_star_design",
-    "on_fewer_arms",
-    "round_design",
-    "solve_design",
-    "solve_star_design",
-    "solve_target_design",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # each file when a name of it is used

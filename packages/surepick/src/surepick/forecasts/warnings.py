@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from surepick.core.plans import Embedding
-from surepick.core.records import FloatArray, record
+from surepick.core.records import FloatArray
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.tangent_kernel import neural_gram, spectrum_effective_dimension
-from surepick.environments.environment import Environment
-from surepick.environments.rewards import RecordedRewards
 from surepick.forecasts.result import ForecastRound
 from surepick.forecasts.simulated_studies import EQUAL_STUDIES, SimulatedStudy
 from surepick.linalg.factorisations import thin_svd
@@ -227,63 +224,3 @@ class Doubts:
             what = f"Misspecification is {share:.1f} times epsilon, so candidates that are as good as the best cannot "
             what += "be decided"
         return [f"{what}; a larger dimension or a smaller valid norm bound would help."]
-
-
-# --- A rough price of a tolerance, by a formula: what is said before anybody has chosen one.
-
-LADDER = (1.0, 2.0, 5.0)
-
-
-@record
-class MeanSpread:
-    """How far recorded measurements lie apart.
-
-    Args:
-        repeats: standard deviation of the repeats of a candidate, typically; None where nothing was measured twice.
-        low, high: the smallest and the largest average of a candidate.
-    """
-
-    repeats: float | None
-    low: float
-    high: float
-
-
-def mean_spread(environment: Environment) -> MeanSpread:
-    """That of recorded measurements; of other environments the scale of their noise stands for the repeats."""
-    law, means = environment.law, environment.means
-    low, high = float(means.min()), float(means.max())
-    if not isinstance(law, RecordedRewards):
-        return MeanSpread(float(np.median(environment.noise.sigma)), low, high)
-    again = law.repeats > 1
-    if not again.any():
-        return MeanSpread(None, low, high)
-    variances = law.variances[again] * law.repeats[again] / (law.repeats[again] - 1)
-    return MeanSpread(float(np.sqrt(np.median(variances))), low, high)
-
-
-def tolerances_near(size: float) -> tuple[float, ...]:
-    """Three round numbers about a size: that below it, the nearest one (by ratio), and that above; () of no size."""
-    if not (math.isfinite(size) and 1e-300 < size < 1e300):
-        return ()
-    power = math.floor(math.log10(size))
-    steps = [step * 10.0**each for each in range(power - 1, power + 2) for step in LADDER]
-    nearest = min(range(1, len(steps) - 1), key=lambda place: abs(math.log(steps[place] / size)))
-    return tuple(float(f"{step:.1g}") for step in steps[nearest - 1 : nearest + 2])
-
-
-def rough_pulls(means: FloatArray, sigma: float, epsilon: float, delta: float, *, least: float = 1.0) -> int:
-    """Measurements that an epsilon-best answer may take, within a factor of two or so.
-
-        sum_i max(least, 4 sigma^2 log((K - 1) / delta) / (gap_i + epsilon)^2)
-
-    Args:
-        means: shape (K,), large ones good; all equal where nothing is known of them.
-
-    Source: ours. Each candidate is told from the best, up to epsilon; compared with runs in tests/forecasts.
-    """
-    if len(means) < 2:
-        return 0
-    gaps = means.max() - means
-    gaps[np.argmax(means)] = np.sort(gaps)[1]  # the best one is measured as often as its closest rival
-    each = 4.0 * sigma**2 * math.log((len(means) - 1) / delta) / (gaps + epsilon) ** 2
-    return int(float(f"{min(float(np.sum(np.maximum(each, least))), 1e18):.2g}"))

@@ -9,12 +9,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-import scipy
-import scipy.linalg
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
 
 from surepick.core.records import FloatArray, IntArray, record
+from surepick.core.special_functions import scipy
 from surepick.linalg.rows import MANY, product_of_rows
 
 HARMLESS_CONDITION = 1e4
@@ -89,19 +87,19 @@ def product(matrix: FloatArray, right: FloatArray) -> FloatArray:
 
 def cholesky(matrix: FloatArray) -> FloatArray | None:
     """Lower triangular L (n, n) with L L' = matrix; None where the matrix is not positive definite to rounding."""
-    factor, failure = lapack.dpotrf(matrix, lower=1, clean=1)
+    factor, failure = scipy.linalg.lapack.dpotrf(matrix, lower=1, clean=1)
     return None if failure else factor
 
 
 def reciprocal_condition(matrix: FloatArray, factor: FloatArray) -> float:
     """Estimate of 1 / (|A| |A^-1|) in the 1-norm for a positive definite A and its lower factor; O(r^2)."""
-    estimate, _ = lapack.dpocon(factor, float(np.abs(matrix).sum(axis=0).max()), uplo="L")
+    estimate, _ = scipy.linalg.lapack.dpocon(factor, float(np.abs(matrix).sum(axis=0).max()), uplo="L")
     return float(estimate)
 
 
 def solve_lower(factor: FloatArray, right: FloatArray, *, transposed: bool = False) -> FloatArray:
     """L^-1 right (n, m), or L'^-1 right when transposed, for a lower triangular L (n, n) without 0 on its diagonal."""
-    solution, _ = lapack.dtrtrs(factor, right, lower=1, trans=int(transposed))
+    solution, _ = scipy.linalg.lapack.dtrtrs(factor, right, lower=1, trans=int(transposed))
     result: FloatArray = solution
     return result
 
@@ -120,16 +118,16 @@ def solve_rows(factor: FloatArray, rows: FloatArray) -> FloatArray:
 def solve_positive_definite(matrix: Numbers, right: FloatArray) -> FloatArray | None:
     """matrix^-1 right (n,) by Cholesky in the precision of the matrix; None where that is not positive definite."""
     if matrix.dtype == np.float32:
-        _, solution, failure = lapack.sposv(matrix, right.astype(np.float32), lower=1)
+        _, solution, failure = scipy.linalg.lapack.sposv(matrix, right.astype(np.float32), lower=1)
         return None if failure else solution.astype(np.float64)
-    _, solution, failure = lapack.dposv(matrix, right, lower=1)
+    _, solution, failure = scipy.linalg.lapack.dposv(matrix, right, lower=1)
     return None if failure else solution
 
 
 def gram_of_rows(matrix: Numbers) -> Numbers:
     """M M' of (n, m) in the lower triangle of (n, n), zeros above it; half the work of the product."""
     # The transpose of a C-ordered matrix is in the order that BLAS wants, and the other triangle of the result, too.
-    rank_update: Callable[..., Any] = blas.ssyrk if matrix.dtype == np.float32 else blas.dsyrk
+    rank_update: Callable[..., Any] = scipy.linalg.blas.ssyrk if matrix.dtype == np.float32 else scipy.linalg.blas.dsyrk
     lower: Numbers = rank_update(1.0, matrix.T, trans=1, lower=0).T
     return lower
 
@@ -229,7 +227,7 @@ def triangular_factor(matrix: FloatArray) -> FloatArray:
         stacked = np.empty((len(factor) + len(block), num_columns), order="F")
         stacked[: len(factor)] = factor
         stacked[len(factor) :] = block
-        reflected, _, _, _ = lapack.dgeqrf(stacked, lwork=LAPACK_BLOCK * num_columns, overwrite_a=1)
+        reflected, _, _, _ = scipy.linalg.lapack.dgeqrf(stacked, lwork=LAPACK_BLOCK * num_columns, overwrite_a=1)
         factor = np.triu(reflected[:num_columns])
     return factor
 

@@ -13,9 +13,9 @@ from typing import ParamSpec
 
 import numpy as np
 
+from surepick import designs
 from surepick.core.plans import Design, Embedding, IndependentArms
 from surepick.core.records import IntArray, record
-from surepick.designs import independent_design, solve_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, NotConverged
 from surepick.policies import tuning
@@ -35,8 +35,8 @@ def embedding_design(
 ) -> Design:
     """The transductive design of an embedding: closed form for independent arms, the solver otherwise."""
     if isinstance(embedding, IndependentArms):
-        return independent_design(embedding.num_arms, active)
-    return solve_design(embedding.features, active, tolerance=tolerance)
+        return designs.independent_design(embedding.num_arms, active)
+    return designs.solve_design(embedding.features, active, tolerance=tolerance)
 
 
 def best_found(solve: Callable[P, Design], /, *args: P.args, **kwargs: P.kwargs) -> Design:

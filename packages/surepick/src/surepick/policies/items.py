@@ -6,12 +6,12 @@ import math
 from dataclasses import field, replace
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Intervals, Plan, Step, against
 from surepick.core.random_streams import Chooser, settled_seed
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.special_functions import log_ndtr
 from surepick.errors import InvalidInput
 from surepick.estimators.item_processes import ItemBets, ItemProcesses, after_items, with_late_answers
 from surepick.items import ItemOrder, Items

@@ -22,7 +22,6 @@ from surepick.items import Items
 from surepick.noise import Noise, Normal, known_scale, parse_noise
 from surepick.policies import options as parts_of
 from surepick.policies.base import Policy, Problem, doubts_of_delta
-from surepick.policies.long_lists import best_of_subset, one_of_share, shortened_first
 from surepick.policies.options import MakeParts, Parts, PolicySpec, taken
 from surepick.policies.paper.arm_elimination import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.questions import BEST, NAMES, OneOf, own_question, question_class, question_name, question_spec
@@ -278,11 +277,15 @@ def built_policy(
     options = {each: setting(each, value) for each, value in options.items()}
     if isinstance(arms, RowBlocks) or "first_look" in options:
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
-        return shortened_first(built_policy, _check_known, entry.hidden_defaults, name, arms, **asked)
+        from surepick.policies import long_lists  # noqa: PLC0415 (passes, designs of many rows)
+
+        return long_lists.shortened_first(built_policy, _check_known, entry.hidden_defaults, name, arms, **asked)
     if "selected" in options:
         if not entry.evidence or question_name(options.get("question")) not in (None, BEST):
             raise InvalidInput("candidates that were selected answer which is the best, by a certified-* policy only.")
-        return best_of_subset(built_policy, name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
+        from surepick.policies import long_lists  # noqa: PLC0415
+
+        return long_lists.best_of_subset(built_policy, name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
     _check_known(name, options)
     _need_torch(name)
     _check_arms(name, arms)
@@ -292,7 +295,11 @@ def built_policy(
     given = {**entry.defaults, **options}
     question = parts_of.for_each_segment(name, entry, arms, parts_of.asked_question(name, entry, given))
     if isinstance(question, OneOf):
-        return one_of_share(built_policy, question, name, arms, epsilon=epsilon, delta=delta, noise=noise, **given)
+        from surepick.policies import long_lists  # noqa: PLC0415
+
+        return long_lists.one_of_share(
+            built_policy, question, name, arms, epsilon=epsilon, delta=delta, noise=noise, **given
+        )
     parts_of.check_noise(name, assumed, given, unknown_scale=bool(entry.evidence))
     kind = given.pop("evidence", None) if entry.evidence else None
     if (question is not None and kind not in (None, "lists")) or (kind == "lists" and question is None):

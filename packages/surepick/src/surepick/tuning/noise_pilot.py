@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from surepick.core.random_streams import stream
 from surepick.core.records import FloatArray, IntArray
+from surepick.core.special_functions import scipy
 from surepick.core.values import LARGEST_WHOLE, probability, real_numbers
 from surepick.environments import Environment, RecordedRewards
 from surepick.errors import InvalidInput
@@ -70,8 +71,6 @@ def pilot_noise(counts: ArrayLike, sums: ArrayLike, squares: ArrayLike, *, failu
 
     Source: ours; the distribution of SS is Cochran's theorem.
     """
-    from scipy.special import gammaincinv  # noqa: PLC0415 - loaded on first use
-
     chance = probability("failure", failure, TOO_SMALL)
     pulls, totals, raw = _checked_columns(counts, sums, squares)
     repeats = int(pulls.sum()) - len(pulls)
@@ -96,7 +95,7 @@ def pilot_noise(counts: ArrayLike, sums: ArrayLike, squares: ArrayLike, *, failu
             "spread. Measure afresh with more digits, subtract a constant from all rewards first, or declare "
             "subgaussian:SIGMA."
         )
-    quantile = 2.0 * float(gammaincinv(repeats / 2.0, chance))
+    quantile = 2.0 * float(scipy.special.gammaincinv(repeats / 2.0, chance))
     return PilotGaussian(math.sqrt(spread + math.fsum(rounding)) / math.sqrt(quantile), chance, repeats)
 
 

@@ -16,8 +16,9 @@ from surepick.certificates.document import certificate_document, write_document
 from surepick.certificates.signature import sign_certificate, signing_key
 from surepick.certificates.verify import Verification, read_certificate, verify_certificate
 from surepick.cli import options
-from surepick.cli.options import NameArgument, UrlArgument, opened_study, resumed
-from surepick.cli.output import NOT_CERTIFIED, end_by, note, picked, print_answer, print_json, print_registration, say
+from surepick.cli.answers import print_answer, print_registration
+from surepick.cli.open_study import NameArgument, UrlArgument, opened_study, resumed
+from surepick.cli.output import NOT_CERTIFIED, end_by, note, picked, print_json, say
 from surepick.core.arms import Arms
 from surepick.core.certificate import Listed
 from surepick.core.records import from_json

@@ -15,9 +15,10 @@ from typer import Option
 
 from surepick.chunks.sources import RowBlocks
 from surepick.cli import options
-from surepick.cli.options import SourceArgument, TableOptions, example_named, in_files
-from surepick.cli.output import Text, advice_for, advice_from, note, picked, print_json, print_table, say, spaced
+from surepick.cli.answers import advice_for, advice_from, spaced
+from surepick.cli.output import Text, note, picked, print_json, print_table, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
+from surepick.cli.tables import SourceArgument, TableOptions, example_named, in_files
 from surepick.core.arms import Arms
 from surepick.core.plans import Design, DesignOfRows
 from surepick.core.random_streams import stream

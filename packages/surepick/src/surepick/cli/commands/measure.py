@@ -12,21 +12,17 @@ from numpy.typing import ArrayLike
 from typer import Argument, Option
 
 from surepick.cli import options
-from surepick.cli.options import (
+from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, command_line, resumed
+from surepick.cli.output import note, picked, print_json, print_table, say
+from surepick.cli.programs import (
     ANSWERS,
     AnswerOptions,
-    NameArgument,
-    UrlArgument,
-    WorkerOption,
     check_command_options,
     check_program,
-    command_line,
     how_to_run,
     refuse_untold,
-    resumed,
     write_plan,
 )
-from surepick.cli.output import note, picked, print_json, print_table, say
 from surepick.core.files import is_file
 from surepick.errors import InvalidInput, SurepickError
 from surepick.integrations.recognised import RecognisedProgram

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from surepick.certificates.document import write_certificate
 from surepick.cli import options
-from surepick.cli.commands.certificate import check_page
-from surepick.cli.options import TableOptions
-from surepick.cli.output import advice_from, end_by, note, print_answer, print_json, print_truth, run_json, say
+from surepick.cli.answers import advice_from, print_answer, print_truth, run_json
+from surepick.cli.output import end_by, note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
+from surepick.cli.tables import TableOptions
 from surepick.core.values import whole_number
 from surepick.environments import Environment, digits
 from surepick.environments.environment import check_recorded_repeats, doubts_of_noise, recorded_totals
@@ -27,7 +26,9 @@ from surepick.policies.uniform import usual_limit
 from surepick.simulation import Run, simulate
 from surepick.studies.closed_loop import round_bars
 from surepick.text import money
-from surepick.tuning.noise_pilot import NoisePilot, take_pilot
+
+if TYPE_CHECKING:
+    from surepick.tuning.noise_pilot import NoisePilot
 
 MOST_PULLS = 10_000_000
 USUAL = (
@@ -73,6 +74,8 @@ def run(
         )
     )
     if report is not None:
+        from surepick.cli.commands.certificate import check_page  # noqa: PLC0415 (verification)
+
         check_page(report)
     beside = policy.measured_beside()
     totals = {"pulls": pulls, "sum": sum_column}
@@ -93,6 +96,8 @@ def run(
     with one_thread(), round_bars() as show:
         finished = simulate(chosen, environment, seed=seed, max_pulls=most, max_cost=max_cost, on_plan=show)
         if certificate is not None:
+            from surepick.certificates.document import write_certificate  # noqa: PLC0415 (audit, signatures)
+
             write_certificate(finished.study, certificate)
         if report is not None:
             from surepick.reports.study.page import write_report  # noqa: PLC0415 (jinja2: an extra)
@@ -139,6 +144,8 @@ def _affordable_pilot(
             f"the pilot takes {pulls:,} measurements and --max-pulls is {budget:,}; nothing would be left to find "
             "the best candidate with. Allow more, or take a smaller pilot, e.g. --noise pilot:10."
         )
+    from surepick.tuning.noise_pilot import take_pilot  # noqa: PLC0415 (where it is asked for)
+
     pilot = take_pilot(environment, pulls, delta=delta, seed=seed)
     if money_left is not None and pilot.cost > money_left:
         raise InvalidInput(

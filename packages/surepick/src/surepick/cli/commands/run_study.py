@@ -12,8 +12,9 @@ import typer
 from typer import Option
 
 from surepick.cli import options
-from surepick.cli.options import NameArgument, UrlArgument, opened_study
-from surepick.cli.output import INTERRUPTED, certificate_json, end_by, note, print_answer, print_json, say
+from surepick.cli.answers import certificate_json, print_answer
+from surepick.cli.open_study import NameArgument, UrlArgument, opened_study
+from surepick.cli.output import INTERRUPTED, end_by, note, print_json, say
 from surepick.errors import InvalidInput
 from surepick.policies.prices import checked_budget
 from surepick.studies.logs.base import format_time, parse_duration

@@ -8,17 +8,11 @@ from typer import Argument, Option
 
 from surepick.chunks.sources import RowBlocks
 from surepick.cli import options
-from surepick.cli.options import (
-    DatabaseArgument,
-    NameArgument,
-    TableOptions,
-    UrlArgument,
-    command_line,
-    opened_study,
-    resumed,
-)
-from surepick.cli.output import advice_for, end_by, known, note, picked, print_json, print_lists, print_table, say
+from surepick.cli.answers import advice_for, print_lists
+from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument, command_line, opened_study, resumed
+from surepick.cli.output import end_by, known, note, picked, print_json, print_table, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
+from surepick.cli.tables import TableOptions
 from surepick.errors import InvalidInput
 from surepick.policies.base import caveats_of, spec_of
 from surepick.studies import opening

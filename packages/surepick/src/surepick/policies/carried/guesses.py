@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
 
 from surepick.core.observations import Observations
 from surepick.core.random_streams import stream
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
+from surepick.core.special_functions import log_ndtr, ndtr
 from surepick.errors import ContractError
 from surepick.estimators import LeastSquaresEstimate, RegularLeastSquares
 from surepick.estimators.noise_mgf import ROUNDED_UP

@@ -7,10 +7,11 @@ from functools import partial
 
 import numpy as np
 
+from surepick import designs
 from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedding, IndependentArms, Plan
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.designs import DesignInput, round_design
+from surepick.designs import DesignInput
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import MeanProcesses, VectorProcesses
 from surepick.noise import known_scale
@@ -220,7 +221,7 @@ class Planner:
         noise_mgf = None if seen is None else self.situation.noise_mgf(seen)
         if exact is None:
             total = capped(total, weights, largest_batch=self.sizes.largest, reserve=self.reserve)
-            counts = round_design(weights, total)
+            counts = designs.round_design(weights, total)
             if known_scale(self.situation.problem.noise):
                 if seen is not None and np.count_nonzero(counts) < self.situation.vectors(dim).white.shape[1]:
                     return counts  # rivals themselves: with more arms their differences would be fitted, and biased

@@ -9,10 +9,10 @@ from functools import lru_cache, partial
 from statistics import NormalDist
 
 import numpy as np
-import scipy.linalg
 
+from surepick import designs
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
-from surepick.designs import round_design
+from surepick.core.special_functions import scipy
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.estimators import NoiseMgf
@@ -150,7 +150,7 @@ def rounded_batch(weights: FloatArray, total: int, round_number: int) -> IntArra
     later batches reach the others.
     """
     if total >= np.count_nonzero(weights):
-        return round_design(weights, total)
+        return designs.round_design(weights, total)
     ends = np.cumsum(weights / weights.sum()) * total
     offset = math.fmod(round_number * GOLDEN, 1.0)
     passed = np.floor(np.concatenate([[0.0], ends]) + offset).astype(np.int64)

@@ -15,10 +15,11 @@ from functools import partial
 
 import numpy as np
 
+from surepick import designs
 from surepick.core.observations import BlockTotals
 from surepick.core.plans import Design
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
-from surepick.designs import DesignInput, independent_star_design, solve_star_design, solve_target_design
+from surepick.designs import DesignInput
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.rows import each_row_block
@@ -316,7 +317,7 @@ def vectors_remaining(
         uneven, accuracies = _uneven(scales), np.ones(embedded.num_arms)
         accuracies[rivals] = slack / np.sqrt(2.0 * np.maximum(needs, 1e-3))
         return best_found(  # a worse design costs pulls, not validity
-            solve_star_design,
+            designs.solve_star_design,
             embedded.features if uneven else posed(None),
             goal.candidate,
             accuracies if uneven else accuracies / scales[0],
@@ -346,7 +347,7 @@ def vectors_remaining(
             if known is not None and np.abs(aims - known).max() <= SAME_AIM * np.abs(known).max():
                 break  # what the design before says of A changes no aim: its design is this one
             arms = vectors.white / scales[:, None] if _uneven(scales) else posed(float(scales[0]))
-            solve = partial(solve_target_design, tolerance=tolerance, span_tolerance=1.0)
+            solve = partial(designs.solve_target_design, tolerance=tolerance, span_tolerance=1.0)
             design = best_found(solve, arms, aims, unit=few.unit, accept=few.accept)
             start = design.weights
     limited = rivals[goal.margins - bias < tuning.LEAST_SLACK * goal.margins]
@@ -375,7 +376,7 @@ def rivals_only(vectors: ArmVectors, processes: VectorProcesses, goal: OpenCompa
     lack = goal.aimed(np.where(fresh, goal.threshold - start_weights(starts + 1), account.needs))
     accuracies = np.ones(len(scales))
     accuracies[rivals] = goal.margins / np.sqrt(2.0 * np.maximum(lack, 1e-3))
-    design = independent_star_design(goal.candidate, accuracies, rivals=rivals, noise_scales=scales)
+    design = designs.independent_star_design(goal.candidate, accuracies, rivals=rivals, noise_scales=scales)
     pulls = goal.pulls_for(max(design.value, 1.0) * design.weights)
     return RemainingPulls(goal.candidate, vectors.embedded.dim, pulls, 0.0, rivals[fresh], rivals[:0], goal.costs)
 

@@ -8,10 +8,11 @@ from functools import partial
 
 import numpy as np
 
+from surepick import designs
 from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedding, IndependentArms, Plan, Step
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.designs import DesignInput, on_fewer_arms, round_design
+from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError
 from surepick.estimators import Evidence, batch_evidence, estimate, noise_mgf_after, only, with_squares
@@ -75,7 +76,9 @@ def on_few_first_arms(
     if isinstance(embedded, IndependentArms) or embedded.num_arms <= tuning.HEURISTIC_MANY:
         return design
     unit = (HEURISTIC_TOLD * problem.sigma / problem.epsilon) ** 2
-    return on_fewer_arms(posed(), sampling_rule.middle_of(embedded), np.ones(embedded.num_arms), design, unit=unit)
+    return designs.on_fewer_arms(
+        posed(), sampling_rule.middle_of(embedded), np.ones(embedded.num_arms), design, unit=unit
+    )
 
 
 @record
@@ -137,7 +140,7 @@ class CertifiedElimination:
         design, pulls = batch.design, state.seen.total
         total = self._capped(sampling_rule.batch_total(design.value, pulls), design.weights)
         embedded = self.embedded(batch.dim)
-        counts = self._with_check_pulls(batch.dim, round_design(design.weights, total))
+        counts = self._with_check_pulls(batch.dim, designs.round_design(design.weights, total))
         return designed(state.round, counts, design, embedded, candidate=batch.candidate)
 
     def tell(self, state: CertifiedState, plan: Plan, seen: Observations) -> Step[CertifiedState]:
@@ -173,7 +176,7 @@ class CertifiedElimination:
         )
         embedded = self.embedded(dim)
         total = sampling_rule.opening_total(embedded, self.problem)
-        counts = round_design(design.weights, self._capped(total, design.weights))
+        counts = designs.round_design(design.weights, self._capped(total, design.weights))
         return designed(round_number, self._with_check_pulls(dim, counts), design, embedded)
 
     def _next_batch(self, state: CertifiedState) -> NextBatch:

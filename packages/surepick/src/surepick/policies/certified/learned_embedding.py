@@ -12,11 +12,11 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import ndtr
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedding, IndependentArms
 from surepick.core.records import FloatArray, IntArray, record
+from surepick.core.special_functions import ndtr
 from surepick.designs import round_design
 from surepick.embeddings.network import ArmNetwork, Network
 from surepick.estimators import bias_ahead, estimate

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from surepick import estimators
+from surepick import designs, estimators
 from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedding, IndependentArms
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.designs import DesignInput, independent_star_design, solve_star_design
+from surepick.designs import DesignInput
 from surepick.linalg.factorisations import Whitened, row_norms, weighted_range, whitened
 from surepick.linalg.rows import each_row_block
 from surepick.noise import failure_probability, known_scale
@@ -261,7 +261,7 @@ def _one_by_one(
     embedded: Embedding, candidate: int, accuracies: FloatArray, rivals: IntArray, noise_scales: FloatArray
 ) -> NextBatch:
     """The candidate and its rivals themselves: few arms where rivals are few, and no bias, however poor the vectors."""
-    design = independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
+    design = designs.independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
     design = replace(design, lower_bound=0.0, rank=embedded.dim)  # that of designs that use the vectors is another
     return NextBatch(candidate, embedded.dim, design, rivals[:0])
 
@@ -285,10 +285,10 @@ def _star(
     few: FewArms,
 ) -> Design:
     if isinstance(embedded, IndependentArms):
-        return independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
+        return designs.independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
     uneven = np.ptp(noise_scales) > 0.0
     return best_found(  # a worse design costs pulls, not validity
-        solve_star_design,
+        designs.solve_star_design,
         embedded.features if uneven or posed is None else posed(),
         candidate,
         accuracies if uneven else accuracies / noise_scales[0],
@@ -343,7 +343,9 @@ def opening_from_middle(
     """The design for the differences from a central arm."""
     arms, accuracies = embedded.features if posed is None else posed, np.ones(embedded.num_arms)
     tolerance = tolerance_of(embedded, tolerance)
-    return solve_star_design(arms, middle_of(embedded), accuracies, noise_scales=noise_scales, tolerance=tolerance)
+    return designs.solve_star_design(
+        arms, middle_of(embedded), accuracies, noise_scales=noise_scales, tolerance=tolerance
+    )
 
 
 def middle_of(embedded: Embedding) -> int:

@@ -38,11 +38,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from surepick import designs
 from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedding, IndependentArms, Leading, Plan, Step, intervals_after
 from surepick.core.records import IntArray, freeze, record
 from surepick.core.values import check_choice
-from surepick.designs import allocate, round_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import Estimate, estimate, noise_multiplier
@@ -473,12 +473,12 @@ def rounded(
     """
     if floor == "published":
         least = math.ceil(2.0 * np.count_nonzero(design.weights) / slack)
-        return round_design(design.weights, max(total, least))
+        return designs.round_design(design.weights, max(total, least))
     if isinstance(embedded, IndependentArms):
         counts = np.zeros(embedded.num_arms, np.int64)
         counts[active] = math.ceil(total / len(active))  # equal counts lose nothing to rounding
         return counts
-    return allocate(design, embedded.features, total, slack=slack, active=active).counts
+    return designs.allocate(design, embedded.features, total, slack=slack, active=active).counts
 
 
 def next_look(plan: Plan) -> Plan:

@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from surepick import estimators
+from surepick import designs, estimators
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Blocking, Design, Embedding, IndependentArms
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
-from surepick.designs import solve_target_design
 from surepick.designs.problem import independent_pairs_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
@@ -334,7 +333,7 @@ class Ground:
         if len(targets) > MOST_TARGETS:
             lengths = np.einsum("ij,ij->i", targets, targets)
             targets = targets[np.sort(np.argsort(-lengths, kind="stable")[:MOST_TARGETS])]
-        return best_found(solve_target_design, vectors, targets, tolerance=self.tolerance)
+        return best_found(designs.solve_target_design, vectors, targets, tolerance=self.tolerance)
 
 
 def negated(seen: Observations) -> Observations:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import sqlite3
-import time
 import warnings
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
-import psycopg
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
 from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
 
@@ -26,110 +21,9 @@ from surepick.core.files import is_file, is_folder
 from surepick.core.values import storable_text
 from surepick.errors import InvalidInput, StorageError
 from surepick.studies.logs.sql.one_file import OneFile
+from surepick.studies.logs.sql.patience import UNANSWERED, patience_of, without_patience
 from surepick.studies.logs.sql.schema import OLDER, SCHEMA, VERSION_TABLE, metadata
 from surepick.text import quoted
-
-# --- How long we wait for a database: in the address, in the environment, or as usual.
-
-USUAL = {"connect_timeout": 10.0, "lock_timeout": 60.0, "statement_timeout": 60.0}
-LONGEST = 86_400.0  # a day; every wait ends
-UNANSWERED = "no answer from the server"  # how we say it in the place of a server that says nothing
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """Seconds after which a wait ends with an error.
-
-    Args:
-        connect: for a connection to a server.
-        lock: for another program that is writing.
-        statement: for the answer to one statement, without the wait for others.
-    """
-
-    connect: float = USUAL["connect_timeout"]
-    lock: float = USUAL["lock_timeout"]
-    statement: float = USUAL["statement_timeout"]
-
-
-def patience_of(address: URL) -> Patience:
-    """What `?lock_timeout=SECONDS` in the address says, or else SUREPICK_LOCK_TIMEOUT in the environment, or 60.
-
-    The same with connect_timeout (10) and statement_timeout (60).
-    """
-    return Patience(**{name.removesuffix("_timeout"): _seconds(address, name) for name in USUAL})
-
-
-def without_patience(address: URL) -> URL:
-    """The address as drivers know it."""
-    return address.difference_update_query(USUAL)
-
-
-def _seconds(address: URL, name: str) -> float:
-    variable = f"SUREPICK_{name.upper()}"
-    where, said = f"{name} in the address", address.query.get(name)
-    if said is None:
-        where, said = variable, os.environ.get(variable) or str(USUAL[name])
-    try:
-        seconds = float(str(said))
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds <= LONGEST:
-        raise InvalidInput(
-            f"{where} is {said!r}; give seconds above 0 and up to {LONGEST:.0f} (a day): every wait must end."
-        )
-    return seconds
-
-
-# --- Connections to PostgreSQL that do not wait forever. The only importer of psycopg.
-
-T = TypeVar("T")
-GRACE_SECONDS = 5.0  # beyond the server's own time-outs, whose messages say more
-
-
-def open_connection(patience: Patience, *words: Any, **options: Any) -> ImpatientConnection:
-    """A connection whose statements end after a while, by the server's clock and by ours."""
-    options.setdefault("connect_timeout", max(2, round(patience.connect)))  # libpq waits 2 seconds or more
-    connection = ImpatientConnection.connect(*words, **options)
-    lock = min(patience.lock, patience.statement)
-    statement = patience.statement + (1.0 if lock == patience.statement else 0.0)
-    connection.longest = statement + GRACE_SECONDS
-    connection.autocommit = True
-    connection.execute(
-        f"SET lock_timeout = {round(1_000 * lock)}; SET statement_timeout = {round(1_000 * statement)}".encode()
-    )
-    connection.autocommit = False
-    return connection
-
-
-class ImpatientConnection(psycopg.Connection[Any]):
-    """A connection that closes itself when the server says nothing for too long.
-
-    The server's own time-outs do not help when it is stopped, or when the network swallows what it says.
-    """
-
-    longest = 60.0 + GRACE_SECONDS
-
-    def wait(self, gen: Generator[Any, Any, T], *words: Any, **options: Any) -> T:
-        """As psycopg waits: it asks `gen` on, several times a second, whether or not there is news."""
-        return super().wait(self._limited(gen), *words, **options)
-
-    def _limited(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
-        heard = time.monotonic()
-        try:
-            wanted = next(gen)
-            while True:
-                news = yield wanted
-                now = time.monotonic()
-                if news:
-                    heard = now
-                elif now > heard + self.longest:
-                    self.pgconn.finish()
-                    raise psycopg.OperationalError(f"{UNANSWERED} within {self.longest:g} s")
-                wanted = gen.send(news)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-
 
 NETWORK_SYSTEMS = ("nfs", "cifs", "smb", "9p", "afs", "sshfs", "gluster", "ceph", "lustre", "beegfs", "davfs", "gpfs")
 KNOWN = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
@@ -286,6 +180,8 @@ def _postgresql(address: URL) -> Engine:
 
     @sa.event.listens_for(engine, "do_connect")
     def open_patiently(_: Any, __: Any, words: Any, options: Any) -> Any:
+        from surepick.studies.logs.sql.impatient import open_connection  # noqa: PLC0415 (psycopg: an extra)
+
         return open_connection(patience, *words, **options)
 
     return engine
@@ -456,6 +352,9 @@ STEPS = Path(__file__).parent / "migrations"
 
 def migrate_database(engine: Engine, url: str) -> tuple[str | None, str]:
     """Bring the tables to the newest schema: all steps are taken, or none."""
+    from alembic import command  # noqa: PLC0415 (heavy: where tables are made)
+    from alembic.config import Config  # noqa: PLC0415
+
     config = Config()
     config.set_main_option("script_location", str(STEPS))
     with in_words(engine.url), engine.connect().execution_options(writes=True) as connection, connection.begin():

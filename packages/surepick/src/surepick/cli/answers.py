@@ -1,0 +1,309 @@
+"""Answers of studies as people read them, and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from surepick.cli.output import known, picked, print_table, say
+from surepick.core.certificate import MOST_NAMED, Certificate, Listed, named
+from surepick.core.plans import RoundRecord
+from surepick.core.records import FloatArray, encode, record
+from surepick.environments.environment import Environment
+from surepick.environments.rewards import RecordedRewards
+from surepick.noise import Noise, informative, known_scale, largest_scale
+from surepick.policies.base import Policy, Problem
+from surepick.questions import list_names
+from surepick.simulation import Run
+from surepick.studies.progress import Progress
+
+MOST_ROWS = 20
+VERDICT_STYLES = {"certified": "bold green", "heuristic": "bold yellow"}
+
+
+def certificate_json(answer: Certificate, progress: Progress) -> dict[str, Any]:
+    """The certificate as the published JSON fields; `active` is how many candidates are left."""
+    fields = (
+        picked(
+            answer,
+            "best_arm",
+            "epsilon",
+            "delta",
+            "pulls",
+            *known(answer, "cost", "lists"),
+            "verdict",
+            "reason",
+            "certified_gap",
+        )
+        | picked(progress, "confidence", "ruled_out")
+        | picked(answer, "minimize", "assumptions")
+    )
+    shown = (
+        "round",
+        "dim",
+        "value",
+        "lower_bound",
+        "misspecification",
+        "pulls",
+        "total_pulls",
+    )
+    rounds = [
+        picked(row, *shown) | {"active": len(row.active)} | picked(row, "certified_gap", "alarms")
+        for row in answer.rounds
+    ]
+    encoded: dict[str, Any] = encode(fields | {"rounds": rounds})
+    return encoded
+
+
+def run_json(run: Run) -> dict[str, Any]:
+    """A rehearsal: the certificate, and what only the truth can say."""
+    answer = certificate_json(run.certificate, run.study.progress())
+    return answer | picked(run, "success", "oracle_pulls", "true_gap", "seconds")
+
+
+def print_answer(answer: Certificate, policy: Policy[Any]) -> None:
+    """The rounds, and the verdict."""
+    print_rounds(answer.rounds, policy)
+    print_certificate(answer, policy.problem)
+
+
+def print_rounds(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> None:
+    """The table of rounds; of very many rounds a selection, the first and the last among them."""
+    if not rounds:
+        return
+    shown = spaced(len(rounds), MOST_ROWS)
+    rows = [_cells(rounds, position, policy) for position in shown]
+    title = f"{policy.problem.num_arms:,} candidates, round by round"
+    print_table(tuple(rows[0]), [tuple(row.values()) for row in rows], title=title)
+    if len(shown) < len(rounds):
+        say((f"({len(shown)} of {len(rounds)} rounds shown)", "dim"))
+    if policy.traits.certifies == "lists":
+        say("undecided: all that are on neither list; to come: a rough prediction")
+    elif _predicts(policy):
+        possible = f"the best so far, and all that may yet be better by more than {policy.problem.epsilon:g}"
+        if policy.traits.eliminates:
+            possible = "all that are not ruled out as the best"
+        say(f"still possible: {possible}; to come: a rough prediction")
+
+
+def spaced(total: int, most: int) -> list[int]:
+    """At most so many of the positions 0, 1, ..., total - 1, evenly spaced, the first and the last among them."""
+    if total <= most:
+        return list(range(total))
+    return sorted({round(step * (total - 1) / (most - 1)) for step in range(most)})
+
+
+def _predicts(policy: Policy[Any]) -> bool:
+    """Whether its rounds predict how many pulls certifying a candidate still takes; others rule candidates out."""
+    return policy.traits.certifies in ("candidate", "lists")
+
+
+def _cells(rounds: Sequence[RoundRecord], at: int, policy: Policy[Any]) -> dict[str, str]:
+    """Header -> cell of one round."""
+    row, num_arms = rounds[at], policy.problem.num_arms
+    cells = {"round": str(row.round)}
+    if any(each.dim < num_arms if _predicts(policy) else each.dim for each in rounds):
+        cells["dims"] = str(row.dim)
+        if not _predicts(policy):
+            value, bound = row.design_value, row.lower_bound
+            cells |= {"design": _number(value, ""), "gap": f"{value / bound - 1:.2%}" if value and bound else ""}
+    cells |= {"measured": f"{row.pulls:,}", "total": f"{row.total_pulls:,}"}
+    gap = _gap(row, policy)
+    if not _predicts(policy):
+        return cells | {"left": f"{len(row.active):,}", "off by at most": _number(gap, "?")}
+    left = "undecided" if policy.traits.certifies == "lists" else "still possible"
+    cells |= {left: f"{len(row.active):,}", "to come": _to_come(rounds, at, policy.problem.epsilon)}
+    if policy.traits.eliminates and any(_gap(each, policy) is not None for each in rounds):
+        cells["off by at most"] = _number(gap, "?")
+    return cells
+
+
+def _gap(row: RoundRecord, policy: Policy[Any]) -> float | None:
+    return informative(row.certified_gap, policy.problem.noise, policy.problem.gap_bound)
+
+
+def _number(value: float | None, otherwise: str) -> str:
+    return otherwise if value is None else f"{value:.4g}"
+
+
+def _to_come(rounds: Sequence[RoundRecord], at: int, epsilon: float) -> str:
+    """What the next round predicted before it measured, to two digits; "?" where the study ended without an answer."""
+    if at + 1 < len(rounds):
+        predicted = rounds[at + 1].predicted_pulls
+        return "?" if predicted is None else f"{float(f'{predicted:.2g}'):,.0f}"
+    last = rounds[at]
+    near = last.certified_gap is not None and last.certified_gap <= epsilon
+    return "0" if near or len(last.active) <= 1 else "?"
+
+
+def print_certificate(answer: Certificate, problem: Problem) -> None:
+    """The verdict in words that need no statistics; a bound that the range of the rewards gives anyway is left out."""
+    answer = replace(answer, certified_gap=informative(answer.certified_gap, problem.noise))
+    style = VERDICT_STYLES.get(answer.verdict)
+    if answer.lists is not None:
+        print_lists(answer, answer.lists, problem)
+        for line in str(answer).splitlines()[2:]:
+            say(line)
+        return
+    if answer.pulls == 0 and style is None:
+        say("No round is complete, so there is no answer yet.   ", (answer.verdict, "bold red"))
+        say(answer.reason)
+        return
+    headline = "Best guess so far, nothing proved" if style is None else "Recommended"
+    first, *rest = str(answer).splitlines()
+    say(f"{headline}: ", (first.removesuffix(answer.stated), "bold"), (answer.stated, style or "bold red"))
+    for line in rest:
+        say(line)
+
+
+def print_lists(answer: Certificate, lists: Listed, problem: Problem) -> None:
+    """The answer to a question, list by list."""
+    assert problem.question is not None
+    names = list_names(problem.question, problem.epsilon)
+    say((lists.question, "bold"), "   ", (answer.stated, VERDICT_STYLES.get(answer.verdict, "bold red")))
+    shown = [(f"first list, {names.first}", lists.inside)]
+    if names.second:
+        shown += [(f"second list, {names.second}", lists.outside), ("undecided", lists.undecided)]
+    for title, ids in shown:
+        say(f"  {title} ({len(ids):,}): ", (named(ids), "bold"))
+    segments = lists.segments or ()
+    for one in segments[:MOST_NAMED]:
+        left = f", {len(one.undecided):,} undecided" if one.undecided else ""
+        say(f"  segment {one.name}: ", (named(one.inside), "bold"), left)
+    if len(segments) > MOST_NAMED:
+        say(f"  and {len(segments) - MOST_NAMED:,} more segments, which --format json has")
+
+
+def print_registration(code: str | None) -> None:
+    """The registration code, under an answer."""
+    say("Registration code: ", "none: the policy has parts without a name" if code is None else code)
+
+
+def print_truth(run: Run, environment: Environment, epsilon: float) -> None:
+    """Whether the answer is right, which a rehearsal knows and a real study does not."""
+    best = environment.best
+    if run.certificate.lists is not None:
+        far = "" if run.ended_by == "policy" else " so far"
+        say(f"The truth is known here: {'no candidate is' if run.right else 'a candidate is'} on a wrong list{far}.")
+        return
+    if environment.is_epsilon_best(run.arm, epsilon):
+        judged = "The answer is right."
+    elif run.verdict == "certified":
+        judged = "The answer is WRONG: bad luck, or more likely one of the assumptions above is false here."
+    else:
+        judged = "The answer is WRONG, and it was not certified."
+    say(
+        f"The truth is known here: the best is {environment.arms.ids[best]} with mean {environment.means[best]:.6g}; "
+        f"{run.best_arm} has mean {environment.means[run.arm]:.6g}, {run.true_gap:.4g} worse. {judged}"
+    )
+
+
+# --- What is said to somebody who gave no tolerance: how far measurements lie apart, and what some tolerances cost.
+
+LARGEST = 1e100  # scale
+UNKNOWN = 3.0  # measurements of each candidate that a scale takes
+ASK = (
+    "say with --epsilon how much worse than the best the answer may be, in the unit of the measurements; there is no "
+    "usual value."
+)
+
+
+def advice_from(environment: Environment, *, declared: bool = True) -> Callable[[float], str]:
+    """What to say where measurements are there."""
+    spread = mean_spread(environment)
+    known = declared and known_scale(environment.noise)
+    sigma = largest_scale(environment.noise) if known else spread.repeats or 0.0
+    means = -environment.means if environment.minimize else environment.means
+    sizes = [one for one in ((spread.high - spread.low) / 10.0, sigma / 2.0) if one > 0.0]
+    apart = "No candidate was measured twice"
+    if spread.repeats is not None:
+        apart = f"Repeats of a candidate typically vary by {spread.repeats:.3g} (standard deviation)"
+    seen = f" {apart}; the averages of candidates go from {spread.low:.4g} to {spread.high:.4g}."
+
+    def advice(delta: float) -> str:
+        return ASK + seen + _prices(means, sigma, sizes[0] if sizes else 0.0, delta, least=1.0 if known else UNKNOWN)
+
+    return advice
+
+
+def advice_for(num_arms: int, noise: Noise) -> Callable[[float], str]:
+    """What to say where nothing was measured."""
+    sigma = largest_scale(noise) if known_scale(noise) else 0.0
+
+    def advice(delta: float) -> str:
+        if not sigma:
+            return f"{ASK} What difference would change a decision? surepick forecast says what a tolerance costs."
+        return ASK + _prices(np.zeros(num_arms), sigma, sigma / 2.0, delta, ", if all candidates are equally good")
+
+    return advice
+
+
+def _prices(means: FloatArray, sigma: float, size: float, delta: float, when: str = "", *, least: float = 1.0) -> str:
+    chosen = tolerances_near(size)
+    if not (chosen and 0.0 < delta < 1.0 and 0.0 < sigma < LARGEST):
+        return ""
+    prices = [f"{one:g} takes {rough_pulls(means, sigma, one, delta, least=least):,}" for one in chosen]
+    said = f"--epsilon {prices[0]} measurements, {', '.join(prices[1:])}"
+    return f" Very roughly{when} (surepick forecast knows better): {said}."
+
+
+LADDER = (1.0, 2.0, 5.0)
+
+
+@record
+class MeanSpread:
+    """How far recorded measurements lie apart.
+
+    Args:
+        repeats: standard deviation of the repeats of a candidate, typically; None where nothing was measured twice.
+        low, high: the smallest and the largest average of a candidate.
+    """
+
+    repeats: float | None
+    low: float
+    high: float
+
+
+def mean_spread(environment: Environment) -> MeanSpread:
+    """That of recorded measurements; of other environments the scale of their noise stands for the repeats."""
+    law, means = environment.law, environment.means
+    low, high = float(means.min()), float(means.max())
+    if not isinstance(law, RecordedRewards):
+        return MeanSpread(float(np.median(environment.noise.sigma)), low, high)
+    again = law.repeats > 1
+    if not again.any():
+        return MeanSpread(None, low, high)
+    variances = law.variances[again] * law.repeats[again] / (law.repeats[again] - 1)
+    return MeanSpread(float(np.sqrt(np.median(variances))), low, high)
+
+
+def tolerances_near(size: float) -> tuple[float, ...]:
+    """Three round numbers about a size: that below it, the nearest one (by ratio), and that above; () of no size."""
+    if not (math.isfinite(size) and 1e-300 < size < 1e300):
+        return ()
+    power = math.floor(math.log10(size))
+    steps = [step * 10.0**each for each in range(power - 1, power + 2) for step in LADDER]
+    nearest = min(range(1, len(steps) - 1), key=lambda place: abs(math.log(steps[place] / size)))
+    return tuple(float(f"{step:.1g}") for step in steps[nearest - 1 : nearest + 2])
+
+
+def rough_pulls(means: FloatArray, sigma: float, epsilon: float, delta: float, *, least: float = 1.0) -> int:
+    """Measurements that an epsilon-best answer may take, within a factor of two or so.
+
+        sum_i max(least, 4 sigma^2 log((K - 1) / delta) / (gap_i + epsilon)^2)
+
+    Args:
+        means: shape (K,), large ones good; all equal where nothing is known of them.
+
+    Source: ours. Each candidate is told from the best, up to epsilon; compared with runs in tests/cli.
+    """
+    if len(means) < 2:
+        return 0
+    gaps = means.max() - means
+    gaps[np.argmax(means)] = np.sort(gaps)[1]  # the best one is measured as often as its closest rival
+    each = 4.0 * sigma**2 * math.log((len(means) - 1) / delta) / (gaps + epsilon) ** 2
+    return int(float(f"{min(float(np.sum(np.maximum(each, least))), 1e18):.2g}"))

@@ -1,0 +1,139 @@
+"""Files of the programs that evaluate models, as options of `create`, `ask` and `tell`."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Option
+
+from surepick.cli.options import given
+from surepick.core.files import is_folder
+from surepick.errors import InvalidInput
+from surepick.integrations import lm_eval, promptfoo
+from surepick.integrations.answers import Expected, FileAnswers
+from surepick.integrations.recognised import RecognisedProgram, unrecognised, written_by
+from surepick.studies.batch import Batch
+from surepick.studies.study import Study
+
+PROGRAMS = {
+    RecognisedProgram.lm_eval: lm_eval.PROGRAM,
+    RecognisedProgram.inspect: "inspect_ai",
+    RecognisedProgram.promptfoo: promptfoo.PROGRAM,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOptions:
+    """Results that a program wrote."""
+
+    program: Annotated[
+        RecognisedProgram | None,
+        Option("--as", help="RESULTS is what this program wrote, or a folder of it."),
+    ] = None
+    metric: Annotated[str | None, Option(help="With --as: the score that counts; none: the usual one.")] = None
+    candidate: Annotated[str | None, Option(help="With --as: whose answers these are; none: as the files say.")] = None
+    filter: Annotated[str | None, Option(help="With --as lm-eval: which of its filters; none: the only one.")] = None
+
+    def answers(self, study: Study, path: Path) -> FileAnswers:
+        """The answers in the file or folder."""
+        order = study.policy.traits.items
+        if order is None:
+            raise InvalidInput("--as is for answers to test items, and this study has none; tell a table.")
+        expected = Expected(study.ids, order.items.ids, self.candidate, self.metric, self.filter)
+        if self.program is not RecognisedProgram.lm_eval and self.filter is not None:
+            raise InvalidInput(f"--filter is for --as {RecognisedProgram.lm_eval}; leave it out.")
+        if self.program is RecognisedProgram.promptfoo:
+            return promptfoo.read_answers(path, expected)
+        return (
+            _inspect().read_answers(path, expected)
+            if self.program is RecognisedProgram.inspect
+            else (lm_eval.read_answers(path, expected))
+        )
+
+
+def check_command_options(answers: AnswerOptions, *, beside: bool) -> None:
+    """Refuse options that have no meaning together."""
+    if answers.program is None and (flags := given(answers)):
+        raise InvalidInput(f"{flags[0]} is for results that a program wrote; say which program with --as.")
+    if answers.program is not None and beside:
+        raise InvalidInput(
+            f"--as {answers.program} says how the files are written; leave --key, --block, --as-prior and the options "
+            "of tables out."
+        )
+
+
+def items_in(path: Path) -> list[str] | None:
+    """The ids of the test items in what a program wrote; None where it is a table, or anything else."""
+    program = written_by(path)
+    if program is RecognisedProgram.inspect:
+        found: list[str] = _inspect().items_in_logs(path)
+        return found
+    if program is RecognisedProgram.lm_eval:
+        return lm_eval.items_of(path)
+    if program is RecognisedProgram.promptfoo and not is_folder(path):
+        return promptfoo.items_of(path)
+    if is_folder(path):
+        raise unrecognised(path)
+    return None
+
+
+def refuse_untold(path: Path) -> None:
+    """Refuse results of a program that are to be read as a table."""
+    known = is_folder(path) or path.suffix in (".eval", ".json") or lm_eval.FILE.fullmatch(path.name)
+    program = written_by(path) if known and path.exists() else None
+    if program is not None:
+        raise InvalidInput(f"{path} is what {PROGRAMS[program]} wrote, and no table: give --as {program}.")
+
+
+def check_program(program: RecognisedProgram, study: Study, folder: Path) -> None:
+    """Refuse what cannot be written for a program, before anything is leased."""
+    order = study.policy.traits.items
+    if order is None:
+        raise InvalidInput(f"--as {program} is for test items, and this study has none; leave it out.")
+    if program is RecognisedProgram.inspect:
+        raise InvalidInput(
+            "inspect_ai has no file that says which samples to run; let surepick.integrations.inspect.BestModel run "
+            "them, or ask for a table with --out and tell its logs with --as inspect."
+        )
+    check = lm_eval.check_plan if program is RecognisedProgram.lm_eval else promptfoo.check_plan
+    check(order.items.ids, study.ids, folder)
+
+
+def write_plan(program: RecognisedProgram, batch: Batch, folder: Path) -> None:
+    """Write what is asked, a file for each candidate."""
+    write = lm_eval.write_samples if program is RecognisedProgram.lm_eval else promptfoo.write_tests
+    write(batch, folder)
+
+
+ANSWERS = {
+    RecognisedProgram.lm_eval: "ANSWERS",
+    RecognisedProgram.promptfoo: "ANSWERS.json",
+}  # what the programs are told to write
+
+
+def how_to_run(program: RecognisedProgram, batch: Batch, folder: Path, then: str) -> list[str]:
+    """What to type next, a line each."""
+    file = f"{folder}/CANDIDATE.json"
+    if program is RecognisedProgram.lm_eval:
+        run = (
+            f"lm-eval run --model_args pretrained=CANDIDATE --tasks {','.join(lm_eval.tasks_of(batch))} "
+            f"--samples {file} --log_samples --output_path ANSWERS"
+        )
+    else:
+        run = f"promptfoo eval -c CONFIG --filter-providers CANDIDATE -t {file} -o ANSWERS.json"
+    return [
+        f"{folder} has a file for each candidate. Run each of them, then report the answers:",
+        f"  {run}",
+        f"  {then}",
+    ]
+
+
+def _inspect() -> Any:
+    """The module for inspect_ai, which it needs."""
+    try:
+        return importlib.import_module("surepick.integrations.inspect")
+    except ImportError as error:
+        raise InvalidInput(str(error)) from error

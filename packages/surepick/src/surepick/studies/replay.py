@@ -175,7 +175,7 @@ class Replay:
         self._built: tuple[Arms, Policy[Any]] | None = None
         self._open_plan: OpenPlan | None = None
         self._state: tuple[int, Any] | None = None
-        self._told: tuple[int, Observations | None] = (0, None)
+        self._seen: tuple[int, Observations | None] = (0, None)
         self._trace: dict[int, RoundRecord] = {}
         self._digested = -1
 
@@ -240,7 +240,7 @@ class Replay:
         """Judge a plan, and store what is decided."""
         for judged in replay(policy, in_order([closed]), state=state):
             before = decision.deviations
-            repeats = Repeats(policy, self.told(decision.plan), before.contradicted)
+            repeats = Repeats(policy, self.seen_up_to(decision.plan), before.contradicted)
             contradicted, now = repeats.after(closed.seen), self.log.clock()
             self._add(decision_on(policy, judged, doubtful=before.doubtful, contradicted=contradicted, at=now))
 
@@ -270,12 +270,12 @@ class Replay:
             self._state = (decision.plan, state)
         return self._state[1]
 
-    def told(self, judged: int) -> Observations | None:
-        """All that was told in the plans up to that one, in the policy's sign; None before the first.
+    def seen_up_to(self, judged: int) -> Observations | None:
+        """All that was seen in the plans up to that one, in the policy's sign; None before the first.
 
-        Squares are the least that they can be where they were not told.
+        Squares are the least that they can be where they are unknown.
         """
-        number, found = self._told
+        number, found = self._seen
         if number < judged:
             for decision in self.log.decisions(number):
                 if not number < decision.plan <= judged:
@@ -288,7 +288,7 @@ class Replay:
                     seen = seen_of(self.log, decision.plan, planned.plan, self._num_arms, minimize=self.minimize)
                 news = with_least_squares(seen)
                 number, found = decision.plan, news if found is None else found.plus(news)
-            self._told = (number, found)
+            self._seen = (number, found)
         return found
 
     def trace(self, judged: int) -> tuple[RoundRecord, ...]:
@@ -315,7 +315,7 @@ class Replay:
         leases = 0 if self._open_plan is None else len(self._open_plan.held)
         built = 0 if self._built is None else COPIES * array_bytes(self._built[0].features)
         rows = sum(AN_OBJECT + row.active.nbytes for row in self._trace.values())
-        known = array_bytes((self._state, self._told))
+        known = array_bytes((self._state, self._seen))
         return (AN_OBJECT + A_LEASE * leases) * self._num_arms + built + rows + known
 
     def forget(self) -> None:

@@ -160,7 +160,6 @@ class DocumentComparison:
     Args:
         tolerance: relative, of numbers; the parts of an interval are compared on the scale of the largest of them and
             of epsilon.
-        epsilon: in reward units.
     """
 
     tolerance: float
@@ -360,13 +359,7 @@ def _finite(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that was checked.
-
-    Args:
-        what: what it is about.
-        holds: whether it does.
-        words: what was found.
-    """
+    """One thing that was checked."""
 
     what: str
     holds: bool

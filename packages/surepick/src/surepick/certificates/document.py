@@ -65,17 +65,10 @@ class Facts:
     """All that a certificate rests on.
 
     Args:
-        study: its name, None if it has none.
-        study_id: drawn when it was made, or given.
-        made_by: program and version that wrote the certificate.
         arithmetic: how that process rounds (`linalg.arithmetic`).
         reproduced: how many plans, from the first, came out equal when it computed them again; others were asked for
             elsewhere, or were not tried.
-        arms, policy: what was chosen among, and how.
-        minimize: small rewards are good.
         looks: the plans that were judged, in order.
-        end: how the study was closed before its policy stopped, None if it was not.
-        judge: when results were judged, as in `Study`.
     """
 
     study: str | None

@@ -276,12 +276,7 @@ LARGEST_QUICK_DESIGN = 30_000
 
 
 class Repeated:
-    """Plans computed again while a study is replayed.
-
-    Args:
-        policy: asks.
-        most: how many plans, from the first.
-    """
+    """Plans computed again while a study is replayed."""
 
     def __init__(self, policy: Policy[Any], most: int) -> None:
         self.most = most

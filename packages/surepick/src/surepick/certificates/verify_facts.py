@@ -282,10 +282,6 @@ class Plans:
     """The plans, computed again while the study is replayed, or their brackets checked.
 
     `here`: whether this process rounds as the one that wrote the certificate.
-
-    Args:
-        facts: what the certificate rests on.
-        most: how many plans, from the first.
     """
 
     def __init__(self, facts: Facts, most: int) -> None:

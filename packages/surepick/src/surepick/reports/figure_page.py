@@ -38,11 +38,7 @@ LEGENDS: dict[str, dict[str, Any]] = {
 
 @record
 class Look:
-    """How a series is drawn: colour, marker and line are the same in all figures of a table.
-
-    Args:
-        filled: whether its marks are filled or hollow, in one figure.
-    """
+    """How a series is drawn: colour, marker and line are the same in all figures of a table."""
 
     colour: str
     marker: str
@@ -109,11 +105,7 @@ class Page:
     """A figure that is being drawn.
 
     Args:
-        figure: what is drawn on.
-        axes: its panels, row by row.
-        width: of the figure, in inches.
         legend: where the legend is: beside the panels, in a row above them beside the title, or below them.
-        notes: sentences for below the panels, filled while drawing.
         key: entries of the legend, filled while drawing.
     """
 

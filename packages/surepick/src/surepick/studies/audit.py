@@ -37,7 +37,6 @@ class Audit:
     """What follows from what was recorded, computed while one goes through it.
 
     Args:
-        judged: number of the last plan that was judged when the log was read.
         replayed: the plans that were judged, in order. Going on raises a StorageError where a decision does not follow;
             go to the end, so that nothing is left out.
     """

@@ -261,8 +261,6 @@ class Measuring:
     """A study measured by a function; what gives NaN is asked again, and then left out.
 
     Args:
-        study: is told.
-        measure: gives the rewards.
         knows_blocks: it wants the names of blocks beside the ids.
         unusual: what becomes of results that stand out, as in `Study.run`.
         gone: ids of the candidates that were left out.

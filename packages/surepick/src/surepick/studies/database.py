@@ -245,16 +245,7 @@ def check_same(study: Study, row: Row[Any], policy: Policy[Any]) -> None:
 
 
 class Database:
-    """A database of studies, for those who work on many of them: its connections are shared, also between threads.
-
-    Args:
-        url: "sqlite:///FILE" or "postgresql+psycopg://USER@HOST/DATABASE".
-        create: make it if it is absent.
-
-    Raises:
-        InvalidInput: the address has no meaning, or there is no such file.
-        StorageError: the database cannot be reached, or is not ours.
-    """
+    """A database of studies, for those who work on many of them: its connections are shared, also between threads."""
 
     def __init__(self, url: str, *, create: bool = False) -> None:
         self.url = url
@@ -375,24 +366,7 @@ def create_stored_study(
     reward_column: str | None = None,
     study_id: str | None = None,
 ) -> Study:
-    """A new study in a database, which is made if it is absent.
-
-    Args:
-        url: "sqlite:///FILE" or "postgresql+psycopg://USER@HOST/DATABASE".
-        name: what the study is called there; no other study may be.
-        arms, policy: what is chosen among, and the algorithm; or the algorithm alone, if it knows its arms. It was
-            made by `make_policy`, or is equal to one that was: only such a one can be built again elsewhere.
-        minimize: small rewards are good.
-        judge, study_id: as in `Study`.
-        id_column, reward_column: what your tables call the columns of ids and of results; beside "id" and "reward",
-            `surepick tell` and a server then find these. No part of the registration.
-        surplus: what becomes of results beyond what was asked, as in `Study`.
-
-    Raises:
-        InvalidInput: the address or the name has no meaning, the name is taken, the policy has no spec, or does not
-            judge parts.
-        StorageError: the database cannot be reached or written, or is not ours.
-    """
+    """A new study in a database, which is made if it is absent."""
     arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
     checked_surplus(surplus, judge)
     database = Database(url, create=True)
@@ -403,17 +377,7 @@ def create_stored_study(
 
 
 def open_stored_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
-    """A study in a database; all that was decided in it is computed again and compared.
-
-    Args:
-        url, name: as in `create_study`.
-        policy: None: built from what is stored. One that is given must do the same as the stored one.
-
-    Raises:
-        InvalidInput: there is no such study, or the policy that was given is another one.
-        StorageError: the database cannot be reached, is not ours, or holds something that does not follow from the
-            reported results; the row is named.
-    """
+    """A study in a database; all that was decided in it is computed again and compared."""
     database = Database(url)
     with released(database.engine):
         study = database.resume(name, policy)
@@ -438,11 +402,7 @@ def _alone(database: Database, study: Study) -> Study:
 
 
 def list_stored_studies(url: str) -> list[ListedSoFar]:
-    """The studies of a database, by name.
-
-    Raises:
-        InvalidInput, StorageError: as in `open_study`.
-    """
+    """The studies of a database, by name."""
     database = Database(url)
     try:
         return database.list()

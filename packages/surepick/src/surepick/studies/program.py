@@ -33,7 +33,6 @@ class Outcome:
     Args:
         rewards: the numbers that it printed, at most as many as were asked, in their order; None for one that failed;
             with constraints the numbers of a line, the reward first.
-        failure: why some or all are missing, in words; "" if none is.
     """
 
     rewards: tuple[Reading | None, ...] = ()
@@ -67,8 +66,6 @@ class Program(Protocol):
 
         Args:
             names: the ids of the measurements.
-            running: the programs at work, so that the caller can stop them.
-            blocks: theirs, where they have some.
             values: numbers that each measurement gives: the reward, then what constraints are on.
         """
         ...

@@ -25,9 +25,6 @@ class ListedSoFar:
     """A study in a database, at a glance.
 
     Args:
-        name: its name.
-        candidates: K.
-        policy: name of its policy.
         epsilon, delta: what it promises.
         created_at: seconds since 1970 (UTC).
         rounds: plans that were judged.
@@ -57,8 +54,6 @@ class Out:
     """Pulls that are out with a worker.
 
     Args:
-        worker: who has them.
-        pulls: how many have not come back.
         until: seconds since 1970 (UTC); then they are offered to others.
     """
 

@@ -38,9 +38,7 @@ class Closed:
 
     Args:
         number: of the plan in its study, from 1.
-        plan: what was asked.
         seen: what was received, in the policy's sign.
-        deviations: how the plan was carried out.
     """
 
     number: int
@@ -54,8 +52,6 @@ class Judged:
     """What a policy made of a closed plan.
 
     Args:
-        closed: the plan.
-        before: the policy's state before it.
         step: the policy's step; `step.state` is its state afterwards.
     """
 
@@ -138,7 +134,6 @@ class Head:
     """Where the log stands.
 
     Args:
-        decision: the last one.
         planned: the open plan after it; None: there is none.
         refusal: what is to be said of a plan that is closed and whose results the policy refuses; "": there is none.
     """
@@ -160,9 +155,7 @@ class Replay:
     """A log as far as it was replayed, kept so that each plan is judged once.
 
     Args:
-        log: where plans and results are kept.
         num_arms: K.
-        minimize: small rewards are good.
         build: arms and policy; called once, and only if something must be computed.
     """
 

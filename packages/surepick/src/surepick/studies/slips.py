@@ -46,7 +46,6 @@ class Unusual:
     Args:
         row: its place in the call; -1: it was reported before.
         number: of the row in the log, where it was; 0: it was not.
-        arm: of which candidate.
         value: the result, or the mean of a row that adds up several.
         against: the mean of what it is compared with, or the nearest of it.
         repeats: other results of the candidate that it is compared with; 0: it is compared with other candidates.

@@ -27,12 +27,9 @@ class Bound:
     """What decides about one candidate, exactly as in the certificate.
 
     Args:
-        candidate: its index.
-        plan: the batch that decided.
         witness: index of the candidate that it was compared with, negative if there is none.
         lead, width: it seemed worse than its witness by `lead`, and it is not better than that by more than `width`.
         margin: room between the end of its bar and its limit; negative while it is still possible.
-        allowed: its limit.
     """
 
     candidate: int
@@ -68,21 +65,13 @@ class Comparisons:
 
     Args:
         why: what there is to draw: "bars", or the reason why there are none.
-        inline: candidates up to which a certificate has intervals.
         known: the hardest to rule out first; closed batches only.
         uppers: by how much each of these can be better at most; None where that says nothing.
-        unknown: candidates without a bound.
-        shown: those with a row.
-        rows: where the rows lie.
-        across: of the differences.
         margins: of all candidates, where not all have a row.
         crowd: how many candidates lie beyond the last column of `margins`.
-        limits: of the rows, each once, ascending.
         only: the one candidate with which all rows are compared; None if there are several, or none.
         star: set if the rows do not compare with the best so far.
-        crossing: how many candidates are beyond their limit.
         ahead: a candidate that seemed better is proved to be better by no more than is tolerated.
-        tested_several: the candidate under test changed.
     """
 
     why: Literal["bars", "too-many", "no-intervals", "nothing-known"]
@@ -206,13 +195,7 @@ class EffortChart:
     Args:
         shown: those with a row, the most measured first; then the best, if it is not among them.
         most: how many of these are there because they were measured most.
-        rows: where the rows lie.
-        across: of their measurements.
         spread: of all candidates that were measured; None where all of them have a row.
-        listed: those in the table.
-        measured: how many were measured at all.
-        least: fewest measurements of those that were measured.
-        middle: the median of the measurements of a candidate.
         few: how many candidates `share` speaks of, the most measured ones.
         share: of all measurements that these took.
     """
@@ -285,7 +268,6 @@ class Proved:
     Args:
         spent: measurements up to its end.
         gap: it is at most this much worse than the best, in reward units; None where nothing is proved.
-        leader: its name.
     """
 
     spent: int
@@ -298,13 +280,10 @@ class Gaps:
     """The line of the certified gap.
 
     Args:
-        known: the batches that proved something, in order.
         paths: the line; it is interrupted while nothing is proved of the best candidate so far.
         kept: across the interruptions, at the smallest that was proved of an earlier one.
-        changes: places where the line goes on for another candidate.
         end: where it ends, and `label` where the last number is written.
         epsilon: where the line of what was asked lies, and `limit` where its name is written.
-        rises: it is larger somewhere than before.
     """
 
     frame: Frame
@@ -419,12 +398,10 @@ class Narrowing:
 
     Args:
         points: (measurements spent, candidates possible), from the start on.
-        path: the line.
         start: where the first number stands beside the axis; None if a tick of the axis is too near.
         level: where the line ends, and `label` where that is written.
         half: measurements after which half of the candidates were out; None if that says nothing.
         turns: rises with room for an explanation.
-        rises: candidates came back into question.
     """
 
     frame: Frame
@@ -499,9 +476,7 @@ class Foreseen:
     """A forecast, or why there is none.
 
     Args:
-        forecast: None if there is none.
         why: the reason then, "" otherwise.
-        limit: candidates up to which a forecast is made.
         error: what the forecast said when it failed.
     """
 
@@ -532,10 +507,7 @@ class Spending:
     """Measurements after each step, beside the forecast.
 
     Args:
-        total, uniform: of the forecast, and of sampling all candidates equally often.
         actual, ahead: step -> measurements up to its end.
-        spent, forecast: the two lines.
-        end: where the line of what was spent ends.
     """
 
     frame: Frame

@@ -26,11 +26,9 @@ class StudyFacts:
     """A study as the sections of its report see it.
 
     Args:
-        document: the certificate with ids, candidates and traits.
         standing: the certificate's verdict, or what matters more: "contradicted" by the results, or "closed" early.
         alarms: what the checks of the assumptions found, each once.
         looks: the closed batches, in order, each with its round.
-        names: of the candidates.
         fates: of the candidates; of an answer by lists, on which one they are.
         best: position of the recommended candidate, or of the best so far; None while nothing is known.
         widest: the largest difference of two candidates that was possible before any measurement.
@@ -202,8 +200,6 @@ class KeptPulls:
     """A plan that was judged.
 
     Args:
-        number: 1, 2, ...
-        opened_at, closed_at: seconds since 1970 (UTC).
         failed: measurements that gave no result.
         given_up: (reason, measurements) that were abandoned.
         tellers: who told its results, and of how many measurements.
@@ -222,7 +218,6 @@ class History:
     """What the log says beyond the certificate.
 
     Args:
-        kept: the plans that were judged, in order.
         late, prior: who told results that are not used, of how many measurements.
         durable: the log is in a database, where it was written before anything was measured.
     """
@@ -394,7 +389,6 @@ class AnswerSection:
     """What is said of the answer in the certificate's own words.
 
     Args:
-        doubt: what keeps the answer from being proved.
         grounds: the certificate's reason without its alarms, and without what its rule concludes.
         promise: its promise; "" where nothing is proved, so that it would mislead.
         reason: its reason, with a word in place of its alarms, up to what its rule concludes.

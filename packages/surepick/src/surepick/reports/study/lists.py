@@ -56,7 +56,6 @@ class Scale:
 
     Args:
         low, high: the range of numbers, low < high.
-        start, end: their places.
         logarithmic: equal ratios are equal distances; low is positive then.
         whole: only whole numbers have a meaning.
     """
@@ -120,7 +119,6 @@ class Rows:
     Args:
         frame: the rows fill it from top to bottom.
         names: short, and different where the candidates' names are.
-        step: height of a row.
     """
 
     frame: Frame
@@ -144,8 +142,6 @@ class ScaleColumn:
 
     Args:
         low, high: from (included) and to (excluded, but for the last).
-        count: how many values lie there.
-        x, width: where it is drawn.
     """
 
     low: float
@@ -157,14 +153,7 @@ class ScaleColumn:
 
 @record
 class Histogram:
-    """How values are distributed over equal parts of a scale; what lies outside is in the first or the last part.
-
-    Args:
-        frame: around it.
-        across: of the values.
-        up: of the counts.
-        columns: every part, in order.
-    """
+    """How values are distributed over equal parts of a scale; what lies outside is in the first or the last part."""
 
     frame: Frame
     across: Scale
@@ -239,10 +228,7 @@ class Point:
     """A candidate on the picture.
 
     Args:
-        candidate: its position.
-        average: of its measurements.
         error: the standard error of that; None where one measurement does not show it.
-        pulls: measurements.
     """
 
     candidate: int
@@ -258,10 +244,7 @@ class Panel:
     Args:
         name: of the quantity; "" for the reward.
         points: those with a row, the highest average first.
-        rows: where the rows lie.
-        across: of the averages.
         lines: (number, what it is) of what candidates are compared with, ascending.
-        known: candidates that were measured.
     """
 
     name: str
@@ -382,10 +365,8 @@ class Map:
 
     Args:
         why: "plane", or the reason why there is none.
-        plane: the places.
         dots: of the candidates that are out, as a path.
         diamonds: (name, path) of those still possible; without a name, one path of all.
-        best: where the best one is drawn; None while there is none.
         near: those still possible are nearer to the best one than most are; None if there are none.
         listed: candidates in the table, the best and those still possible first.
         written: their places along each direction.
@@ -404,11 +385,7 @@ class Map:
 
 
 def candidate_map(study: StudyFacts, features: FloatArray) -> Map:
-    """The candidates on the plane of their features.
-
-    Args:
-        features: shape (K, D), as the study has them.
-    """
+    """The candidates on the plane of their features."""
     plane = principal_plane(features)
     if plane is None:
         return Map("no-features" if features.shape[1] == 0 else "equal-features")

@@ -124,11 +124,7 @@ def check_jinja() -> None:
 
 
 def report_page(document: Document, *, history: History, features: FloatArray, expected: Foreseen) -> str:
-    """The report as HTML: what each section draws and says, handed to the templates, which hold the words.
-
-    Args:
-        features: of the candidates, shape (K, D).
-    """
+    """The report as HTML: what each section draws and says, handed to the templates, which hold the words."""
     study = facts_of(document)
     environment = _environment(users_words(study))
     style, script = (_stripped((TEMPLATES / name).read_text("utf-8")) for name in ("report.css", "report.js"))

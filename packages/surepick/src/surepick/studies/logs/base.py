@@ -44,7 +44,6 @@ class Lease:
     Args:
         number: serial number of the lease among those of the plan, from 1.
         plan: number of the plan in its study, from 1.
-        worker: who measures.
         until: seconds since 1970 (UTC); what is missing then is offered to others.
     """
 
@@ -217,7 +216,6 @@ class Recorded:
     Args:
         arm, pulls, total, block, beside: the result; two that agree in these are the same.
         source: who reported it.
-        status: "counted", "late" or "prior".
     """
 
     arm: int
@@ -283,11 +281,7 @@ class Reported:
     """A result of a plan that counts, as whoever reported it may see it.
 
     Args:
-        number: of the row in the log.
         arm, pulls, total, key, lease: the result, in the user's sign and unit.
-        squares: its sum of squares; None: unknown.
-        at: when, seconds since 1970 (UTC).
-        source: who reported it.
         unusual: it counts although it stands out.
     """
 
@@ -308,9 +302,7 @@ class Withdrawal:
     """An arm that is neither measured nor recommended any more.
 
     Args:
-        arm: its index.
         reason: why, in the user's words; "independent-of-value": it has nothing to do with results.
-        at: seconds since 1970 (UTC).
     """
 
     arm: int
@@ -325,12 +317,7 @@ class Withdrawal:
 
 @record
 class Addition:
-    """An arm that may be measured and recommended from now on.
-
-    Args:
-        arm: its index.
-        at: seconds since 1970 (UTC).
-    """
+    """An arm that may be measured and recommended from now on."""
 
     arm: int
     at: float
@@ -343,8 +330,6 @@ class Stored:
     Args:
         plan: number of their plan; 0 for prior results.
         status: "counted", "late", "prior" or "undone".
-        at: when they were reported, seconds since 1970 (UTC).
-        results: the rows.
     """
 
     plan: int

@@ -132,17 +132,12 @@ class RemoteLog(Protocol):
     """Whoever has the log of a study that is not here; the documents that need all of it are made there."""
 
     def certificate(self, name: str | None) -> dict[str, Any]:
-        """The certificate; all decisions are computed again first.
-
-        Args:
-            name: what the study is called in it.
-        """
+        """The certificate; all decisions are computed again first."""
 
     def report(self, name: str | None, most: int) -> bytes:
         """The page about the study.
 
         Args:
-            name: what the study is called in it.
             most: with more candidates there is no forecast.
         """
 

@@ -15,11 +15,7 @@ from surepick.studies.logs import base
 
 
 class MemoryLog:
-    """A log that lives as long as the process.
-
-    Args:
-        clock: says what time it is.
-    """
+    """A log that lives as long as the process."""
 
     def __init__(self, clock: base.Clock = base.system_clock) -> None:
         self.study_id: str | None = None  # of the study that it is the log of

@@ -17,7 +17,6 @@ class LeaseProgress:
     """A lease, and how much of it is done.
 
     Args:
-        leased: its terms and its pulls.
         done: pulls reported, failed, or given back, shape (K,).
     """
 
@@ -40,7 +39,6 @@ class OpenPlan:
     """An open plan, replayed from its arrivals.
 
     Args:
-        planned: the plan.
         recorded: pulls of each arm that came, shape (K,).
         dropped: pulls of each arm that will not be measured, shape (K,).
         granted: pulls of each arm that were ever leased, shape (K,): the ordinal of the next one.
@@ -49,14 +47,9 @@ class OpenPlan:
         by_arm: (first ordinals, numbers) of the leases of each arm, in the order in which they were granted.
         repeated: pulls that failed, or that were leased again because they did not come in time.
         reasons: why pulls of an arm are not measured.
-        withdrawn, added: arms that go or come after it.
-        failed_keys: keys of pulls that gave no result.
-        undone: results that were taken back.
         unusual: why each unusual result counts, by its number.
-        closed: no result counts any more.
         refused: why its results cannot be judged; "": they can, or nobody has tried.
         in_part: it was closed with what had come.
-        ended: the study was closed early.
         mark: how far the log was read.
     """
 

@@ -88,9 +88,6 @@ class SqlLog(chain.ChainedRows):
 
     Args:
         engine: of a database with the tables of `sql_schema`.
-        study: id of the study's row.
-        name: its name, for messages.
-        num_arms: K.
         start: hash of the study's row, where the chain of plans and decisions begins.
     """
 

@@ -29,7 +29,6 @@ class Opened:
     """A file that was opened.
 
     Args:
-        main: which one it is.
         path: where SQLite keeps it, and what is beside it.
         beside: which ones are beside it, while somebody has them open.
         holders: connections that have them open, and so keep them from going.
@@ -42,11 +41,7 @@ class Opened:
 
 
 class OneFile:
-    """What an engine has opened.
-
-    Args:
-        path: of the database.
-    """
+    """What an engine has opened."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()

@@ -65,21 +65,19 @@ class Facts:
     """All that a certificate rests on.
 
     Args:
-        arithmetic: how that process rounds (`linalg.arithmetic`).
         reproduced: how many plans, from the first, came out equal when it computed them again; others were asked for
             elsewhere, or were not tried.
-        looks: the plans that were judged, in order.
     """
 
     study: str | None
     study_id: str
     made_by: str
-    arithmetic: str
+    arithmetic: str  # how that process rounds (`linalg.arithmetic`)
     reproduced: int
     arms: Arms
     policy: Policy[Any]
     minimize: bool
-    looks: tuple[Closed, ...]
+    looks: tuple[Closed, ...]  # the plans that were judged, in order
     end: EarlyEnd | None
     judge: str = CLOSED_ROUNDS
 

@@ -106,7 +106,6 @@ class Page:
 
     Args:
         legend: where the legend is: beside the panels, in a row above them beside the title, or below them.
-        key: entries of the legend, filled while drawing.
     """
 
     figure: Figure
@@ -114,7 +113,7 @@ class Page:
     width: float
     legend: Literal["beside", "above", "below"]
     notes: list[str] = field(default_factory=list)
-    key: list[Line2D] = field(default_factory=list)
+    key: list[Line2D] = field(default_factory=list)  # entries of the legend, filled while drawing
 
     def name_mark(self, label: str, **drawn: Any) -> None:
         """A legend entry for a mark, a line or both."""

@@ -28,17 +28,13 @@ class EarlyEnd:
     """A study was closed before its policy stopped.
 
     Args:
-        reason: why, in the user's words; may be empty.
-        at: when, seconds since 1970 (UTC).
-        missing: pulls that were not in, of the plan that was open or would have been next.
-        predicted: how many were predicted to be enough, None where that is not known.
         withdrawn: the arms that would not have been asked for after the open plan any more.
     """
 
-    reason: str
-    at: float
-    missing: int
-    predicted: float | None
+    reason: str  # why, in the user's words; may be empty
+    at: float  # when, seconds since 1970 (UTC)
+    missing: int  # pulls that were not in, of the plan that was open or would have been next
+    predicted: float | None  # how many were predicted to be enough, None where that is not known
     withdrawn: tuple[base.Withdrawal, ...] = ()
 
     @staticmethod

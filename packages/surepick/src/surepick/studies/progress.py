@@ -26,13 +26,6 @@ class ListedSoFar:
 
     Args:
         epsilon, delta: what it promises.
-        created_at: seconds since 1970 (UTC).
-        rounds: plans that were judged.
-        pulls: measurements in them.
-        verdict: of the certificate; "not-yet" while the study goes on.
-        ended: it was closed before its policy stopped.
-        registration: its registration code.
-        shortens: rows of the list that it shortens; 0: it chooses among its candidates.
     """
 
     name: str
@@ -40,26 +33,22 @@ class ListedSoFar:
     policy: str
     epsilon: float
     delta: float
-    created_at: float
-    rounds: int
-    pulls: int
-    verdict: str
-    ended: bool
-    registration: str | None
-    shortens: int = 0
+    created_at: float  # seconds since 1970 (UTC)
+    rounds: int  # plans that were judged
+    pulls: int  # measurements in them
+    verdict: str  # of the certificate; "not-yet" while the study goes on
+    ended: bool  # it was closed before its policy stopped
+    registration: str | None  # its registration code
+    shortens: int = 0  # rows of the list that it shortens; 0: it chooses among its candidates
 
 
 @record
 class Out:
-    """Pulls that are out with a worker.
-
-    Args:
-        until: seconds since 1970 (UTC); then they are offered to others.
-    """
+    """Pulls that are out with a worker."""
 
     worker: str
     pulls: int
-    until: float
+    until: float  # seconds since 1970 (UTC); then they are offered to others
 
 
 @record

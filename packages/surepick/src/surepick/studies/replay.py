@@ -34,30 +34,21 @@ NOT_OF_RESULTS = (StorageError, MemoryError, ImportError, OSError)  # whoever ra
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A plan that takes no more results.
+    """A plan that takes no more results."""
 
-    Args:
-        number: of the plan in its study, from 1.
-        seen: what was received, in the policy's sign.
-    """
-
-    number: int
+    number: int  # of the plan in its study, from 1
     plan: Plan
-    seen: Observations
+    seen: Observations  # what was received, in the policy's sign
     deviations: base.Deviations = field(default_factory=base.Deviations)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a policy made of a closed plan.
-
-    Args:
-        step: the policy's step; `step.state` is its state afterwards.
-    """
+    """What a policy made of a closed plan."""
 
     closed: Closed
     before: Any
-    step: Step[Any]
+    step: Step[Any]  # the policy's step; `step.state` is its state afterwards
 
 
 def replay(policy: Policy[Any], closed: Callable[[Any], Closed | None], *, state: Any = None) -> Iterator[Judged]:
@@ -134,12 +125,11 @@ class Head:
     """Where the log stands.
 
     Args:
-        planned: the open plan after it; None: there is none.
         refusal: what is to be said of a plan that is closed and whose results the policy refuses; "": there is none.
     """
 
     decision: base.Decision
-    planned: base.Planned | None
+    planned: base.Planned | None  # the open plan after it; None: there is none
     refusal: str = ""
 
 

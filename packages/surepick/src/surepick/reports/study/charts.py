@@ -27,17 +27,15 @@ class Bound:
     """What decides about one candidate, exactly as in the certificate.
 
     Args:
-        witness: index of the candidate that it was compared with, negative if there is none.
         lead, width: it seemed worse than its witness by `lead`, and it is not better than that by more than `width`.
-        margin: room between the end of its bar and its limit; negative while it is still possible.
     """
 
     candidate: int
     plan: int
-    witness: int
+    witness: int  # index of the candidate that it was compared with, negative if there is none
     lead: float
     width: float
-    margin: float
+    margin: float  # room between the end of its bar and its limit; negative while it is still possible
     allowed: float
 
     @property
@@ -48,15 +46,10 @@ class Bound:
 
 @record
 class Star:
-    """The best candidate while another one is under test: why its row is missing.
+    """The best candidate while another one is under test: why its row is missing."""
 
-    Args:
-        tested: the candidate under test.
-        earlier: the one that `tested` was compared with before; None if `tested` has no bar either.
-    """
-
-    tested: str
-    earlier: str | None
+    tested: str  # the candidate under test
+    earlier: str | None  # the one that `tested` was compared with before; None if `tested` has no bar either
 
 
 @record
@@ -65,30 +58,24 @@ class Comparisons:
 
     Args:
         why: what there is to draw: "bars", or the reason why there are none.
-        known: the hardest to rule out first; closed batches only.
         uppers: by how much each of these can be better at most; None where that says nothing.
-        margins: of all candidates, where not all have a row.
-        crowd: how many candidates lie beyond the last column of `margins`.
-        only: the one candidate with which all rows are compared; None if there are several, or none.
-        star: set if the rows do not compare with the best so far.
-        ahead: a candidate that seemed better is proved to be better by no more than is tolerated.
     """
 
     why: Literal["bars", "too-many", "no-intervals", "nothing-known"]
     inline: int = 0
-    known: tuple[Bound, ...] = ()
+    known: tuple[Bound, ...] = ()  # the hardest to rule out first; closed batches only
     uppers: tuple[float | None, ...] = ()
     unknown: tuple[int, ...] = ()
     shown: tuple[Bound, ...] = ()
     rows: Rows | None = None
     across: Scale | None = None
-    margins: Histogram | None = None
-    crowd: int = 0
+    margins: Histogram | None = None  # of all candidates, where not all have a row
+    crowd: int = 0  # how many candidates lie beyond the last column of `margins`
     limits: tuple[float, ...] = ()
-    only: int | None = None
-    star: Star | None = None
+    only: int | None = None  # the one candidate with which all rows are compared; None if there are several, or none
+    star: Star | None = None  # set if the rows do not compare with the best so far
     crossing: int = 0
-    ahead: bool = False
+    ahead: bool = False  # a candidate that seemed better is proved to be better by no more than is tolerated
     tested_several: bool = False
 
 
@@ -190,27 +177,19 @@ PULLS_FRAME = Frame(78.0, 620.0, 34.0, 190.0)
 
 @record
 class EffortChart:
-    """How often candidates were measured.
+    """How often candidates were measured."""
 
-    Args:
-        shown: those with a row, the most measured first; then the best, if it is not among them.
-        most: how many of these are there because they were measured most.
-        spread: of all candidates that were measured; None where all of them have a row.
-        few: how many candidates `share` speaks of, the most measured ones.
-        share: of all measurements that these took.
-    """
-
-    shown: tuple[int, ...]
-    most: int
+    shown: tuple[int, ...]  # those with a row, the most measured first; then the best, if it is not among them
+    most: int  # how many of these are there because they were measured most
     rows: Rows
     across: Scale
-    spread: Histogram | None
+    spread: Histogram | None  # of all candidates that were measured; None where all of them have a row
     listed: tuple[int, ...]
     measured: int
     least: int
     middle: int
-    few: int
-    share: float
+    few: int  # how many candidates `share` speaks of, the most measured ones
+    share: float  # of all measurements that these took
 
 
 def effort(study: StudyFacts) -> EffortChart | None:
@@ -263,39 +242,27 @@ Run = list[tuple[int, float]]  # (measurements, gap), ...
 
 @record
 class Proved:
-    """What a batch proved of the best candidate so far.
+    """What a batch proved of the best candidate so far."""
 
-    Args:
-        spent: measurements up to its end.
-        gap: it is at most this much worse than the best, in reward units; None where nothing is proved.
-    """
-
-    spent: int
-    gap: float | None
+    spent: int  # measurements up to its end
+    gap: float | None  # it is at most this much worse than the best, in reward units; None where nothing is proved
     leader: str
 
 
 @record
 class Gaps:
-    """The line of the certified gap.
-
-    Args:
-        paths: the line; it is interrupted while nothing is proved of the best candidate so far.
-        kept: across the interruptions, at the smallest that was proved of an earlier one.
-        end: where it ends, and `label` where the last number is written.
-        epsilon: where the line of what was asked lies, and `limit` where its name is written.
-    """
+    """The line of the certified gap."""
 
     frame: Frame
     across: Scale
     up: Scale
     known: tuple[Proved, ...]
-    paths: tuple[str, ...]
-    kept: tuple[str, ...]
+    paths: tuple[str, ...]  # the line; it is interrupted while nothing is proved of the best candidate so far
+    kept: tuple[str, ...]  # across the interruptions, at the smallest that was proved of an earlier one
     changes: tuple[tuple[float, float], ...]
-    end: tuple[float, float]
+    end: tuple[float, float]  # where it ends, and `label` where the last number is written
     label: float
-    epsilon: float
+    epsilon: float  # where the line of what was asked lies, and `limit` where its name is written
     limit: float
     rises: bool
 
@@ -394,26 +361,18 @@ class Turn:
 
 @record
 class Narrowing:
-    """The line of candidates that were still possible.
-
-    Args:
-        points: (measurements spent, candidates possible), from the start on.
-        start: where the first number stands beside the axis; None if a tick of the axis is too near.
-        level: where the line ends, and `label` where that is written.
-        half: measurements after which half of the candidates were out; None if that says nothing.
-        turns: rises with room for an explanation.
-    """
+    """The line of candidates that were still possible."""
 
     frame: Frame
     across: Scale
     up: Scale
-    points: tuple[tuple[int, int], ...]
+    points: tuple[tuple[int, int], ...]  # (measurements spent, candidates possible), from the start on
     path: str
-    start: float | None
-    level: float
+    start: float | None  # where the first number stands beside the axis; None if a tick of the axis is too near
+    level: float  # where the line ends, and `label` where that is written
     label: float
-    half: int | None
-    turns: tuple[Turn, ...]
+    half: int | None  # measurements after which half of the candidates were out; None if that says nothing
+    turns: tuple[Turn, ...]  # rises with room for an explanation
     rises: bool
 
 
@@ -473,17 +432,12 @@ FORECAST_FRAME = Frame(92.0, 620.0, 62.0, 310.0)
 
 @record
 class Foreseen:
-    """A forecast, or why there is none.
-
-    Args:
-        why: the reason then, "" otherwise.
-        error: what the forecast said when it failed.
-    """
+    """A forecast, or why there is none."""
 
     forecast: Forecast | None
-    why: Literal["", "not-asked", "too-many", "never-stops", "network", "failed"] = ""
+    why: Literal["", "not-asked", "too-many", "never-stops", "network", "failed"] = ""  # the reason then, "" otherwise
     limit: int = 0
-    error: str = ""
+    error: str = ""  # what the forecast said when it failed
 
 
 def foreseen(policy: Policy[Any], *, most_arms: int) -> Foreseen:

@@ -23,25 +23,16 @@ CONCLUSION = re.compile(r"\s?(?:No other candidate can be better by more than [0
 
 @record
 class StudyFacts:
-    """A study as the sections of its report see it.
-
-    Args:
-        standing: the certificate's verdict, or what matters more: "contradicted" by the results, or "closed" early.
-        alarms: what the checks of the assumptions found, each once.
-        looks: the closed batches, in order, each with its round.
-        fates: of the candidates; of an answer by lists, on which one they are.
-        best: position of the recommended candidate, or of the best so far; None while nothing is known.
-        widest: the largest difference of two candidates that was possible before any measurement.
-    """
+    """A study as the sections of its report see it."""
 
     document: Document
-    standing: str
-    alarms: tuple[str, ...]
-    looks: tuple[dict[str, Any], ...]
+    standing: str  # the certificate's verdict, or what matters more: "contradicted" by the results, or "closed" early
+    alarms: tuple[str, ...]  # what the checks of the assumptions found, each once
+    looks: tuple[dict[str, Any], ...]  # the closed batches, in order, each with its round
     names: tuple[str, ...]
-    fates: tuple[Fate, ...]
-    best: int | None
-    widest: float
+    fates: tuple[Fate, ...]  # of the candidates; of an answer by lists, on which one they are
+    best: int | None  # position of the recommended candidate, or of the best so far; None while nothing is known
+    widest: float  # the largest difference of two candidates that was possible before any measurement
 
     @property
     def algorithm(self) -> str:
@@ -197,20 +188,14 @@ NOBODY = "without a name"
 
 @record
 class KeptPulls:
-    """A plan that was judged.
-
-    Args:
-        failed: measurements that gave no result.
-        given_up: (reason, measurements) that were abandoned.
-        tellers: who told its results, and of how many measurements.
-    """
+    """A plan that was judged."""
 
     number: int
     opened_at: float
     closed_at: float
-    failed: int
-    given_up: tuple[tuple[str, int], ...]
-    tellers: tuple[tuple[str, int], ...]
+    failed: int  # measurements that gave no result
+    given_up: tuple[tuple[str, int], ...]  # (reason, measurements) that were abandoned
+    tellers: tuple[tuple[str, int], ...]  # who told its results, and of how many measurements
 
 
 @record
@@ -219,13 +204,12 @@ class History:
 
     Args:
         late, prior: who told results that are not used, of how many measurements.
-        durable: the log is in a database, where it was written before anything was measured.
     """
 
     kept: tuple[KeptPulls, ...]
     late: tuple[tuple[str, int], ...]
     prior: tuple[tuple[str, int], ...]
-    durable: bool
+    durable: bool  # the log is in a database, where it was written before anything was measured
 
 
 def history_of(log: base.Log, judged: int) -> History:
@@ -386,22 +370,14 @@ Doubt = Literal["contradicted", "missing-results", "network", "rule-of-thumb", "
 
 @record
 class AnswerSection:
-    """What is said of the answer in the certificate's own words.
-
-    Args:
-        grounds: the certificate's reason without its alarms, and without what its rule concludes.
-        promise: its promise; "" where nothing is proved, so that it would mislead.
-        reason: its reason, with a word in place of its alarms, up to what its rule concludes.
-        conclusion: what only the rule concludes, to be said as such; "" where it is proved.
-        abandoned: why measurements were given up, each reason once.
-    """
+    """What is said of the answer in the certificate's own words."""
 
     doubt: Doubt
-    grounds: str
-    promise: str
-    reason: str
-    conclusion: str
-    abandoned: tuple[str, ...]
+    grounds: str  # the certificate's reason without its alarms, and without what its rule concludes
+    promise: str  # its promise; "" where nothing is proved, so that it would mislead
+    reason: str  # its reason, with a word in place of its alarms, up to what its rule concludes
+    conclusion: str  # what only the rule concludes, to be said as such; "" where it is proved
+    abandoned: tuple[str, ...]  # why measurements were given up, each reason once
 
 
 def answer_section(study: StudyFacts) -> AnswerSection:

@@ -56,16 +56,14 @@ class Scale:
 
     Args:
         low, high: the range of numbers, low < high.
-        logarithmic: equal ratios are equal distances; low is positive then.
-        whole: only whole numbers have a meaning.
     """
 
     low: float
     high: float
     start: float
     end: float
-    logarithmic: bool = False
-    whole: bool = False
+    logarithmic: bool = False  # equal ratios are equal distances; low is positive then
+    whole: bool = False  # only whole numbers have a meaning
 
     def at(self, value: float) -> float:
         """The place of a number, at the edge for one outside the range."""
@@ -114,15 +112,10 @@ def place(value: float) -> str:
 
 @record
 class Rows:
-    """A chart with a row for each candidate: the frame, and the names beside it.
+    """A chart with a row for each candidate: the frame, and the names beside it."""
 
-    Args:
-        frame: the rows fill it from top to bottom.
-        names: short, and different where the candidates' names are.
-    """
-
-    frame: Frame
-    names: tuple[str, ...]
+    frame: Frame  # the rows fill it from top to bottom
+    names: tuple[str, ...]  # short, and different where the candidates' names are
     step: float
 
 
@@ -225,33 +218,23 @@ MOST_ROOM = 1.0  # of the range of averages, that bars may take beyond it
 
 @record
 class Point:
-    """A candidate on the picture.
-
-    Args:
-        error: the standard error of that; None where one measurement does not show it.
-    """
+    """A candidate on the picture."""
 
     candidate: int
     average: float
-    error: float | None
+    error: float | None  # the standard error of that; None where one measurement does not show it
     pulls: int
 
 
 @record
 class Panel:
-    """One quantity of the candidates.
+    """One quantity of the candidates."""
 
-    Args:
-        name: of the quantity; "" for the reward.
-        points: those with a row, the highest average first.
-        lines: (number, what it is) of what candidates are compared with, ascending.
-    """
-
-    name: str
-    points: tuple[Point, ...]
+    name: str  # of the quantity; "" for the reward
+    points: tuple[Point, ...]  # those with a row, the highest average first
     rows: Rows
     across: Scale
-    lines: tuple[tuple[float, str], ...]
+    lines: tuple[tuple[float, str], ...]  # (number, what it is) of what candidates are compared with, ascending
     known: int
 
 
@@ -343,15 +326,10 @@ TALL, FLAT = Frame(12.0, 628.0, 74.0, 470.0, below=36.0), Frame(12.0, 628.0, 74.
 
 @record
 class Plane:
-    """The candidates' places.
+    """The candidates' places."""
 
-    Args:
-        places: shape (K, 2); the second column is 0 where one direction says all.
-        shares: of the differences between candidates that each direction holds.
-    """
-
-    places: FloatArray
-    shares: tuple[float, float]
+    places: FloatArray  # shape (K, 2); the second column is 0 where one direction says all
+    shares: tuple[float, float]  # of the differences between candidates that each direction holds
 
     @property
     def flat(self) -> bool:
@@ -361,27 +339,18 @@ class Plane:
 
 @record
 class Map:
-    """The candidates as marks on their plane.
+    """The candidates as marks on their plane."""
 
-    Args:
-        why: "plane", or the reason why there is none.
-        dots: of the candidates that are out, as a path.
-        diamonds: (name, path) of those still possible; without a name, one path of all.
-        near: those still possible are nearer to the best one than most are; None if there are none.
-        listed: candidates in the table, the best and those still possible first.
-        written: their places along each direction.
-    """
-
-    why: Literal["plane", "no-features", "equal-features"]
+    why: Literal["plane", "no-features", "equal-features"]  # "plane", or the reason why there is none
     frame: Frame | None = None
     plane: Plane | None = None
     small: bool = False
-    dots: str = ""
-    diamonds: tuple[tuple[str, str], ...] = ()
+    dots: str = ""  # of the candidates that are out, as a path
+    diamonds: tuple[tuple[str, str], ...] = ()  # (name, path) of those still possible; without a name, one path of all
     best: tuple[float, float] | None = None
-    near: bool | None = None
-    listed: tuple[int, ...] = ()
-    written: tuple[list[str], ...] = ()
+    near: bool | None = None  # those still possible are nearer to the best one than most are; None if there are none
+    listed: tuple[int, ...] = ()  # candidates in the table, the best and those still possible first
+    written: tuple[list[str], ...] = ()  # their places along each direction
 
 
 def candidate_map(study: StudyFacts, features: FloatArray) -> Map:

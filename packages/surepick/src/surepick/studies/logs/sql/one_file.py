@@ -29,14 +29,12 @@ class Opened:
     """A file that was opened.
 
     Args:
-        path: where SQLite keeps it, and what is beside it.
-        beside: which ones are beside it, while somebody has them open.
         holders: connections that have them open, and so keep them from going.
     """
 
     main: Identity
-    path: Path
-    beside: tuple[Identity | None, ...] = ()
+    path: Path  # where SQLite keeps it, and what is beside it
+    beside: tuple[Identity | None, ...] = ()  # which ones are beside it, while somebody has them open
     holders: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
 
 

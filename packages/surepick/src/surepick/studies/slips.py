@@ -356,11 +356,8 @@ class Repeats:
             beside = () if place < 0 else self._seen.quantities or ()
             totals = self._seen if place < 0 else beside[place].observations if place < len(beside) else None
             spread = None if totals is None else spread_of(totals, each)
-            if (
-                spread is not None
-                and totals is not None
-                and spread.evidence >= -math.log(FALSE_CONTRADICTION / len(self._declared))
-            ):
+            least = -math.log(FALSE_CONTRADICTION / len(self._declared))
+            if spread is not None and totals is not None and spread.evidence >= least:
                 self.found = self._words(name, totals, spread.worst, float(spread.within[spread.worst]), each)
                 break
         return self.found

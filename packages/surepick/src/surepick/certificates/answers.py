@@ -292,10 +292,8 @@ def with_quantities(seen: Observations, look: Mapping[str, Any], *, wanted: int)
         counts = dense(one, len(seen.counts))
         arms = np.flatnonzero(counts)
         columns = (one["sums"], one["squares"], *([one["deviations"]] if "deviations" in one else []))
-        if any(
-            len(column) != len(arms) or not all(isinstance(one, float) and math.isfinite(one) for one in column)
-            for column in columns
-        ):
+        whole = all(isinstance(cell, float) and math.isfinite(cell) for column in columns for cell in column)
+        if not whole or any(len(column) != len(arms) for column in columns):
             raise ValueError(f"plan {number}: totals of a quantity are not one number for each candidate that has some")
         placed = np.zeros((len(columns), len(counts)))
         placed[:, arms] = columns

@@ -86,9 +86,7 @@ def certificate_document(study: Study, name: str | None = None, *, check: bool =
     with one_thread():  # as the verifier does: threads change the last bits, and with them designs
         policy, spec = study.policy, spec_of(study.policy)
         if several and spec is not None and is_named(spec.get("name")) and policy.traits.rows is None:
-            policy = built_policy(
-                arms=study.arms, **spec
-            )  # without what several threads may have computed of it before
+            policy = built_policy(arms=study.arms, **spec)  # without what several threads may have computed
         checked = audited(study, name or "") if check else None
         looks = _looks(study) if checked is None else _looks(study)[: checked.judged]
         facts = Facts(

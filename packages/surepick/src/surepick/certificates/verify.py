@@ -170,10 +170,8 @@ def verify_certificate(
         found.attempt("the registration", lambda: _registered(found, code))
     untold = UNTOLD
     if found.document:
-        code_of_file = (
-            "has no code: its policy has parts without a name" if amounts is None else f"amounts to {amounts}"
-        )
-        untold = f"{UNTOLD} This file {code_of_file}."
+        has = "has no code: its policy has parts without a name" if amounts is None else f"amounts to {amounts}"
+        untold = f"{UNTOLD} This file {has}."
     unchecked = [untold if code is None else KEPT]
     if found.unselected and long_list is None:
         unchecked.insert(0, found.unselected)
@@ -293,8 +291,8 @@ def _registered(found: _Findings, code: str) -> str:
         raise ValueError(f"the policy has parts without a name, so no code stands for it, and {code} was registered")
     if amounts != code:
         raise ValueError(
-            f"the file amounts to {amounts}, and {code} was registered: epsilon, delta, noise, an option of the policy, "
-            "the candidates or what is minimized is another one, or it is another study of the same question"
+            f"the file amounts to {amounts}, and {code} was registered: epsilon, delta, noise, an option of the "
+            "policy, the candidates or what is minimized is another one, or it is another study of the same question"
         )
     return f"{code}, as it was registered"
 

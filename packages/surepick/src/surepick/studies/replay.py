@@ -83,9 +83,8 @@ def in_order(closed: Iterable[Closed]) -> Callable[[Any], Closed | None]:
 
 def closed_plan(log: base.Log, open_plan: OpenPlan, num_arms: int, *, minimize: bool) -> Closed:
     """The plan that was open, with its results."""
-    planned = open_plan.planned
-    seen = seen_of(log, planned.number, planned.plan, num_arms, minimize=minimize)
-    return Closed(planned.number, planned.plan, seen, open_plan.deviations)
+    number, plan = open_plan.planned.number, open_plan.planned.plan
+    return Closed(number, plan, seen_of(log, number, plan, num_arms, minimize=minimize), open_plan.deviations)
 
 
 def seen_of(log: base.Log, number: int, plan: Plan, num_arms: int, *, minimize: bool) -> Observations:
@@ -212,20 +211,16 @@ class Replay:
             closed = closed_plan(self.log, open_plan, self._num_arms, minimize=self.minimize)
             policy, state = self.policy, self.state_of(decision)
             try:
-                self._judge(policy, closed, state, decision)
+                for judged in replay(policy, in_order([closed]), state=state):
+                    repeats = Repeats(policy, self.seen_up_to(decision.plan), decision.deviations.contradicted)
+                    found, now = repeats.after(closed.seen), self.log.clock()
+                    doubtful = decision.deviations.doubtful
+                    self._add(decision_on(policy, judged, doubtful=doubtful, contradicted=found, at=now))
             except NOT_OF_RESULTS:
                 raise
             except Exception as error:  # of a policy, which may be anybody's; what it refuses must not end the study
                 self._note(planned, open_plan, error)
                 return Head(decision, None, refusal_of(open_plan))
-
-    def _judge(self, policy: Policy[Any], closed: Closed, state: Any, decision: base.Decision) -> None:
-        """Judge a plan, and store what is decided."""
-        for judged in replay(policy, in_order([closed]), state=state):
-            before = decision.deviations
-            repeats = Repeats(policy, self.seen_up_to(decision.plan), before.contradicted)
-            contradicted, now = repeats.after(closed.seen), self.log.clock()
-            self._add(decision_on(policy, judged, doubtful=before.doubtful, contradicted=contradicted, at=now))
 
     def _note(self, planned: base.Planned, open_plan: OpenPlan, error: Exception) -> None:
         """Store once that a closed plan cannot be judged, and why."""

@@ -94,7 +94,8 @@ def comparisons(study: StudyFacts) -> Comparisons | None:
     shown = known[:COMPARISONS_SHOWN]
     limits = sorted({bound.allowed for bound in shown})
     rows = rows_shown([study.names[bound.candidate] for bound in shown], right=RIGHT, top=62.0)
-    only = _only_witness(known)
+    all_of, of_shown = ({bound.witness for bound in bounds} for bounds in (known, shown))
+    only = next(iter(all_of)) if len(all_of) == 1 else -1
     margins = [bound.margin for bound in known]
     last = margins[math.ceil(0.98 * len(margins)) - 1]
     several = len(known) > len(shown)
@@ -109,7 +110,7 @@ def comparisons(study: StudyFacts) -> Comparisons | None:
         margins=_margins(margins, last) if several else None,
         crowd=sum(margin > last for margin in margins),
         limits=tuple(limits),
-        only=_only_witness(shown),
+        only=max(of_shown) if len(of_shown) == 1 and max(of_shown) >= 0 else None,
         star=_star(study, known),
         crossing=sum(margin < 0 for margin in margins),
         ahead=any(bound.lead < 0 <= bound.margin for bound in shown),
@@ -141,12 +142,6 @@ def _star(study: StudyFacts, known: list[Bound]) -> Star | None:
     tested: str = under_test[-1]
     earlier = [study.names[bound.witness] for bound in known if study.names[bound.candidate] == tested]
     return Star(tested, earlier[0] if earlier else None)
-
-
-def _only_witness(bounds: list[Bound]) -> int | None:
-    witnesses = {bound.witness for bound in bounds}
-    only = witnesses.pop() if len(witnesses) == 1 else -1
-    return only if only >= 0 else None
 
 
 def _range(shown: list[Bound], limits: list[float]) -> tuple[float, float]:
@@ -207,28 +202,25 @@ def effort(study: StudyFacts) -> EffortChart | None:
         listed = listed if study.best in listed else [*listed[:-1], study.best]
     rows = rows_shown([study.names[candidate] for candidate in shown], right=548.0, top=30.0)
     few = min(10, max(1, len(order) // 4))
+    counts = [float(count) for count in pulls if count > 0]
+    low, high, columns = min(counts), max(counts), MOST_COLUMNS
+    spread = PULLS_FRAME.across(low, high, logarithmic=True) if high > WIDE_RATIO * low else None
+    if spread is None:
+        spread = PULLS_FRAME.across(low - 0.5, high + 0.5, whole=True)
+        columns = min(int(high - low) + 1, MOST_COLUMNS)
     return EffortChart(
         shown=tuple(shown),
         most=most,
         rows=rows,
         across=rows.frame.across(0.0, float(max(pulls)), whole=True),
-        spread=_spread(pulls) if len(pulls) > PULLS_SHOWN else None,
+        spread=histogram(counts, PULLS_FRAME, spread, columns) if len(pulls) > PULLS_SHOWN else None,
         listed=tuple(listed),
         measured=measured,
-        least=min(count for count in pulls if count > 0),
+        least=int(low),
         middle=pulls[order[len(order) // 2]],
         few=few,
         share=sum(pulls[candidate] for candidate in order[:few]) / total,
     )
-
-
-def _spread(pulls: list[int]) -> Histogram:
-    measured = [float(count) for count in pulls if count > 0]
-    low, high = min(measured), max(measured)
-    if high > WIDE_RATIO * low:
-        return histogram(measured, PULLS_FRAME, PULLS_FRAME.across(low, high, logarithmic=True), MOST_COLUMNS)
-    across = PULLS_FRAME.across(low - 0.5, high + 0.5, whole=True)
-    return histogram(measured, PULLS_FRAME, across, min(int(high - low) + 1, MOST_COLUMNS))
 
 
 # --- By how much the best candidate so far can be worse than the best one at most, over the measurements spent.
@@ -278,7 +270,9 @@ def gaps(study: StudyFacts) -> Gaps | None:
         return None
     epsilon, values = float(study.document["epsilon"]), [one.gap or 0.0 for one in known]
     across = GAP_FRAME.across(0.0, float(proved[-1].spent), whole=True)
-    up = _upright([*values, epsilon])
+    high, least = HEADROOM * max(*values, epsilon), min(value for value in (*values, epsilon) if value > 0)
+    factors = high > FACTORS * least  # the axis counts factors where the numbers differ by many
+    up = GAP_FRAME.up(FOOTROOM * least if factors else 0.0, high, logarithmic=factors)
 
     def path(run: Run) -> str:
         return staircase([(across.at(spent), up.at(gap)) for spent, gap in run])
@@ -331,14 +325,6 @@ def _runs(proved: Sequence[Proved]) -> tuple[list[Run], list[Run]]:
         runs[unknown][-1].append((one.spent, smallest if one.gap is None else one.gap))
         before = unknown
     return runs
-
-
-def _upright(values: Sequence[float]) -> Scale:
-    """From 0, or by factors where the numbers differ by many."""
-    high, positive = HEADROOM * max(values), [value for value in values if value > 0]
-    if high > FACTORS * min(positive):
-        return GAP_FRAME.up(FOOTROOM * min(positive), high, logarithmic=True)
-    return GAP_FRAME.up(0.0, high)
 
 
 # --- How the field narrowed: candidates that were still possible, over the measurements spent.

@@ -137,7 +137,18 @@ def facts_of(document: Document) -> StudyFacts:
     best = fates.index("recommended") if "recommended" in fates else None
     names = tuple(map(str, range(number_of))) if ids is None else tuple(ids)
     if document.get("lists") is not None:
-        fates = fates_of(names, document["lists"], fates)
+        parts: tuple[tuple[str, Fate], ...] = (
+            ("inside", "recommended"),
+            ("outside", "left"),
+            ("undecided", "possible"),
+        )
+        listed = {name: fate for part, fate in reversed(parts) for name in document["lists"][part]}
+        fates = tuple(
+            fate
+            if fate in ("withdrawn", "waiting") and listed.get(name, "possible") == "possible"
+            else listed.get(name, "aside")
+            for name, fate in zip(names, fates, strict=True)
+        )
     return StudyFacts(
         document=document,
         standing=standing,
@@ -147,18 +158,6 @@ def facts_of(document: Document) -> StudyFacts:
         fates=fates,
         best=best,
         widest=_widest(document),
-    )
-
-
-def fates_of(names: tuple[str, ...], lists: Document, fates: tuple[Fate, ...]) -> tuple[Fate, ...]:
-    """Of each candidate: "recommended" on the first list, "left" on the second, "possible" while undecided."""
-    lists_of: tuple[tuple[str, Fate], ...] = (("inside", "recommended"), ("outside", "left"), ("undecided", "possible"))
-    listed = {name: fate for key, fate in reversed(lists_of) for name in lists[key]}
-    return tuple(
-        fate
-        if fate in ("withdrawn", "waiting") and listed.get(name, "possible") == "possible"
-        else listed.get(name, "aside")
-        for name, fate in zip(names, fates, strict=True)
     )
 
 

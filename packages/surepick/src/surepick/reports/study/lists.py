@@ -160,18 +160,14 @@ def histogram(values: Sequence[float], frame: Frame, across: Scale, number_of: i
     counts = [0] * number_of
     for value in values:
         counts[min(int((across.at(value) - across.start) / width), number_of - 1)] += 1
-    edges = [_back(across, part / number_of) for part in range(number_of + 1)]
+    low, high = across.low, across.high
+    shares = [part / number_of for part in range(number_of + 1)]
+    edges = [low * (high / low) ** one if across.logarithmic else low + one * (high - low) for one in shares]
     columns = tuple(
         ScaleColumn(edges[part], edges[part + 1], count, across.start + width * part, width)
         for part, count in enumerate(counts)
     )
     return Histogram(frame, across, frame.up(0.0, float(max(counts)), whole=True), columns)
-
-
-def _back(scale: Scale, share: float) -> float:
-    if scale.logarithmic:
-        return float(scale.low * (scale.high / scale.low) ** share)
-    return scale.low + share * (scale.high - scale.low)
 
 
 # --- paths
@@ -371,7 +367,10 @@ def candidate_map(study: StudyFacts, features: FloatArray) -> Map:
         places[fate].append(candidate)
     gone = [*places["left"], *places["withdrawn"], *places["waiting"], *places["aside"]]
     listed = [*places["recommended"], *places["possible"], *gone][:MOST_ROWS]
-    small, out = len(fates) > MANY, sorted(gone)
+    small, out, near = len(fates) > MANY, sorted(gone), None
+    if study.best is not None and places["possible"]:
+        distance = np.sqrt(((plane.places - plane.places[study.best]) ** 2).sum(axis=1))
+        near = bool(np.median(distance[places["possible"]]) < np.median(distance))
     return Map(
         "plane",
         frame=frame,
@@ -380,7 +379,7 @@ def candidate_map(study: StudyFacts, features: FloatArray) -> Map:
         dots="".join(f"M{x:g} {y:g}h0" for x, y in _apart(where[candidate] for candidate in out)),
         diamonds=_diamonds(study, where, places["possible"], 3.5 if small else 6.0),
         best=None if study.best is None else where[study.best],
-        near=_near(plane, study.best, places["possible"]),
+        near=near,
         listed=tuple(listed),
         written=(column(plane.places[listed, 0].tolist()), column(plane.places[listed, 1].tolist())),
     )
@@ -398,13 +397,6 @@ def _diamonds(
         return (("", "".join(diamond(x, y, size) for x, y in _apart(where[candidate] for candidate in possible))),)
     found = zip(possible, (_apart([where[candidate]])[0] for candidate in possible), strict=True)
     return tuple((study.names[candidate], diamond(x, y, size)) for candidate, (x, y) in found)
-
-
-def _near(plane: Plane, best: int | None, possible: list[int]) -> bool | None:
-    if best is None or not possible:
-        return None
-    distance = np.sqrt(((plane.places - plane.places[best]) ** 2).sum(axis=1))
-    return bool(np.median(distance[possible]) < np.median(distance))
 
 
 def principal_plane(features: FloatArray) -> Plane | None:

@@ -127,7 +127,7 @@ def report_page(document: Document, *, history: History, features: FloatArray, e
     """The report as HTML: what each section draws and says, handed to the templates, which hold the words."""
     study = facts_of(document)
     environment = _environment(users_words(study))
-    style, script = (_stripped((TEMPLATES / name).read_text("utf-8")) for name in ("report.css", "report.js"))
+    style, script = (f"\n{(TEMPLATES / name).read_text('utf-8').strip()}\n" for name in ("report.css", "report.js"))
     return environment.get_template("report.html").render(
         study=study,
         document=document,
@@ -261,11 +261,6 @@ def _dated(text: str) -> Markup:
     from markupsafe import Markup, escape  # noqa: PLC0415 (comes with jinja2)
 
     return Markup(TIME.sub(r'<span class="date">\g<0></span>', str(escape(text))))
-
-
-def _stripped(text: str) -> str:
-    """Exactly what stands between the tags, so that the browser can compare its hash."""
-    return f"\n{text.strip()}\n"
 
 
 def _source(text: str) -> str:

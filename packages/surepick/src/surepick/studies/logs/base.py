@@ -67,18 +67,14 @@ def parse_duration(text: str | float) -> float:
         else:
             seconds = math.nan  # a number without a unit could be hours or seconds
     else:
-        seconds = _plain(text)
+        try:
+            number = plain_number(text)
+        except OverflowError:
+            number = None
+        seconds = math.nan if number is None else number
     if not 0 < seconds <= LONGEST:
         raise InvalidInput(f"{quoted(text)} is not a duration; write a positive one, e.g. 30m, 8h, 2d or 1h30m.")
     return seconds
-
-
-def _plain(text: object) -> float:
-    try:
-        number = plain_number(text)
-    except OverflowError:
-        return math.nan
-    return math.nan if number is None else number
 
 
 def format_time(seconds: float) -> str:

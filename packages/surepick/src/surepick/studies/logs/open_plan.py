@@ -67,7 +67,14 @@ class OpenPlan:
     def add(self, news: base.Arrivals) -> None:
         """Take in what came."""
         for leased in news.leased:
-            self._lease(leased)
+            number = leased.lease.number
+            self.held[number] = self.unfinished[number] = LeaseProgress(leased, np.zeros_like(self.recorded))
+            self.granted += leased.counts
+            self.repeated += int(leased.again.sum())
+            for arm in np.flatnonzero(leased.counts).tolist():
+                firsts, numbers = self.by_arm.setdefault(arm, ([], []))
+                firsts.append(int(leased.first[arm]))
+                numbers.append(number)
         np.add.at(self.recorded, news.arms, news.pulls)
         touched = np.unique(news.leases).tolist()
         for number in touched:
@@ -82,16 +89,6 @@ class OpenPlan:
             elif number not in self.unfinished:  # a result of it was undone
                 self.unfinished[number] = self.held[number]
         self.mark = news.mark
-
-    def _lease(self, leased: base.Leased) -> None:
-        number = leased.lease.number
-        self.held[number] = self.unfinished[number] = LeaseProgress(leased, np.zeros_like(self.recorded))
-        self.granted += leased.counts
-        self.repeated += int(leased.again.sum())
-        for arm in np.flatnonzero(leased.counts).tolist():
-            firsts, numbers = self.by_arm.setdefault(arm, ([], []))
-            firsts.append(int(leased.first[arm]))
-            numbers.append(number)
 
     def _happened(self, event: base.Event) -> None:
         self.closed |= event.kind == base.CLOSED

@@ -15,17 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from surepick.certificates import answers
+from surepick.certificates import answers, signature
 from surepick.certificates.answers import plain_cell, plain_numbers, sparse_column, totals_of
-from surepick.certificates.signature import (
-    Repeated,
-    arithmetic,
-    laid_out,
-    quick_plans,
-    sealed,
-    sign_certificate,
-    without_fields,
-)
 from surepick.core.arms import Arms
 from surepick.core.files import as_path, write_whole
 from surepick.core.plans import Intervals, RoundRecord, Step
@@ -93,7 +84,7 @@ def certificate_document(study: Study, name: str | None = None, *, check: bool =
             study=name,
             study_id=study.study_id,
             made_by=f"surepick {version()}",
-            arithmetic=arithmetic(),
+            arithmetic=signature.arithmetic(),
             reproduced=0,
             arms=study.arms,
             policy=policy,
@@ -102,10 +93,10 @@ def certificate_document(study: Study, name: str | None = None, *, check: bool =
             end=study.early_end(),
             judge=study.judging,
         )
-        repeated = Repeated(policy, quick_plans(policy, len(looks)))
+        repeated = signature.Repeated(policy, signature.quick_plans(policy, len(looks)))
         replayed = None if checked is None or policy is not study.policy else checked.replayed
         document = document_of(facts, watch=repeated.watch, replayed=replayed)
-        return sealed({**document, "reproduced": repeated.equal})
+        return signature.sealed({**document, "reproduced": repeated.equal})
 
 
 def write_certificate(
@@ -123,13 +114,13 @@ def write_certificate(
         InvalidInput: the file cannot be written, or the key cannot be read.
     """
     document = certificate_document(study, None if name is None else storable_text("name", name))
-    return write_document(document if sign is None else sign_certificate(document, sign), path)
+    return write_document(document if sign is None else signature.sign_certificate(document, sign), path)
 
 
 def write_document(document: dict[str, Any], path: str | Path) -> Path:
     """Write a certificate to a JSON file."""
     target = as_path(path, meaning="there the certificate is written.")
-    write_whole(target, f"{laid_out(document)}\n".encode(), what="the certificate")
+    write_whole(target, f"{signature.laid_out(document)}\n".encode(), what="the certificate")
     return target
 
 
@@ -247,7 +238,7 @@ def document_of(
         "signature": None,
     }
     absent = [name for name in ("cost", "items", "lists") if document[name] is None]
-    return sealed(without_fields(document, *absent))
+    return signature.sealed(signature.without_fields(document, *absent))
 
 
 def _arms_entry(arms: Arms) -> dict[str, Any]:

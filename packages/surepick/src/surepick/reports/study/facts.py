@@ -137,12 +137,8 @@ def facts_of(document: Document) -> StudyFacts:
     best = fates.index("recommended") if "recommended" in fates else None
     names = tuple(map(str, range(number_of))) if ids is None else tuple(ids)
     if document.get("lists") is not None:
-        parts: tuple[tuple[str, Fate], ...] = (
-            ("inside", "recommended"),
-            ("outside", "left"),
-            ("undecided", "possible"),
-        )
-        listed = {name: fate for part, fate in reversed(parts) for name in document["lists"][part]}
+        on: dict[str, Fate] = {"undecided": "possible", "outside": "left", "inside": "recommended"}
+        listed = {name: fate for part, fate in on.items() for name in document["lists"][part]}
         fates = tuple(
             fate
             if fate in ("withdrawn", "waiting") and listed.get(name, "possible") == "possible"

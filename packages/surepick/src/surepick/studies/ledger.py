@@ -161,7 +161,6 @@ class StudyLog(ResultParser):
     """The log of a study, with the ids of its arms; it explains why a plan takes no results.
 
     Args:
-        study, replay: whose log it is, and the log as far as it was replayed.
         in_parts: results are judged as they come.
         no_surplus: results beyond what was asked are refused.
     """

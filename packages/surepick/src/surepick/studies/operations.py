@@ -390,11 +390,7 @@ def checked_time(log: base.Log) -> float:
 
 
 def whole_arms(free: IntArray, most: int) -> int:
-    """The free pulls of the first arms that need at most so many, one at least: one worker answers all items of an arm.
-
-    Args:
-        free: pulls that nobody holds, shape (K,).
-    """
+    """Of the free pulls, shape (K,), those of the first arms that need at most so many; an arm is answered by one."""
     ends = np.cumsum(free[free > 0])
     fitting = ends[ends <= most]
     return int(fitting[-1] if len(fitting) else ends[0]) if len(ends) else most

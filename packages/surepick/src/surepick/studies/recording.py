@@ -240,11 +240,7 @@ def places_of(results: base.Results, news: base.Results) -> IntArray:
 
 
 def _unusual(ledger: StudyLog, new: base.Results, plan: int, places: IntArray, why: str) -> list[slips.Unusual]:
-    """The results that stand out among new ones, which would count in that plan; without a reason we ask.
-
-    Args:
-        places: of the new ones in the call, shape (n,).
-    """
+    """The new results that stand out in that plan; without a reason we ask. `places` in the call: shape (n,)."""
     if len(new.arms) == 0 or not slips.asks(ledger.noise) or ledger.unlike:
         return []
     own = ledger.log.reported(plan, new.source) if new.source else []  # nobody knows whose the others are

@@ -144,7 +144,6 @@ class Replay:
     """A log as far as it was replayed, kept so that each plan is judged once.
 
     Args:
-        num_arms: K.
         build: arms and policy; called once, and only if something must be computed.
     """
 

@@ -70,7 +70,6 @@ class SqlLog(chain.ChainedRows):
     is computed inside a turn. Readers wait for nobody. What a method returned without error is on disk.
 
     Args:
-        engine: of a database with the tables of `sql_schema`.
         start: hash of the study's row, where the chain of plans and decisions begins.
     """
 

@@ -104,7 +104,7 @@ def computed_anew(spoilt: dict[str, Any], *, plans: bool = False) -> dict[str, A
         arms = verify_facts.stated_arms(spoilt["arms"], None)
         facts = verify_facts.stated_facts(spoilt, arms, verify_facts.stated_policy(spoilt["policy"], arms, None))
         facts = with_new_values(facts) if plans else facts
-        repeated = certificate.Repeated(facts.policy, len(facts.looks))
+        repeated = certificate.signature.Repeated(facts.policy, len(facts.looks))
         document = document_of(facts, watch=repeated.watch)
     except (SurepickError, *BROKEN):
         return None

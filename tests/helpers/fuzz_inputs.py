@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import surepick as sp
-from surepick.certificates.document import sealed
+from surepick.certificates.signature import sealed
 from surepick.tables import write_table
 from surepick_bench.results import Replicate, Round, column_kinds
 

@@ -151,7 +151,7 @@ def test_a_study_its_database_and_its_certificate_have_one_code(sqlite_url, monk
     def loaded(*_):
         raise AssertionError("status needs no features")
 
-    monkeypatch.setattr(database, "arms_of", loaded)
+    monkeypatch.setattr(database, "stored_arms", loaded)
     assert resume_stored_study(sqlite_url, "paint").registration == code
 
 

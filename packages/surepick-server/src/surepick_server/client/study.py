@@ -21,15 +21,16 @@ from surepick.errors import StorageError
 from surepick.noise import parse_noise
 from surepick.policies.base import Policy
 from surepick.policies.verdict import PolicySummary
-from surepick.studies import ledger
 from surepick.studies.batch import Batch
 from surepick.studies.deviations import EarlyEnd
+from surepick.studies.ledger import ResultParser
 from surepick.studies.logs.base import Results
 from surepick.studies.logs.keys import canonical_keys
+from surepick.studies.operations import lease_terms
 from surepick.studies.progress import Progress
 from surepick.studies.recording import Accept, Receipt, pairs
 from surepick.studies.study import Study
-from surepick.studies.validation import ResultParser, checked_reason, source
+from surepick.studies.validation import checked_reason, source
 from surepick_server.client.transport import MOST_ROWS, Transport, in_parts, joined_receipts
 
 RECEIPT = "X-Surepick-Receipt"
@@ -73,9 +74,7 @@ class RemoteStudy(Study):
         self._terms = lambda: terms
         self.study_id = str(configuration["study_id"])
         self._code = lambda: found["registration"]
-        self._entries = ResultParser(
-            self.ids, self.noise, lambda: self.blocking, lambda: self.constraints, lambda: self.policy.traits.items
-        )
+        self._entries = ResultParser(self)
 
     def __repr__(self) -> str:
         return f"RemoteStudy({self.name!r}, {self._transport.url!r})"
@@ -130,7 +129,7 @@ class RemoteStudy(Study):
         trust_clock: bool = False,
     ) -> Batch | None:
         """As `Study.lease`; worker None is the name of the token."""
-        _, seconds = ledger.lease_terms(max_pulls, worker, duration)
+        _, seconds = lease_terms(max_pulls, worker, duration)
         most = None if max_pulls is None else int(max_pulls)
         asked = {"max_pulls": most, "worker": worker, "duration": seconds, "trust_clock": trust_clock, "whole": True}
         return self._batch(self._post("leases", asked, again=True))
@@ -155,7 +154,7 @@ class RemoteStudy(Study):
         accept_unusual: Accept = False,
     ) -> Receipt:
         """As `Study.tell`; worker None is the name of the token."""
-        rows, worker, plan = self._entries.told(ids, rewards, keys, items, blocks, worker, plan)
+        rows, worker, plan = self._entries.single_results(ids, rewards, keys, items, blocks, worker, plan)
         gone = pairs(failed)
         _, names = self._entries.arms_of([name for name, _ in gone])
         labels = canonical_keys([key for _, key in gone], names) or ()

@@ -12,21 +12,11 @@ import numpy as np
 
 from surepick.core.observations import Answers, BlockTotals, Observations, Quantity
 from surepick.core.plans import Intervals, Plan
-from surepick.core.records import FloatArray, IntArray, encode, first_difference
-from surepick.items import ItemOrder
-from surepick.studies.deviations import EarlyEnd
-from surepick.studies.logs.base import Addition, Deviations, Withdrawal
-from surepick.studies.replay import Closed
+from surepick.core.records import FloatArray, IntArray, first_difference
+from surepick.studies.logs.base import Addition, Withdrawal
 
 MOST = 2**53
 ROUNDING = 1e-9  # of the sums of absolute values: each block's sum is rounded by itself
-
-
-def items_entry(order: ItemOrder | None) -> dict[str, Any] | None:
-    """The set and its order; None where measurements are draws."""
-    if order is None:
-        return None
-    return {"number": order.items.num_items, "sha256": order.items.digest, "seed": order.seed, "seed_by": order.by}
 
 
 def answers_entry(plan: Plan, seen: Observations) -> dict[str, Any]:
@@ -95,25 +85,6 @@ def with_blocks(seen: Observations, look: Mapping[str, Any], *, wanted: bool, mi
     return replace(seen, blocks=totals)
 
 
-CARRIED_OUT = ("withdrawn", "added", "undone", "confirmed", "unasked")  # of `Deviations`
-
-
-def deviations_entry(deviations: Deviations) -> dict[str, Any]:
-    """Who went or came after a look, and the numbers of results that were taken back, or are unusual."""
-    return {name: encode(getattr(deviations, name)) for name in CARRIED_OUT}
-
-
-def withdrawn_arms(looks: Sequence[Closed], end: EarlyEnd | None) -> list[int]:
-    """All candidates that were withdrawn, after a look or when the study was closed early."""
-    groups = [*(look.deviations.withdrawn for look in looks), () if end is None else end.withdrawn]
-    return [one.arm for group in groups for one in group]
-
-
-def waiting_arms(looks: Sequence[Closed], later: Sequence[int]) -> list[int]:
-    """The candidates that were declared to come later, and did not."""
-    return sorted(set(later).difference(one.arm for look in looks for one in look.deviations.added))
-
-
 def additions_of(look: Mapping[str, Any], waiting: set[int]) -> tuple[Addition, ...]:
     """The candidates that came after a look."""
     found: list[Addition] = []
@@ -125,11 +96,6 @@ def additions_of(look: Mapping[str, Any], waiting: set[int]) -> tuple[Addition, 
         found.append(Addition(arm, at))
     waiting.difference_update(one.arm for one in found)
     return tuple(found)
-
-
-def dropped_arms(deviations: Deviations) -> list[int]:
-    """The candidates that went after a look without being ruled out."""
-    return [one.arm for one in deviations.withdrawn if one.independent]
 
 
 def withdrawals_of(look: Mapping[str, Any], num_arms: int, before: set[int]) -> tuple[Withdrawal, ...]:
@@ -160,7 +126,6 @@ class DocumentComparison:
     Args:
         tolerance: relative, of numbers; the parts of an interval are compared on the scale of the largest of them and
             of epsilon.
-        epsilon: in reward units.
     """
 
     tolerance: float
@@ -327,7 +292,8 @@ def with_quantities(seen: Observations, look: Mapping[str, Any], *, wanted: int)
         counts = dense(one, len(seen.counts))
         arms = np.flatnonzero(counts)
         columns = (one["sums"], one["squares"], *([one["deviations"]] if "deviations" in one else []))
-        if any(len(column) != len(arms) or not all(map(_finite, column)) for column in columns):
+        whole = all(isinstance(cell, float) and math.isfinite(cell) for column in columns for cell in column)
+        if not whole or any(len(column) != len(arms) for column in columns):
             raise ValueError(f"plan {number}: totals of a quantity are not one number for each candidate that has some")
         placed = np.zeros((len(columns), len(counts)))
         placed[:, arms] = columns
@@ -351,22 +317,12 @@ def check_deviations(counts: IntArray, sums: FloatArray, squares: FloatArray | N
         raise ValueError("deviations of a candidate's results from their mean do not go with their squares")
 
 
-def _finite(value: object) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
-
-
 # --- A line of a verification: what was checked, whether it holds, and what was found.
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that was checked.
-
-    Args:
-        what: what it is about.
-        holds: whether it does.
-        words: what was found.
-    """
+    """One thing that was checked."""
 
     what: str
     holds: bool

@@ -15,26 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from surepick.certificates import answers
-from surepick.certificates.answers import (
-    LastIntervals,
-    measured_in,
-    plain_cell,
-    plain_numbers,
-    quantities_entry,
-    sparse_column,
-    totals_of,
-    widths_of,
-)
-from surepick.certificates.signature import (
-    Repeated,
-    arithmetic,
-    laid_out,
-    quick_plans,
-    sealed,
-    sign_certificate,
-    without_fields,
-)
+from surepick.certificates import answers, signature
+from surepick.certificates.answers import plain_cell, plain_numbers, sparse_column, totals_of
 from surepick.core.arms import Arms
 from surepick.core.files import as_path, write_whole
 from surepick.core.plans import Intervals, RoundRecord, Step
@@ -44,7 +26,7 @@ from surepick.errors import InvalidInput, StorageError
 from surepick.linalg.rows import one_thread, several_threads
 from surepick.policies.base import Policy, name_of, spec_of, stopped
 from surepick.policies.registry import built_policy, is_named
-from surepick.studies.audit import Audit, audited
+from surepick.studies.audit import audited
 from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.logs.base import CLOSED_ROUNDS
 from surepick.studies.logs.hash_chain import hash_of_arms
@@ -56,6 +38,7 @@ from surepick.text import quoted
 
 FORMAT = "surepick certificate"
 VERSION = 1  # of the format; no other is read
+CARRIED_OUT = ("withdrawn", "added", "undone", "confirmed", "unasked")  # of `Deviations`
 INLINE = 10_000  # arms whose features, intervals and fates are written out
 SCHEMA = Path(__file__).with_name("certificate.schema.json")
 
@@ -65,28 +48,19 @@ class Facts:
     """All that a certificate rests on.
 
     Args:
-        study: its name, None if it has none.
-        study_id: drawn when it was made, or given.
-        made_by: program and version that wrote the certificate.
-        arithmetic: how that process rounds (`linalg.arithmetic`).
         reproduced: how many plans, from the first, came out equal when it computed them again; others were asked for
             elsewhere, or were not tried.
-        arms, policy: what was chosen among, and how.
-        minimize: small rewards are good.
-        looks: the plans that were judged, in order.
-        end: how the study was closed before its policy stopped, None if it was not.
-        judge: when results were judged, as in `Study`.
     """
 
     study: str | None
     study_id: str
     made_by: str
-    arithmetic: str
+    arithmetic: str  # how that process rounds (`linalg.arithmetic`)
     reproduced: int
     arms: Arms
     policy: Policy[Any]
     minimize: bool
-    looks: tuple[Closed, ...]
+    looks: tuple[Closed, ...]  # the plans that were judged, in order
     end: EarlyEnd | None
     judge: str = CLOSED_ROUNDS
 
@@ -101,36 +75,28 @@ def certificate_document(study: Study, name: str | None = None, *, check: bool =
         return study.elsewhere.certificate(name)
     several = several_threads()
     with one_thread():  # as the verifier does: threads change the last bits, and with them designs
-        policy = _built_again(study) if several else study.policy
-        return _certificate_document(study, policy, name, audited(study, name or "") if check else None)
-
-
-def _built_again(study: Study) -> Policy[Any]:
-    """The policy without what it holds from before, which several threads may have computed, in other last bits."""
-    spec = spec_of(study.policy)
-    known = spec is not None and is_named(spec.get("name")) and study.policy.traits.rows is None
-    return built_policy(arms=study.arms, **spec) if spec is not None and known else study.policy
-
-
-def _certificate_document(study: Study, policy: Policy[Any], name: str | None, checked: Audit | None) -> dict[str, Any]:
-    looks = _looks(study) if checked is None else _looks(study)[: checked.judged]
-    facts = Facts(
-        study=name,
-        study_id=study.study_id,
-        made_by=f"surepick {version()}",
-        arithmetic=arithmetic(),
-        reproduced=0,
-        arms=study.arms,
-        policy=policy,
-        minimize=study.minimize,
-        looks=looks,
-        end=study.early_end(),
-        judge=study.judging,
-    )
-    repeated = Repeated(facts.policy, quick_plans(facts.policy, len(looks)))
-    replayed = None if checked is None or policy is not study.policy else checked.replayed
-    document = document_of(facts, watch=repeated.watch, replayed=replayed)
-    return sealed({**document, "reproduced": repeated.equal})
+        policy, spec = study.policy, spec_of(study.policy)
+        if several and spec is not None and is_named(spec.get("name")) and policy.traits.rows is None:
+            policy = built_policy(arms=study.arms, **spec)  # without what several threads may have computed
+        checked = audited(study, name or "") if check else None
+        looks = _looks(study) if checked is None else _looks(study)[: checked.judged]
+        facts = Facts(
+            study=name,
+            study_id=study.study_id,
+            made_by=f"surepick {version()}",
+            arithmetic=signature.arithmetic(),
+            reproduced=0,
+            arms=study.arms,
+            policy=policy,
+            minimize=study.minimize,
+            looks=looks,
+            end=study.early_end(),
+            judge=study.judging,
+        )
+        repeated = signature.Repeated(policy, signature.quick_plans(policy, len(looks)))
+        replayed = None if checked is None or policy is not study.policy else checked.replayed
+        document = document_of(facts, watch=repeated.watch, replayed=replayed)
+        return signature.sealed({**document, "reproduced": repeated.equal})
 
 
 def write_certificate(
@@ -148,13 +114,13 @@ def write_certificate(
         InvalidInput: the file cannot be written, or the key cannot be read.
     """
     document = certificate_document(study, None if name is None else storable_text("name", name))
-    return write_document(document if sign is None else sign_certificate(document, sign), path)
+    return write_document(document if sign is None else signature.sign_certificate(document, sign), path)
 
 
 def write_document(document: dict[str, Any], path: str | Path) -> Path:
     """Write a certificate to a JSON file."""
     target = as_path(path, meaning="there the certificate is written.")
-    write_whole(target, f"{laid_out(document)}\n".encode(), what="the certificate")
+    write_whole(target, f"{signature.laid_out(document)}\n".encode(), what="the certificate")
     return target
 
 
@@ -194,7 +160,7 @@ def document_of(
     active: IntArray = np.setdiff1d(np.arange(arms.num_arms), policy.traits.later)
     rounds: dict[int, list[dict[str, Any]]] = {}
     rows: dict[int, RoundRecord] = {}
-    last = LastIntervals(arms.num_arms)
+    last = answers.LastIntervals(arms.num_arms)
     judged = replay(policy, in_order(facts.looks)) if replayed is None else replayed
     repeats, deviations = Repeats(policy), []
     for look, one in zip(facts.looks, judged, strict=True):
@@ -220,9 +186,9 @@ def document_of(
         deviations=deviations,
         end=facts.end,
         judge=facts.judge,
-        measured=lambda: measured_in(look.seen for look in facts.looks),
+        measured=lambda: answers.measured_in(look.seen for look in facts.looks),
     )
-    candidates = _arms_entry(arms)
+    candidates, order = _arms_entry(arms), policy.traits.items
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -243,7 +209,9 @@ def document_of(
         "certified_gap": None if answer.certified_gap is None else float(answer.certified_gap),
         "minimize": answer.minimize,
         "judge": facts.judge,
-        "items": answers.items_entry(policy.traits.items),
+        "items": None
+        if order is None
+        else {"number": order.items.num_items, "sha256": order.items.digest, "seed": order.seed, "seed_by": order.by},
         "assumptions": list(answer.assumptions),
         "checks": list(policy.traits.checks),
         "policy": encode(spec_of(policy)),
@@ -253,13 +221,24 @@ def document_of(
             spec_of(policy), candidates, study_id=facts.study_id, minimize=facts.minimize, judge=facts.judge
         ),
         "ended": encode(facts.end),
-        "rounds": [{**_row_entry(rows[number], arms), "looks": rounds[number]} for number in sorted(rounds)],
+        "rounds": [
+            {
+                "round": rows[number].round,
+                "dim": rows[number].dim,
+                "value": plain_cell(rows[number].value),
+                "lower_bound": plain_cell(rows[number].lower_bound),
+                "misspecification": float(rows[number].misspecification),
+                **_outcome(rows[number], arms),
+                "looks": rounds[number],
+            }
+            for number in sorted(rounds)
+        ],
         "intervals": last.entry() if last.known and arms.num_arms <= INLINE else None,
         "candidates": _candidates(facts, answer.arm, active),
         "signature": None,
     }
     absent = [name for name in ("cost", "items", "lists") if document[name] is None]
-    return sealed(without_fields(document, *absent))
+    return signature.sealed(signature.without_fields(document, *absent))
 
 
 def _arms_entry(arms: Arms) -> dict[str, Any]:
@@ -281,7 +260,8 @@ def _look_entry(
     facts: Facts, look: Closed, step: Step[Any], intervals: Intervals | None, active: IntArray
 ) -> dict[str, Any]:
     plan, row, ids = look.plan, step.record, facts.arms.ids
-    joined, dropped = np.setdiff1d(row.active, active), answers.dropped_arms(look.deviations)
+    joined = np.setdiff1d(row.active, active)
+    dropped = [one.arm for one in look.deviations.withdrawn if one.independent]
     return {
         "plan": look.number,
         "look": plan.look,
@@ -297,26 +277,15 @@ def _look_entry(
         "told": totals_of(look.seen, minimize=facts.minimize),
         **answers.answers_entry(plan, look.seen),
         **answers.blocks_entry(look.seen, minimize=facts.minimize),
-        **quantities_entry(look.seen),
+        **answers.quantities_entry(look.seen),
         "surplus": bool(np.any(look.seen.counts > plan.counts)),
         "repeated": look.deviations.repeated,
         "abandoned": list(look.deviations.abandoned),
-        **answers.deviations_entry(look.deviations),
+        **{name: encode(getattr(look.deviations, name)) for name in CARRIED_OUT},
         **_outcome(row, facts.arms),
-        "width": widths_of(intervals),
+        "width": answers.widths_of(intervals),
         "left": _left(np.setdiff1d(np.setdiff1d(active, row.active), dropped), intervals, facts.arms.num_arms),
         "joined": joined.tolist() if facts.arms.num_arms <= INLINE else None,
-    }
-
-
-def _row_entry(row: RoundRecord, arms: Arms) -> dict[str, Any]:
-    return {
-        "round": row.round,
-        "dim": row.dim,
-        "value": plain_cell(row.value),
-        "lower_bound": plain_cell(row.lower_bound),
-        "misspecification": float(row.misspecification),
-        **_outcome(row, arms),
     }
 
 
@@ -359,7 +328,9 @@ def _candidates(facts: Facts, best: int, active: IntArray) -> dict[str, Any] | N
     means = np.divide(sums, pulls, out=np.full(num_arms, np.nan), where=pulls > 0)
     fates = np.full(num_arms, "left", dtype=object)
     fates[active] = "possible"
-    fates[answers.withdrawn_arms(facts.looks, facts.end)] = "withdrawn"
-    fates[answers.waiting_arms(facts.looks, facts.policy.traits.later)] = "waiting"
+    withdrawn = [*(look.deviations.withdrawn for look in facts.looks), () if facts.end is None else facts.end.withdrawn]
+    joined = {one.arm for look in facts.looks for one in look.deviations.added}
+    fates[[one.arm for each in withdrawn for one in each]] = "withdrawn"
+    fates[[arm for arm in facts.policy.traits.later if arm not in joined]] = "waiting"
     fates[best] = "recommended"
     return {"pulls": pulls.tolist(), "means": plain_numbers(means), "fates": fates.tolist()}

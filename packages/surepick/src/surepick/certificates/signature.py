@@ -199,8 +199,13 @@ def check_signature(document: Mapping[str, Any], trusted: bytes | None) -> str:
             f"by the key {shown}, says the file; not checked, because cryptography is absent: "
             'pip install "surepick[sign]"'
         )
-    if not _is_valid(key, value, signed_bytes(without_fields(document))):
-        raise ValueError(f"the signature by the key {shown} is not of what stands in this file")
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 (an extra)
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
+
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(value, signed_bytes(document))
+    except (InvalidSignature, ValueError):  # ValueError: the bytes are no point of the curve
+        raise ValueError(f"the signature by the key {shown} is not of what stands in this file") from None
     if trusted is not None:
         return f"by the key that you gave, {shown}"
     return f"by the key {shown}, which the file itself names; not checked against a key that you trust (--public-key)"
@@ -215,17 +220,6 @@ def check_extra() -> None:
     """Refuse to go on without what signatures need."""
     if not has_cryptography():
         raise InvalidInput('signatures need cryptography, which is absent: pip install "surepick[sign]".')
-
-
-def _is_valid(key: bytes, value: bytes, content: bytes) -> bool:
-    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 (an extra)
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
-
-    try:
-        Ed25519PublicKey.from_public_bytes(key).verify(value, content)
-    except (InvalidSignature, ValueError):  # ValueError: the bytes are no point of the curve
-        return False
-    return True
 
 
 def _parts(stated: object) -> tuple[bytes, bytes]:
@@ -275,12 +269,7 @@ LARGEST_QUICK_DESIGN = 30_000
 
 
 class Repeated:
-    """Plans computed again while a study is replayed.
-
-    Args:
-        policy: asks.
-        most: how many plans, from the first.
-    """
+    """Plans computed again while a study is replayed."""
 
     def __init__(self, policy: Policy[Any], most: int) -> None:
         self.most = most

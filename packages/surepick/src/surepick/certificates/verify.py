@@ -44,34 +44,7 @@ UNTOLD = (
 )
 
 
-def registration_words(amounts: str | None, registered: str) -> str:
-    """That a certificate promises what was registered."""
-    if amounts is None:
-        raise ValueError(
-            f"the policy has parts without a name, so no code stands for it, and {registered} was registered"
-        )
-    if amounts != registered:
-        raise ValueError(
-            f"the file amounts to {amounts}, and {registered} was registered: epsilon, delta, noise, an option of the "
-            "policy, the candidates or what is minimized is another one, or it is another study of the same question"
-        )
-    return f"{registered}, as it was registered"
-
-
-def unregistered_words(amounts: str | None) -> str:
-    """That nobody gave a code, and which one the file amounts to."""
-    if amounts is None:
-        return f"{UNTOLD} This file has no code: its policy has parts without a name."
-    return f"{UNTOLD} This file amounts to {amounts}."
-
-
-def selected_again(listed: LongListed | None, rows: RowBlocks) -> str:
-    """What came of selecting the candidates again."""
-    if listed is None:
-        raise ValueError("the certificate does not say that its candidates were selected from a longer list")
-    return listed.check(rows)
-
-
+ALL_IN = "all that was asked"
 BROKEN = (SurepickError, MemoryError, OSError, RuntimeError, *UNREADABLE)  # RecursionError is a RuntimeError
 LARGEST = 2**30  # bytes of a certificate: 10,000 candidates of 4,000 features each have less
 ANSWER = {  # line -> the fields that it is about
@@ -178,8 +151,15 @@ def verify_certificate(
     found = _Findings()
     stated = document.get("sha256")
     found.attempt("the file is whole", lambda: _whole(document, stated))
-    wrong = _wrong_format(document)
-    found.add("the format", wrong, f"{FORMAT}, version {document.get('version')}")
+    kind, number, wrong = document.get("format"), document.get("version"), ""
+    if not isinstance(kind, str) or kind != FORMAT:
+        wrong = f"the format is {quoted(kind)}, not {FORMAT!r}"
+    elif type(number) is not int or number != VERSION:
+        wrong = (
+            f"the version is {quoted(number)}, and this surepick reads version {VERSION}. Write it anew with surepick "
+            "certificate, or check it with the one in made_by"
+        )
+    found.add("the format", wrong, f"{FORMAT}, version {number}")
     if document.get("signature") is not None or trusted is not None:
         found.attempt("the signature", lambda: check_signature(document, trusted))
     if not wrong:
@@ -188,7 +168,10 @@ def verify_certificate(
     amounts = found.document.get("registration")
     if code is not None:
         found.attempt("the registration", lambda: _registered(found, code))
-    untold = unregistered_words(amounts) if found.document else UNTOLD
+    untold = UNTOLD
+    if found.document:
+        has = "has no code: its policy has parts without a name" if amounts is None else f"amounts to {amounts}"
+        untold = f"{UNTOLD} This file {has}."
     unchecked = [untold if code is None else KEPT]
     if found.unselected and long_list is None:
         unchecked.insert(0, found.unselected)
@@ -223,19 +206,6 @@ def _whole(document: Mapping[str, Any], stated: object) -> str:
     return f"its SHA-256 is {found}"
 
 
-def _wrong_format(document: Mapping[str, Any]) -> str:
-    stated = document.get("format")
-    if not isinstance(stated, str) or stated != FORMAT:
-        return f"the format is {quoted(stated)}, not {FORMAT!r}"
-    number = document.get("version")
-    if type(number) is int and number == VERSION:
-        return ""
-    return (
-        f"the version is {quoted(number)}, and this surepick reads version {VERSION}. Write it anew with surepick "
-        "certificate, or check it with the one in made_by"
-    )
-
-
 def _recompute(
     document: dict[str, Any],
     found: _Findings,
@@ -251,42 +221,41 @@ def _recompute(
         return f"{box['arms'].num_arms:,} candidates"
 
     def choose_policy() -> str:
-        box["policy"] = stated_policy(document["policy"], box["arms"], policy)
-        built = box["policy"]
-        asked = built.problem
-        return f"built again: {name_of(built)}, epsilon {asked.epsilon:g}, delta {asked.delta:g}"
+        built = box["policy"] = stated_policy(document["policy"], box["arms"], policy)
+        return f"built again: {name_of(built)}, epsilon {built.problem.epsilon:g}, delta {built.problem.delta:g}"
 
     def read_results() -> str:
-        box["facts"] = stated_facts(document, box["arms"], box["policy"])
-        pulls = sum(look.seen.total for look in box["facts"].looks)
-        plans = times(len(box["facts"].looks), "plan")
-        missing = sum(int(np.maximum(look.plan.counts - look.seen.counts, 0).sum()) for look in box["facts"].looks)
-        words = f"{times(pulls, 'measurement')} in {plans}, all that was asked"
-        if box["facts"].judge != CLOSED_ROUNDS:
-            words = f"{times(pulls, 'measurement')} in {plans}, judged as they came"
-        elif missing:
-            words = f"{times(pulls, 'measurement')} in {plans}; {missing:,} more were asked, and given up with a reason"
-        return words
+        facts = box["facts"] = stated_facts(document, box["arms"], box["policy"])
+        pulls = sum(look.seen.total for look in facts.looks)
+        missing = sum(int(np.maximum(look.plan.counts - look.seen.counts, 0).sum()) for look in facts.looks)
+        words = f"{times(pulls, 'measurement')} in {times(len(facts.looks), 'plan')}"
+        if facts.judge != CLOSED_ROUNDS:
+            return f"{words}, judged as they came"
+        return f"{words}; {missing:,} more were asked, and given up with a reason" if missing else f"{words}, {ALL_IN}"
 
     def replay() -> str:
         quick = quick_plans(box["policy"], len(box["facts"].looks))
-        plans = Plans(box["facts"], quick if most_plans is None else most_plans)
-        box["again"], box["plans"] = document_of(box["facts"], watch=plans.watch), plans
+        plans = box["plans"] = Plans(box["facts"], quick if most_plans is None else most_plans)
+        box["again"] = document_of(box["facts"], watch=plans.watch)
         return "all taken again, from the first to the last"
 
-    steps = (
+    def selected() -> str:
+        if listed is None or long_list is None:
+            raise ValueError("the certificate does not say that its candidates were selected from a longer list")
+        return listed.check(long_list)
+
+    for what, step in (
         ("the candidates and their features", choose_arms),
         ("the policy", choose_policy),
         ("what was told", read_results),
         ("the decisions", replay),
-    )
-    for what, step in steps:
+    ):
         if not found.attempt(what, step):
             return
-    listed = box["policy"].traits.long_list
+    listed: LongListed | None = box["policy"].traits.long_list
     found.unselected = "" if listed is None else UNSELECTED.format(total=listed.total)
     if long_list is not None:
-        found.attempt("the selection", lambda: selected_again(listed, long_list))
+        found.attempt("the selection", selected)
     found.document = box["again"]
     _compare(document, box["again"], found, TOLERANCE if box["plans"].here else ELSEWHERE)
     found.lines.append(box["plans"].line())
@@ -314,9 +283,18 @@ def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings, 
 
 
 def _registered(found: _Findings, code: str) -> str:
+    """That a certificate promises what was registered."""
     if not found.document:
         raise ValueError(f"what was registered, {code}, cannot be compared: the file does not say what was asked")
-    return registration_words(found.document["registration"], code)
+    amounts = found.document["registration"]
+    if amounts is None:
+        raise ValueError(f"the policy has parts without a name, so no code stands for it, and {code} was registered")
+    if amounts != code:
+        raise ValueError(
+            f"the file amounts to {amounts}, and {code} was registered: epsilon, delta, noise, an option of the "
+            "policy, the candidates or what is minimized is another one, or it is another study of the same question"
+        )
+    return f"{code}, as it was registered"
 
 
 def _one_line(error: BaseException) -> str:

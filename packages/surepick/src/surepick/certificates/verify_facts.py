@@ -81,7 +81,13 @@ def stated_policy(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[An
 
 def stated_facts(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Facts:
     """All that a certificate rests on."""
-    _check_texts(document)
+    texts = {name: document[name] for name in ("study_id", "made_by", "arithmetic")}
+    texts["study"] = "" if document["study"] is None else document["study"]
+    wrong = [name for name, text in texts.items() if not isinstance(text, str)]
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)}: no text")
+    if not ARITHMETIC.fullmatch(document["arithmetic"]):
+        raise ValueError(f"arithmetic is {_short(document['arithmetic'])}, not 16 hexadecimal digits")
     minimize = document["minimize"]
     if not isinstance(minimize, bool):
         raise ValueError("minimize is neither true nor false")
@@ -107,17 +113,6 @@ def stated_facts(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -
         end=_end(document["ended"], arms.num_arms, {one.arm for look in looks for one in look.deviations.withdrawn}),
         judge=judge,
     )
-
-
-def _check_texts(document: Mapping[str, Any]) -> None:
-    """Refuse texts that are no text, or no arithmetic."""
-    texts = {name: document[name] for name in ("study_id", "made_by", "arithmetic")}
-    texts["study"] = "" if document["study"] is None else document["study"]
-    wrong = [name for name, text in texts.items() if not isinstance(text, str)]
-    if wrong:
-        raise ValueError(f"{', '.join(wrong)}: no text")
-    if not ARITHMETIC.fullmatch(document["arithmetic"]):
-        raise ValueError(f"arithmetic is {_short(document['arithmetic'])}, not 16 hexadecimal digits")
 
 
 def _end(ended: Any, num_arms: int, gone: set[int]) -> EarlyEnd | None:
@@ -273,25 +268,16 @@ ELSEWHERE = 1e-6  # relative, where numbers round otherwise; a bias that is roun
 MOST_GAP = 2.0  # of a design's value over its lower bound
 
 
-def written_here(facts: Facts) -> bool:
-    """Whether this process rounds as the one that wrote the certificate, with the same version."""
-    return facts.arithmetic == arithmetic() and facts.made_by == f"surepick {version()}"
-
-
 class Plans:
     """The plans, computed again while the study is replayed, or their brackets checked.
 
     `here`: whether this process rounds as the one that wrote the certificate.
-
-    Args:
-        facts: what the certificate rests on.
-        most: how many plans, from the first.
     """
 
     def __init__(self, facts: Facts, most: int) -> None:
         self._facts = facts
         self._most = most
-        self.here = written_here(facts)
+        self.here = facts.arithmetic == arithmetic() and facts.made_by == f"surepick {version()}"
         self._equal = facts.reproduced if self.here else 0
         self._done = 0
         self._wrong: list[str] = []

@@ -38,11 +38,7 @@ LEGENDS: dict[str, dict[str, Any]] = {
 
 @record
 class Look:
-    """How a series is drawn: colour, marker and line are the same in all figures of a table.
-
-    Args:
-        filled: whether its marks are filled or hollow, in one figure.
-    """
+    """How a series is drawn: colour, marker and line are the same in all figures of a table."""
 
     colour: str
     marker: str
@@ -109,12 +105,7 @@ class Page:
     """A figure that is being drawn.
 
     Args:
-        figure: what is drawn on.
-        axes: its panels, row by row.
-        width: of the figure, in inches.
         legend: where the legend is: beside the panels, in a row above them beside the title, or below them.
-        notes: sentences for below the panels, filled while drawing.
-        key: entries of the legend, filled while drawing.
     """
 
     figure: Figure
@@ -122,7 +113,7 @@ class Page:
     width: float
     legend: Literal["beside", "above", "below"]
     notes: list[str] = field(default_factory=list)
-    key: list[Line2D] = field(default_factory=list)
+    key: list[Line2D] = field(default_factory=list)  # entries of the legend, filled while drawing
 
     def name_mark(self, label: str, **drawn: Any) -> None:
         """A legend entry for a mark, a line or both."""

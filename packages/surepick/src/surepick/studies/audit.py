@@ -12,7 +12,7 @@ from surepick.core.files import write_whole
 from surepick.core.records import TOLERANCE, first_difference, from_json
 from surepick.errors import StorageError, SurepickError
 from surepick.policies.prices import cost_of
-from surepick.studies.logs.base import AS_THEY_COME, Decision, Planned, Results, format_utc
+from surepick.studies.logs.base import AS_THEY_COME, Decision, Planned, format_utc
 from surepick.studies.logs.hash_chain import UNREADABLE, CorruptRow
 from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.replay import Closed, Judged, closed_plan, decision_on, first_decision, in_order, replay
@@ -21,14 +21,10 @@ from surepick.studies.study import Study
 from surepick.tables.delimited import check_suffix, write_table
 
 Row = TypeVar("Row")
-
-
 ALTERED = (
     "The database was altered or is damaged, or another version computed it. Nothing was changed now; take the latest "
     "backup (docs/studies.md)."
 )
-
-
 COMPARED = ("state", "stopped", "verdict", "leader", "seen", "row", "deviations")
 
 
@@ -37,7 +33,6 @@ class Audit:
     """What follows from what was recorded, computed while one goes through it.
 
     Args:
-        judged: number of the last plan that was judged when the log was read.
         replayed: the plans that were judged, in order. Going on raises a StorageError where a decision does not follow;
             go to the end, so that nothing is left out.
     """
@@ -61,8 +56,7 @@ def audited(study: Study, name: str, *, tolerance: float = TOLERANCE) -> Audit:
     stored = _all(study.log.decisions(), "decision", 0, name)  # before the plans: others may go on between two looks
     plans = _all(study.log.plans(), "plan", 1, name)
     study.log.check_rows()
-    judged = max((decision.plan for decision in stored), default=0)
-    return Audit(judged, _replayed(study, name, stored, plans, tolerance))
+    return Audit(max((one.plan for one in stored), default=0), _replayed(study, name, stored, plans, tolerance))
 
 
 def _replayed(
@@ -70,11 +64,18 @@ def _replayed(
 ) -> Iterator[Judged]:
     policy, doubtful = study.policy, False
     repeats = Repeats(policy)
-    closed = (_closed(study, planned, name) for planned in plans)
-    steps = replay(policy, in_order(closed))
+    steps = replay(policy, in_order(_closed(study, planned, name) for planned in plans))
     for planned, decision in zip_longest([None, *plans], stored):
-        if decision is None:  # the plan is open, or closed and not judged yet
-            _check_closing(study, planned, name)
+        if decision is None:  # the plan is open, or closed and about to be judged: nothing may be wanting
+            try:
+                open_plan = None if planned is None else _open_plan(study, planned)
+            except (CorruptRow, *UNREADABLE) as error:
+                number = 0 if planned is None else planned.number
+                raise StorageError(
+                    f"study {name!r}: the results of plan {number} cannot be read: {_cause(error)} {ALTERED}"
+                ) from error
+            if open_plan is not None and open_plan.closed:
+                _check_complete(study, open_plan, name)
             break
         if planned is None and decision.plan > 0:
             raise StorageError(f"study {name!r}: decision {decision.plan} is on a plan that is not there.")
@@ -127,20 +128,6 @@ def _closed(study: Study, planned: Planned, name: str) -> Closed:
         raise StorageError(f"study {name!r}: decision {planned.number} is on a plan that was never closed. {ALTERED}")
     _check_complete(study, open_plan, name)
     return closed_plan(study.log, open_plan, len(study.ids), minimize=study.minimize)
-
-
-def _check_closing(study: Study, planned: Planned | None, name: str) -> None:
-    """A plan that is closed and not judged yet is about to be: nothing may be wanting."""
-    if planned is None:
-        return
-    try:
-        open_plan = _open_plan(study, planned)
-    except (CorruptRow, *UNREADABLE) as error:
-        raise StorageError(
-            f"study {name!r}: the results of plan {planned.number} cannot be read: {_cause(error)} {ALTERED}"
-        ) from error
-    if open_plan.closed:
-        _check_complete(study, open_plan, name)
 
 
 def _open_plan(study: Study, planned: Planned) -> OpenPlan:
@@ -217,8 +204,10 @@ def export_results(study: Study, path: str | Path) -> int:
         columns["key"] += results.keys or [None] * number
         blocks += results.blocks or [None] * number
         items += [-1] * number if results.items is None else results.items.tolist()
-        for at, one in enumerate(study.constraints):
-            beside[one.name] += _sums(results, at)
+        for at, one in enumerate(study.constraints):  # the sum in each row; None where it was not measured
+            known = None if results.quantities is None else results.quantities[at]
+            pairs = [] if known is None else zip(known.counts.tolist(), known.sums.tolist(), strict=True)
+            beside[one.name] += [None] * number if known is None else [total if some else None for some, total in pairs]
         columns["source"] += [results.source] * number
         columns["told_at"] += [format_utc(stored.at)] * number
     kinds = KINDS
@@ -238,11 +227,3 @@ def export_results(study: Study, path: str | Path) -> int:
         kinds, columns[column] = {**kinds, column: float}, sums
     write_table(path, columns, kinds=kinds)
     return len(columns["plan"])
-
-
-def _sums(results: Results, place: int) -> list[float | None]:
-    """The sum of a quantity in each row; None where it was not measured."""
-    if results.quantities is None:
-        return [None] * len(results.arms)
-    one = results.quantities[place]
-    return [total if number else None for number, total in zip(one.counts.tolist(), one.sums.tolist(), strict=True)]

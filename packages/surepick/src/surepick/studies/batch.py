@@ -106,15 +106,7 @@ class Batch(Plan):
 
     @staticmethod
     def received(data: Mapping[str, Any], ids: tuple[str, ...]) -> Batch:
-        """The batch that was `sent`.
-
-        Args:
-            data: what came.
-            ids: of the arms.
-
-        Raises:
-            StorageError: it is none.
-        """
+        """The batch that was `sent`."""
         plan, lease = from_json(Plan, json.dumps(data["decided"])), data["lease"]
         whole = Batch.of(plan, ids, data["number"], lease=None if lease is None else Lease(**lease))
         return replace(

@@ -57,7 +57,7 @@ def check_measure(measure: object) -> None:
             raise InvalidInput(NO_COROUTINE)
 
 
-def takes_two(measure: Measure) -> bool:
+def _takes_two(measure: Measure) -> bool:
     """Whether a function needs a second argument: the names of the blocks beside the ids."""
     try:
         wanted = inspect.signature(measure).parameters.values()
@@ -81,7 +81,11 @@ def measured(
         if isinstance(given, Iterator):
             given = list(islice(given, len(ids) + 1))
     except (TypeError, AttributeError, KeyError) as error:
-        if not _of_the_list(error, ids):
+        if isinstance(error, KeyError):  # is it that of a function which was made for one id?
+            made_for_one = any(one is ids or (isinstance(one, str) and one == str(ids)) for one in error.args)
+        else:
+            made_for_one = not {"list", "sequence"}.isdisjoint(reason(error).replace("'", " ").split())
+        if not made_for_one:
             raise
         said = f"{type(error).__name__}: {reason(error)}"
         raise InvalidInput(f"{EACH}; this one raised {quoted(said)[1:-1]}. {ONE_BY_ONE}") from error
@@ -115,13 +119,6 @@ def _refuse_kinds(given: object, number: int) -> None:
             f"measure returned a {type(given).__name__}, and an id may be asked several times at once: return "
             "[rewards[i] for i in ids], one reward for each id in their order."
         )
-
-
-def _of_the_list(error: Exception, ids: Sequence[object]) -> bool:
-    """Whether an error looks like that of a function that was made for one id."""
-    if isinstance(error, KeyError):
-        return any(one is ids or (isinstance(one, str) and one == str(ids)) for one in error.args)
-    return not {"list", "sequence"}.isdisjoint(reason(error).replace("'", " ").split())
 
 
 Told = TypeVar("Told")
@@ -230,14 +227,12 @@ def run_closed_loop(
     if at_once is not None:
         whole_number("at_once", at_once, least=1, meaning="a number of pulls.")
     check_measure(measure)
-    measuring = Measuring(study, measure, takes_two(measure), unusual)
+    measuring = Measuring(study, measure, _takes_two(measure), unusual)
 
     def carry_out(batch: Batch) -> None:
-        if batch.blocks and measuring.knows_blocks:
-            parts: Iterator[Batch] = _all_blocks(batch, study.missing)
-        else:
-            parts = _blocks_of(batch, study.missing) if batch.blocks else _parts(batch, study.missing, at_once)
-        for part in parts:
+        missing = study.missing
+        whole = measuring.knows_blocks
+        for part in _blocks_of(batch, missing, whole) if batch.blocks else _parts(batch, missing, at_once):
             measuring.tell(part)
 
     try:
@@ -258,21 +253,13 @@ def run_closed_loop(
 
 @dataclass(slots=True)
 class Measuring:
-    """A study measured by a function; what gives NaN is asked again, and then left out.
-
-    Args:
-        study: is told.
-        measure: gives the rewards.
-        knows_blocks: it wants the names of blocks beside the ids.
-        unusual: what becomes of results that stand out, as in `Study.run`.
-        gone: ids of the candidates that were left out.
-    """
+    """A study measured by a function; what gives NaN is asked again, and then left out."""
 
     study: Askable
     measure: Measure
-    knows_blocks: bool
-    unusual: OnUnusual
-    gone: list[str] = field(default_factory=list)
+    knows_blocks: bool  # it wants the names of blocks beside the ids
+    unusual: OnUnusual  # what becomes of results that stand out, as in `Study.run`
+    gone: list[str] = field(default_factory=list)  # ids of the candidates that were left out
 
     def tell(self, part: Batch) -> None:
         """Measure a part of a batch, and tell what came of it."""
@@ -407,30 +394,17 @@ def limit_of(study: Askable) -> int | None:
     return usual_limit(policy, getattr(getattr(study, "state", None), "seen", None))
 
 
-def _left(batch: Batch, missing: IntArray) -> tuple[IntArray, list[str]]:
-    """(arm, block) of what is missing of a batch; where some came before, in new blocks."""
-    ends = np.cumsum(batch.counts)
+def _blocks_of(batch: Batch, missing: IntArray, whole: bool) -> Iterator[Batch]:
+    """What is missing of a batch, whole or block by block; where some came before, in new blocks."""
+    places = np.arange(batch.total)
     arms = np.repeat(np.arange(len(batch.counts)), batch.counts)
-    left = ends[arms] - np.arange(batch.total) <= missing[arms]
+    left = np.cumsum(batch.counts)[arms] - places <= missing[arms]
     again = "" if left.all() else f"+{batch.total - int(left.sum())}"
-    return arms[left], [batch.blocks[place] + again for place in np.flatnonzero(left).tolist()]
-
-
-def _all_blocks(batch: Batch, missing: IntArray) -> Iterator[Batch]:
-    """What is missing of a batch, in one call of `measure`."""
-    arms, names = _left(batch, missing)
-    counts: IntArray = np.bincount(arms, minlength=len(batch.counts)).astype(np.int64)
-    yield replace(Batch.of(batch, batch.ids, batch.number, counts=counts), blocks=tuple(names))
-
-
-def _blocks_of(batch: Batch, missing: IntArray) -> Iterator[Batch]:
-    """What is missing of a batch block by block, one call of `measure` each."""
-    arms, found = _left(batch, missing)
-    names = np.array(found)
-    for name in dict.fromkeys(found):
-        counts: IntArray = np.bincount(arms[names == name], minlength=len(batch.counts)).astype(np.int64)
-        part = Batch.of(batch, batch.ids, batch.number, counts=counts)
-        yield replace(part, blocks=(name,) * part.total)
+    names = np.array([batch.blocks[place] + again for place in np.flatnonzero(left).tolist()])
+    for name in [None] if whole else dict.fromkeys(names.tolist()):
+        mine = np.full(len(names), True) if name is None else names == name
+        counts: IntArray = np.bincount(arms[left][mine], minlength=len(batch.counts)).astype(np.int64)
+        yield replace(Batch.of(batch, batch.ids, batch.number, counts=counts), blocks=tuple(names[mine].tolist()))
 
 
 def _parts(batch: Batch, missing: IntArray, most: int | None) -> Iterator[Batch]:

@@ -24,7 +24,7 @@ from surepick.studies.audit import audit
 from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Planned, Surplus, system_clock
 from surepick.studies.logs.hash_chain import arms_hash, chained, hash_of_arms, reading
 from surepick.studies.logs.sql import schema as tables
-from surepick.studies.logs.sql.engine import check_version, connect, in_words, reach, released, shown
+from surepick.studies.logs.sql.engine import check_version, connect, in_words, migrate_database, reach, released, shown
 from surepick.studies.logs.sql.log import SqlLog
 from surepick.studies.logs.sql.one_file import file_of
 from surepick.studies.logs.sql.one_file import stored as stored_in_file
@@ -40,28 +40,6 @@ from surepick.text import did_you_mean
 VERSION = 1  # of the configuration's format
 
 
-def listed_rows(engine: Engine, row: Any) -> ListedSoFar:
-    with reading(str(row.name)):
-        configuration = json.loads(row.configuration)
-        policy = configuration["policy"]
-        log = log_of(engine, row)
-        last, ended = log.last_decision(), log.ended()
-        return ListedSoFar(
-            name=str(row.name),
-            candidates=int(row.num_arms),
-            policy=str(policy["name"]),
-            epsilon=float(policy["epsilon"]),
-            delta=float(policy["delta"]),
-            created_at=float(row.created_at),
-            rounds=0 if last is None else last.plan,
-            pulls=0 if last is None or last.row is None else last.row.total_pulls,
-            verdict="not-yet" if last is None else str(last.verdict),
-            ended=ended is not None,
-            registration=registration_of(row, configuration),
-            shortens=PolicySummary.stored_in(configuration).shortens,
-        )
-
-
 def study_row(
     name: str,
     arms: Arms,
@@ -74,7 +52,12 @@ def study_row(
     study_id: str,
 ) -> dict[str, Any]:
     """A study as a row: what never changes."""
-    spec = spec_of(policy) or {}
+    spec, rows = spec_of(policy) or {}, policy.traits.rows
+    if rows is not None and rows.spec is None:
+        raise InvalidInput(
+            "a study in a database opens its long list again, so the rows must be in .npy or Parquet files; these are "
+            "in memory. Use sp.Study, or write them to files."
+        )
     configuration = json.dumps(
         {
             "version": VERSION,
@@ -88,7 +71,7 @@ def study_row(
             "preparation": arms.preparation,
             **PolicySummary.of(policy, arms).stored(),  # the costs, if there are some, among them
             **({} if arms.segments is None else {"segments": arms.segments}),
-            **_files(policy),
+            **({} if rows is None else {"files": rows.spec}),  # where the long list lies that the policy goes through
             **columns.stored(),
         },
         allow_nan=False,
@@ -109,19 +92,6 @@ def study_row(
         "hash": study_hash(name, configuration, ids, hashed),
         "created_at": system_clock(),
     }
-
-
-def _files(policy: Policy[Any]) -> dict[str, Any]:
-    """Where the long list lies that the policy goes through; {} where there is none."""
-    rows = policy.traits.rows
-    if rows is None:
-        return {}
-    if rows.spec is None:
-        raise InvalidInput(
-            "a study in a database opens its long list again, so the rows must be in .npy or Parquet files; these are "
-            "in memory. Use sp.Study, or write them to files."
-        )
-    return {"files": rows.spec}
 
 
 def study_hash(name: str, configuration: str, ids: str, hashed: str) -> str:
@@ -176,9 +146,7 @@ def opened_stored(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms,
             terms=lambda: terms,
             build=build,
             registration=lambda: registration_of(row, configuration),
-            study_id=configuration["study_id"],
-            judge=configuration["judge"],
-            surplus=configuration["surplus"],
+            **{name: configuration[name] for name in ("study_id", "judge", "surplus")},
         )
 
 
@@ -245,16 +213,7 @@ def check_same(study: Study, row: Row[Any], policy: Policy[Any]) -> None:
 
 
 class Database:
-    """A database of studies, for those who work on many of them: its connections are shared, also between threads.
-
-    Args:
-        url: "sqlite:///FILE" or "postgresql+psycopg://USER@HOST/DATABASE".
-        create: make it if it is absent.
-
-    Raises:
-        InvalidInput: the address has no meaning, or there is no such file.
-        StorageError: the database cannot be reached, or is not ours.
-    """
+    """A database of studies, for those who work on many of them: its connections are shared, also between threads."""
 
     def __init__(self, url: str, *, create: bool = False) -> None:
         self.url = url
@@ -262,8 +221,13 @@ class Database:
 
     @cached_property
     def _prepared(self) -> bool:
-        """Its tables are there."""
-        _prepare(self.engine, self.url)
+        """Its tables are there; they are made if they are not."""
+        if self.engine.dialect.name == "sqlite":
+            with in_words(self.engine.url), self.engine.connect() as connection:
+                raw = connection.connection.dbapi_connection
+                if raw is not None:
+                    raw.execute("PRAGMA journal_mode = WAL")  # readers do not wait for writers; remembered by the file
+        migrate_database(self.engine, self.url)
         return True
 
     def prepare(self) -> None:
@@ -284,7 +248,8 @@ class Database:
         file = file_of(self.engine)
         if file is not None:
             file.renew(self.engine)
-            _prepare(self.engine, self.url)
+            vars(self).pop("_prepared", None)
+            self.prepare()
 
     def create(
         self,
@@ -359,7 +324,27 @@ class Database:
             rows = connection.execute(sa.select(*kept).order_by(columns.name)).all()
         for row in rows:
             check_row(row)
-        return [listed_rows(self.engine, row) for row in rows]
+        return [self._listed(row) for row in rows]
+
+    def _listed(self, row: Row[Any]) -> ListedSoFar:
+        with reading(str(row.name)):
+            configuration = json.loads(row.configuration)
+            policy, log = configuration["policy"], log_of(self.engine, row)
+            last, ended = log.last_decision(), log.ended()
+            return ListedSoFar(
+                name=str(row.name),
+                candidates=int(row.num_arms),
+                policy=str(policy["name"]),
+                epsilon=float(policy["epsilon"]),
+                delta=float(policy["delta"]),
+                created_at=float(row.created_at),
+                rounds=0 if last is None else last.plan,
+                pulls=0 if last is None or last.row is None else last.row.total_pulls,
+                verdict="not-yet" if last is None else str(last.verdict),
+                ended=ended is not None,
+                registration=registration_of(row, configuration),
+                shortens=PolicySummary.stored_in(configuration).shortens,
+            )
 
 
 def create_stored_study(
@@ -371,49 +356,19 @@ def create_stored_study(
     minimize: bool = False,
     judge: Judge = CLOSED_ROUNDS,
     surplus: Surplus = COUNT,
-    id_column: str | None = None,
-    reward_column: str | None = None,
-    study_id: str | None = None,
+    **more: Any,
 ) -> Study:
-    """A new study in a database, which is made if it is absent.
-
-    Args:
-        url: "sqlite:///FILE" or "postgresql+psycopg://USER@HOST/DATABASE".
-        name: what the study is called there; no other study may be.
-        arms, policy: what is chosen among, and the algorithm; or the algorithm alone, if it knows its arms. It was
-            made by `make_policy`, or is equal to one that was: only such a one can be built again elsewhere.
-        minimize: small rewards are good.
-        judge, study_id: as in `Study`.
-        id_column, reward_column: what your tables call the columns of ids and of results; beside "id" and "reward",
-            `surepick tell` and a server then find these. No part of the registration.
-        surplus: what becomes of results beyond what was asked, as in `Study`.
-
-    Raises:
-        InvalidInput: the address or the name has no meaning, the name is taken, the policy has no spec, or does not
-            judge parts.
-        StorageError: the database cannot be reached or written, or is not ours.
-    """
+    """A new study in a database, which is made if it is absent; `more` as in `Database.create`."""
     arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
     checked_surplus(surplus, judge)
     database = Database(url, create=True)
     with released(database.engine):
-        more: dict[str, Any] = {"id_column": id_column, "reward_column": reward_column}
-        more |= {"study_id": study_id, "surplus": surplus}
-        return _alone(database, database.create(name, arms, policy, minimize=minimize, judge=judge, **more))
+        made = database.create(name, arms, policy, minimize=minimize, judge=judge, surplus=surplus, **more)
+        return _alone(database, made)
 
 
 def open_stored_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
-    """A study in a database; all that was decided in it is computed again and compared.
-
-    Args:
-        url, name: as in `create_study`.
-        policy: None: built from what is stored. One that is given must do the same as the stored one.
-
-    Raises:
-        InvalidInput: there is no such study, or the policy that was given is another one.
-        StorageError: the database cannot be reached, is not ours, or holds something that does not follow from the
-            reported results; the row is named.
-    """
+    """A study in a database; all that was decided in it is computed again and compared."""
     database = Database(url)
     with released(database.engine):
         study = database.resume(name, policy)
@@ -422,10 +377,7 @@ def open_stored_study(url: str, name: str, policy: Policy[Any] | None = None) ->
 
 
 def resume_stored_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
-    """As `open_study`, without computing anything again: only the last decision's bytes are checked.
-
-    `tell` and `ask` need no policy while a plan is open.
-    """
+    """As `open_study`, without computing anything again: only the last decision's bytes are checked."""
     database = Database(url)
     with released(database.engine):
         return _alone(database, database.resume(name, policy))
@@ -438,11 +390,7 @@ def _alone(database: Database, study: Study) -> Study:
 
 
 def list_stored_studies(url: str) -> list[ListedSoFar]:
-    """The studies of a database, by name.
-
-    Raises:
-        InvalidInput, StorageError: as in `open_study`.
-    """
+    """The studies of a database, by name."""
     database = Database(url)
     try:
         return database.list()
@@ -452,21 +400,7 @@ def list_stored_studies(url: str) -> list[ListedSoFar]:
 
 def migrate_studies(url: str) -> tuple[str | None, str]:
     """Bring the tables of a database to the newest schema: all steps are taken, or none."""
-    from surepick.studies.logs.sql.engine import migrate_database  # noqa: PLC0415 (Alembic: heavy, and needed only here)
-
     engine, version = reach(url)
     if version is None:
         check_version(version, url)
     return migrate_database(engine, url)
-
-
-def _prepare(engine: Engine, url: str) -> None:
-    """The tables, if they are not there."""
-    if engine.dialect.name == "sqlite":
-        with in_words(engine.url), engine.connect() as connection:
-            raw = connection.connection.dbapi_connection
-            if raw is not None:
-                raw.execute("PRAGMA journal_mode = WAL")  # readers do not wait for writers; remembered by the file
-    from surepick.studies.logs.sql.engine import migrate_database  # noqa: PLC0415 (Alembic: heavy, and needed only here)
-
-    migrate_database(engine, url)

@@ -1,74 +1,187 @@
-"""The log of a study as users see it, by ids; it explains why a plan takes no results."""
+"""What a study says and takes, by the ids of its arms: results as users report them, and the log behind them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from surepick.core.observations import Observations
+from surepick.core.observations import Observations, Quantity
 from surepick.core.plans import Blocking
-from surepick.core.records import IntArray
-from surepick.core.values import storable_text, whole_number
+from surepick.core.records import FloatArray, IntArray
+from surepick.core.values import check_order, texts_of
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import Noise
+from surepick.policies.base import Policy
 from surepick.questions import Constraint
 from surepick.studies.batch import Batch
 from surepick.studies.logs import base
-from surepick.studies.logs.keys import item_key
-from surepick.studies.logs.open_plan import LeaseProgress, OpenPlan
+from surepick.studies.logs import keys as keyed
+from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.replay import Replay, refusal_of
-from surepick.studies.validation import ResultParser
-from surepick.text import quoted
+from surepick.studies.validation import check_rewards, check_sums, source
+from surepick.text import did_you_mean, quoted
 
 MOST_DEALT = 50_000_000  # measurements of a batch, each with the name of its block
 
 
-class StudyLog(ResultParser):
-    """The log of a study, with the ids of its arms.
+class Measured(Protocol):
+    """What must be known of a study to read its results; all but ids and noise is asked for when it is needed."""
 
-    Args:
-        replay: the log, as far as it was replayed.
-        ids: ids of the arms, K of them.
-        noise: what is assumed of a reward.
-        judge, surplus: when results are judged, and what becomes of those beyond what was asked, as in `Study`.
-        blocks: gives what the study says of blocks.
-        constraints: gives those on what else is measured.
-    """
-
-    def __init__(
-        self,
-        replay: Replay,
-        ids: tuple[str, ...],
-        noise: Noise,
-        judge: base.Judge = base.CLOSED_ROUNDS,
-        blocks: Callable[[], Blocking | None] = lambda: None,
-        constraints: Callable[[], tuple[Constraint, ...]] = tuple,
-        surplus: base.Surplus = base.COUNT,
-    ) -> None:
-        super().__init__(ids, noise, blocks, constraints, lambda: replay.policy.traits.items)
-        self.replay = replay
-        self._minimize = replay.minimize
-        self.in_parts = judge == base.AS_THEY_COME
-        self.no_surplus = surplus == base.REFUSE
+    ids: tuple[str, ...]
+    noise: Noise
 
     @property
-    def log(self) -> base.Log:
-        """Where plans and results are kept."""
-        return self.replay.log
+    def blocking(self) -> Blocking | None: ...
+    @property
+    def constraints(self) -> tuple[Constraint, ...]: ...
+    @property
+    def policy(self) -> Policy[Any]: ...
+
+
+class ResultParser:
+    """What a study takes, checked without what is stored."""
+
+    def __init__(self, study: Measured) -> None:
+        self._study = study
+        self.ids = study.ids
+        self.noise = study.noise
+        self._index = {name: arm for arm, name in enumerate(study.ids)}
+
+    @property
+    def blocking(self) -> Blocking | None:
+        """What the study says of blocks; None where measurements are independent."""
+        return self._study.blocking
+
+    def arms_of(self, ids: Sequence[object]) -> tuple[IntArray, Sequence[str]]:
+        """(indices, names) of the arms of these ids."""
+        if ids is self.ids:
+            return np.arange(len(self.ids)), self.ids
+        names = texts_of("ids", ids)
+        unknown = [name for name in names if name not in self._index]
+        if unknown:
+            raise InvalidInput(
+                f"{len(unknown)} ids are not arms of this study, the first is {quoted(unknown[0])}."
+                f"{did_you_mean(unknown[0], self.ids)}"
+            )
+        return np.array([self._index[name] for name in names], np.int64), names
+
+    def single_results(
+        self,
+        ids: Sequence[object] | Batch,
+        rewards: ArrayLike,
+        keys: Sequence[object] | None,
+        items: Sequence[object] | None,
+        blocks: Sequence[object] | None,
+        worker: str | None,
+        plan: int | None,
+    ) -> tuple[base.Results, str | None, int | None]:
+        """(results, worker, plan) of what `Study.tell` was given."""
+        if items is not None:
+            names = ids if isinstance(ids, Batch) else list(texts_of("ids", ids))
+            if keys is not None or isinstance(names, Batch):
+                raise InvalidInput(
+                    "an answer is known by its arm and its item: give ids and items, without keys or batch."
+                )
+            ids, keys = names, keyed.keys_of(self._study.policy.traits.items, names, items)
+        if isinstance(ids, Batch):
+            worker, plan = self.owner_of(ids, worker, plan)
+            blocks = ids.blocks or None if blocks is None else blocks
+            if ids.lease is not None or ids.items is not None:
+                if keys is not None:
+                    raise InvalidInput("the pulls of a leased batch have keys already; leave keys out, or give ids.")
+                rows = ids.keys()
+                keys = [key for _, key in rows]
+            ids = ids.pulls()
+        return self.singles(ids, rewards, keys, worker, blocks), worker, plan
+
+    def owner_of(self, batch: Batch, worker: str | None, plan: int | None) -> tuple[str | None, int]:
+        """(worker, number of the plan) of the results of a batch."""
+        if batch.ids != self.ids:
+            raise InvalidInput("this batch is of another study: its candidates are others.")
+        holder = batch.lease.worker if worker is None and batch.lease is not None else worker
+        return holder, batch.number if plan is None else plan
+
+    def singles(
+        self,
+        ids: Sequence[object],
+        rewards: ArrayLike,
+        keys: Sequence[object] | None,
+        worker: str | None,
+        blocks: Sequence[object] | None = None,
+        *,
+        prior: bool = False,
+    ) -> base.Results:
+        """Results of one pull each; those that are kept apart name no block."""
+        arms, names = self.arms_of(ids)
+        check_order("rewards", rewards, names)
+        rewards, beside = keyed.split_values(rewards, self._study.constraints)
+        values = check_rewards(rewards, self.noise, len(arms), names)
+        labels = keyed.canonical_keys(keys, names)
+        named = None if prior else keyed.canonical_blocks(self.blocking, blocks, len(arms))
+        apart: dict[str, Any] = {"source": source(worker), "blocks": named, "items": self._items_in(labels)}
+        apart["quantities"] = keyed.single_values(beside)
+        return base.Results(arms, np.ones(len(arms), np.int64), values, values**2, labels, **apart)
+
+    def totals(
+        self,
+        ids: Sequence[object],
+        pulls: ArrayLike,
+        sums: ArrayLike,
+        squares: ArrayLike | None,
+        keys: Sequence[object] | None,
+        worker: str | None,
+        blocks: Sequence[object] | None = None,
+        quantities: Sequence[Quantity] | None = None,
+        within: FloatArray | None = None,
+    ) -> base.Results:
+        """Results that add up several pulls; rows without pulls are left out."""
+        arms, names = self.arms_of(ids)
+        seen = check_sums(pulls, sums, squares, self.noise, names)
+        alone = seen.counts == 1  # its square is known, whatever was told
+        energies = None if seen.squares is None else np.where(alone, seen.sums**2, seen.squares)
+        labels = keyed.canonical_keys(keys, names)
+        apart: dict[str, Any] = {"blocks": keyed.canonical_blocks(self.blocking, blocks, len(arms))}
+        apart |= {"source": source(worker), "items": self._items_in(labels), "within": within}
+        apart["quantities"] = keyed.total_values(quantities, self._study.constraints, len(arms))
+        rows = base.Results(arms, seen.counts, seen.sums, energies, labels, **apart)
+        return rows.rows(np.flatnonzero(seen.counts))
+
+    def _items_in(self, keys: Sequence[str | None] | None) -> IntArray | None:
+        """The number of the item that each key names, shape (n,), -1 for none; None where results are draws."""
+        items = np.array([keyed.read_item_key(key) for key in keys or ()], np.int64)
+        return items if np.any(items >= 0) and self._study.policy.traits.items is not None else None
+
+
+class StudyLog(ResultParser):
+    """The log of a study, with the ids of its arms; it explains why a plan takes no results.
+
+    Args:
+        in_parts: results are judged as they come.
+        no_surplus: results beyond what was asked are refused.
+    """
+
+    def __init__(self, study: Measured, replay: Replay, *, in_parts: bool, no_surplus: bool) -> None:
+        super().__init__(study)
+        self.replay = replay
+        self.log = replay.log
+        self.in_parts = in_parts
+        self.no_surplus = no_surplus
 
     @property
     def unlike(self) -> bool:
         """Whether repeats differ for other reasons than noise: by their block, or because each answers another item."""
-        return self.blocking is not None or self._items() is not None
+        return self.blocking is not None or self.replay.policy.traits.items is not None
 
     def judged(self) -> Observations | None:
         """All that the judged plans gave, in the user's sign; None before the first."""
         last = self.log.last_decision()
-        told = None if last is None else self.replay.told(last.plan)
-        return told if told is None or not self._minimize else replace(told, sums=-told.sums)
+        known = None if last is None else self.replay.seen_up_to(last.plan)
+        return replace(known, sums=-known.sums) if known is not None and self.replay.minimize else known
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -123,7 +236,15 @@ class StudyLog(ResultParser):
         if planned.plan.places is None:
             batch = Batch.of(planned.plan, self.ids, planned.number, counts=counts)
             return self.in_blocks(batch, 0 if counts is None else int(self.replay.look(planned).recorded.sum()))
-        return self._items_left(planned, planned.plan.counts if counts is None else counts, lease)
+        plan, order = planned.plan, self.replay.item_order
+        arms, items = np.repeat(np.arange(len(plan.counts)), plan.counts), order.order[plan.places]
+        keys = [keyed.item_key(item, self.ids[arm]) for arm, item in zip(arms.tolist(), items.tolist(), strict=True)]
+        known = self.log.recorded(keys)
+        wanted = plan.counts if counts is None else counts
+        left = np.array([key not in known for key in keys], bool) & (wanted[arms] > 0)
+        some: IntArray = np.bincount(arms[left], minlength=len(self.ids)).astype(np.int64)
+        names = tuple(order.items.ids[item] for item in items[left].tolist())
+        return Batch.of(plan, self.ids, planned.number, counts=some, lease=lease, items=items[left], item_ids=names)
 
     def in_blocks(self, batch: Batch, before: int, asked: IntArray | None = None) -> Batch:
         """The batch with a block for each of its pulls, where the study has blocks.
@@ -144,162 +265,15 @@ class StudyLog(ResultParser):
                 "dealt into blocks. Close the study (surepick close): its certificate rests on what was told."
             )
         if asked is not None and batch.ordinals is not None and blocking.again:
-            names = _dealt_in(batch, blocking, asked)
+            arms, ordinals = np.repeat(np.arange(len(asked)), batch.counts), np.asarray(batch.ordinals)
+            first = np.cumsum(asked) - asked
+            dealt = blocking.dealt(asked)[first[arms] + np.minimum(ordinals, asked[arms] - 1)]
+            extra = ordinals >= asked[arms]  # a pull that is asked for once more has a block of its own
+            names = [
+                f"b{batch.number}.{block + 1}" + f"+{ordinal}" * bool(more)
+                for block, ordinal, more in zip(dealt.tolist(), ordinals.tolist(), extra.tolist(), strict=True)
+            ]
         else:
             whose = f"{batch.number}" if batch.lease is None else f"{batch.number}.{batch.lease.number}"
             names = [f"b{whose}.{before + block + 1}" for block in blocking.dealt(batch.counts).tolist()]
         return replace(batch, blocks=tuple(names), block_name=blocking.name)
-
-    def _items_left(self, planned: base.Planned, wanted: IntArray, lease: base.Lease | None) -> Batch:
-        """The items of the plan that the wanted arms did not answer."""
-        plan, order = planned.plan, self.replay.item_order
-        arms = np.repeat(np.arange(len(plan.counts)), plan.counts)
-        items = order.order[plan.places]
-        keys = [item_key(item, self.ids[arm]) for arm, item in zip(arms.tolist(), items.tolist(), strict=True)]
-        known = self.log.recorded(keys)
-        left = np.array([key not in known for key in keys], bool) & (wanted[arms] > 0)
-        counts: IntArray = np.bincount(arms[left], minlength=len(self.ids)).astype(np.int64)
-        names = tuple(order.items.ids[item] for item in items[left].tolist())
-        return Batch.of(plan, self.ids, planned.number, counts=counts, lease=lease, items=items[left], item_ids=names)
-
-
-def _dealt_in(batch: Batch, blocking: Blocking, asked: IntArray) -> list[str]:
-    """The block of each leased pull as the plan deals it; a pull that is asked for once more has one of its own."""
-    arms, ordinals = np.repeat(np.arange(len(asked)), batch.counts), np.asarray(batch.ordinals)
-    first = np.cumsum(asked) - asked
-    dealt = blocking.dealt(asked)[first[arms] + np.minimum(ordinals, asked[arms] - 1)]
-    again = ordinals >= asked[arms]
-    return [
-        f"b{batch.number}.{block + 1}" + f"+{ordinal}" * bool(anew)
-        for block, ordinal, anew in zip(dealt.tolist(), ordinals.tolist(), again.tolist(), strict=True)
-    ]
-
-
-# --- Parts of an open plan, given to workers.
-
-USUAL_LEASE = "8h"
-BACKWARDS = 120.0  # seconds that the clock of one writer may be behind that of another
-LONGEST_PAUSE = 366 * 86_400.0  # seconds without an entry; a clock that is ahead by years takes all leases of others
-
-
-def lease_terms(max_pulls: int | None, worker: str | None, lease: str | float | None) -> tuple[str, float]:
-    """(worker, seconds) of a lease that is asked for."""
-    if max_pulls is not None:
-        whole_number("max_pulls", max_pulls, least=1, meaning="the pulls that are leased.")
-    name = base.ANYONE if worker is None else worker
-    if not isinstance(name, str) or not name.strip():
-        raise InvalidInput(f"worker is {quoted(worker)}; give a name, so that we know who holds the lease.")
-    return storable_text("worker", name), base.parse_duration(USUAL_LEASE if lease is None else lease)
-
-
-def checked_time(log: base.Log) -> float:
-    """The time, if leases can be judged by it."""
-    now, latest = log.clock(), log.latest_time()
-    if now < latest - BACKWARDS:
-        raise OutOfTurn(
-            f"Clock skew: it is {base.format_time(now)}, but the latest entry of this study is from "
-            f"{base.format_time(latest)}. Leases need consistent clocks, so none was granted. Fix the clock (results "
-            "can still be reported), or pass --trust-clock (lease(..., trust_clock=True)) if the earlier entries are "
-            "wrong."
-        )
-    if latest > 0.0 and now > latest + LONGEST_PAUSE:
-        raise OutOfTurn(
-            f"Clock skew: it is {base.format_time(now)} here, more than a year after the latest entry of this study "
-            f"({base.format_time(latest)}), so every lease of others would have run out. None was granted. Fix the "
-            "clock, or pass --trust-clock (lease(..., trust_clock=True)) if the study rested for so long."
-        )
-    return now
-
-
-def part(log: base.Log, open_plan: OpenPlan, held: LeaseProgress, ids: tuple[str, ...]) -> Batch:
-    """The rest of a lease, as a batch of the keys without a result."""
-    planned, left = open_plan.planned, open_plan.wanted_of(held)
-    ordinals = []
-    for arm in np.flatnonzero(left).tolist():
-        first, number = int(held.leased.first[arm]), int(held.leased.counts[arm])
-        mine = np.arange(first, first + number)
-        if held.done[arm]:
-            keys = [base.pull_key(planned.number, ordinal, ids[arm]) for ordinal in mine.tolist()]
-            recorded = {*log.recorded(keys), *open_plan.failed_keys}
-            mine = mine[[key not in recorded for key in keys]]
-        ordinals.append(mine[: left[arm]])
-        left[arm] = len(ordinals[-1])
-    flat = np.concatenate(ordinals) if ordinals else np.empty(0, np.int64)
-    return Batch.of(planned.plan, ids, planned.number, counts=left, lease=held.lease, ordinals=flat)
-
-
-def lease_part(
-    ledger: StudyLog, planned: base.Planned, most: int | None, worker: str, seconds: float, trusted: bool
-) -> Batch | None:
-    """A lease on a part of the plan, or the rest of the worker's lease; None if the plan was closed meanwhile."""
-    log = ledger.log
-    with ledger.turn():
-        now = log.clock() if trusted else checked_time(log)
-        open_plan = ledger.replay.look(planned)
-        held = open_plan.held_by(worker, now)
-        if not open_plan.takes_results:
-            return None
-        if held is None:
-            if most is not None and planned.plan.first_items is not None:
-                most = whole_arms(open_plan.free(now), most)
-            leased = open_plan.grant(worker, most, now=now, until=now + seconds, alike=ledger.blocking is not None)
-            if leased is None:
-                return ledger.batch(planned, np.zeros_like(open_plan.asked))
-            log.add_lease(leased, now)
-            held = LeaseProgress(leased, np.zeros_like(open_plan.asked))
-        return _rest(ledger, open_plan, held)
-
-
-def _rest(ledger: StudyLog, open_plan: OpenPlan, held: LeaseProgress) -> Batch:
-    """What is left of a lease."""
-    planned = open_plan.planned
-    if planned.plan.first_items is not None:
-        return ledger.batch(planned, open_plan.wanted_of(held), lease=held.lease)
-    batch = part(ledger.log, open_plan, held, ledger.ids)
-    return ledger.in_blocks(batch, int(held.done.sum()), planned.plan.counts)
-
-
-def free_part(ledger: StudyLog) -> Batch | None:
-    """As `Study.free_part`."""
-    planned = ledger.open_plan()
-    if planned is None:
-        return None
-    return ledger.batch(planned, ledger.replay.look(planned).free(ledger.log.clock()))
-
-
-def held_part(ledger: StudyLog, worker: str) -> Batch | None:
-    """As `Study.held`, which has the arguments."""
-    planned = ledger.log.last_plan()
-    open_plan = None if planned is None else ledger.replay.look(planned)
-    if open_plan is None or not open_plan.takes_results:
-        return None
-    held = open_plan.held_by(worker, ledger.log.clock())
-    return None if held is None else _rest(ledger, open_plan, held)
-
-
-def whole_arms(free: IntArray, most: int) -> int:
-    """The pulls of the first arms that together need at most so many; of one arm at least.
-
-    Whoever answers test items for an arm answers all that the plan asks of it.
-
-    Args:
-        free: pulls that nobody holds, shape (K,).
-    """
-    ends = np.cumsum(free[free > 0])
-    fitting = ends[ends <= most]
-    return int(fitting[-1] if len(fitting) else ends[0]) if len(ends) else most
-
-
-def release_leases(ledger: StudyLog, worker: str) -> int:
-    """As `Study.release`, which has the arguments."""
-    pulls = 0
-    with ledger.turn():
-        (planned, open_plan), now = ledger.taking(), ledger.log.clock()
-        for held in open_plan.running(now):
-            if held.lease.worker != worker and not held.lease.worker.startswith(f"{worker}/"):
-                continue
-            left, number = held.left, held.lease.number
-            for arm in np.flatnonzero(left).tolist():
-                pulls += int(left[arm])
-                ledger.log.add_event(base.Event(base.FAILED, planned.number, arm, int(left[arm]), number, "", now))
-    return pulls

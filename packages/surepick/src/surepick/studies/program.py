@@ -33,7 +33,6 @@ class Outcome:
     Args:
         rewards: the numbers that it printed, at most as many as were asked, in their order; None for one that failed;
             with constraints the numbers of a line, the reward first.
-        failure: why some or all are missing, in words; "" if none is.
     """
 
     rewards: tuple[Reading | None, ...] = ()
@@ -43,18 +42,10 @@ class Outcome:
 class Program(Protocol):
     """What measures: one call is for some of the measurements of a lease."""
 
-    def check(self, ids: Sequence[str]) -> None:
-        """Refuse ids that it cannot be given."""
-        ...
-
-    def share(self, pairs: Sequence[Pair]) -> Sequence[Pair]:
-        """The measurements of a lease that one call takes."""
-        ...
-
+    def check(self, ids: Sequence[str]) -> None: ...
+    def share(self, pairs: Sequence[Pair]) -> Sequence[Pair]: ...
     @property
-    def takes_blocks(self) -> bool:
-        """Whether a call is told the blocks of its measurements."""
-        ...
+    def takes_blocks(self) -> bool: ...
 
     def measure(
         self,
@@ -63,12 +54,9 @@ class Program(Protocol):
         blocks: Sequence[str] | None = None,
         values: int = 1,
     ) -> Outcome:
-        """Call it once.
+        """Call it once for measurements of these ids.
 
         Args:
-            names: the ids of the measurements.
-            running: the programs at work, so that the caller can stop them.
-            blocks: theirs, where they have some.
             values: numbers that each measurement gives: the reward, then what constraints are on.
         """
         ...
@@ -123,11 +111,6 @@ class Command:
         """Whether a call is told its block."""
         return any("{block}" in word for word in self._words)
 
-    @property
-    def takes_pulls(self) -> bool:
-        """Whether one call can measure several times."""
-        return any("{pulls}" in word for word in self._words)
-
     def arguments(self, name: str, pulls: int, block: str = "") -> list[str]:
         """The program and its arguments for one call."""
         given = {"{pulls}": str(pulls), "{id}": name, "{block}": block}
@@ -150,7 +133,7 @@ class Command:
     def share(self, pairs: Sequence[Pair]) -> Sequence[Pair]:
         """The measurements of a lease that one call takes: of one candidate, one of them without "{pulls}"."""
         same = [pair for pair in pairs if pair[0] == pairs[0][0]]
-        return same if self.takes_pulls else same[:1]
+        return same if any("{pulls}" in word for word in self._words) else same[:1]
 
     def measure(
         self,
@@ -190,7 +173,9 @@ def called(
                 running.discard(process)
         if process.returncode != 0:
             said = _text(err).strip().splitlines()[-1:] or [""]
-            return "", f"{_ending(process.returncode)}: {said[0][:LONGEST]}".rstrip(": ")
+            code = process.returncode
+            ending = f"it ended with code {code}" if code > 0 else f"it was killed by signal {-code}"
+            return "", f"{ending}: {said[0][:LONGEST]}".rstrip(": ")
         return _text(out), ""
 
 
@@ -232,10 +217,6 @@ def kill(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         return
-
-
-def _ending(code: int) -> str:
-    return f"it ended with code {code}" if code > 0 else f"it was killed by signal {-code}"
 
 
 def _text(file: IO[bytes]) -> str:

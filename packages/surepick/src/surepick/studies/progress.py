@@ -25,17 +25,7 @@ class ListedSoFar:
     """A study in a database, at a glance.
 
     Args:
-        name: its name.
-        candidates: K.
-        policy: name of its policy.
         epsilon, delta: what it promises.
-        created_at: seconds since 1970 (UTC).
-        rounds: plans that were judged.
-        pulls: measurements in them.
-        verdict: of the certificate; "not-yet" while the study goes on.
-        ended: it was closed before its policy stopped.
-        registration: its registration code.
-        shortens: rows of the list that it shortens; 0: it chooses among its candidates.
     """
 
     name: str
@@ -43,28 +33,22 @@ class ListedSoFar:
     policy: str
     epsilon: float
     delta: float
-    created_at: float
-    rounds: int
-    pulls: int
-    verdict: str
-    ended: bool
-    registration: str | None
-    shortens: int = 0
+    created_at: float  # seconds since 1970 (UTC)
+    rounds: int  # plans that were judged
+    pulls: int  # measurements in them
+    verdict: str  # of the certificate; "not-yet" while the study goes on
+    ended: bool  # it was closed before its policy stopped
+    registration: str | None  # its registration code
+    shortens: int = 0  # rows of the list that it shortens; 0: it chooses among its candidates
 
 
 @record
 class Out:
-    """Pulls that are out with a worker.
-
-    Args:
-        worker: who has them.
-        pulls: how many have not come back.
-        until: seconds since 1970 (UTC); then they are offered to others.
-    """
+    """Pulls that are out with a worker."""
 
     worker: str
     pulls: int
-    until: float
+    until: float  # seconds since 1970 (UTC); then they are offered to others
 
 
 @record
@@ -213,42 +197,33 @@ class Progress:
     def _standing(self) -> str:
         """Where it stands, as a sentence."""
         if self.stopped:
+            over = "not certified within the batches that were allowed," if self._batches_over else "done"
+            if self.equal and self._batches_over:
+                over = "not certified, since repeats that are all equal prove nothing,"
             spent = f"{times(self.rounds, 'round')} and {times(self.pulls, 'measurement')}{self._paid(' that cost ')}"
-            return f"{self._over} after {spent}: {self.best}."
+            return f"{over} after {spent}: {self.best}."
         if self.ended is not None:
             why = f" ({self.ended})" if self.ended else ""
             return f"closed early{why} after {times(self.rounds, 'round')}{self._paid(' that cost ')}; {self.best}."
         if self.plan == 0:
             return f"round {self.rounds + 1} is about to be planned (`surepick ask` does it); {self.best}."
-        return "; ".join([self._where, *self._candidates, self._came, self.best]) + "."
+        most = self.most_rounds
+        known = f" of at most {most}" if most is not None and self.round <= most else ""
+        part = f", part {self.look} of {self.looks}" if self.looks > 1 else ""
+        left = (
+            f"{self.left:,} of {times(self.candidates, 'candidate')} left"  # unless it is said how many are ruled out
+        )
+        who = [left] if self.ruled_out is None and not self.listed else []
+        if self.shortens:
+            who = [f"{self.candidates:,} are measured to shorten a list of {self.shortens:,}"]
+        return "; ".join([f"round {self.round}{known}{part}", *who, self._received, self.best]) + "."
 
     @property
     def _batches_over(self) -> bool:
         return self.verdict == "budget-exhausted"
 
     @property
-    def _over(self) -> str:
-        if self.equal and self._batches_over:
-            return "not certified, since repeats that are all equal prove nothing,"
-        return "not certified within the batches that were allowed," if self._batches_over else "done"
-
-    @property
-    def _where(self) -> str:
-        most = self.most_rounds
-        known = f" of at most {most}" if most is not None and self.round <= most else ""
-        part = f", part {self.look} of {self.looks}" if self.looks > 1 else ""
-        return f"round {self.round}{known}{part}"
-
-    @property
-    def _candidates(self) -> list[str]:
-        """How many are left, unless it is said how many are ruled out."""
-        if self.shortens:
-            return [f"{self.candidates:,} are measured to shorten a list of {self.shortens:,}"]
-        left = [f"{self.left:,} of {times(self.candidates, 'candidate')} left"]
-        return left if self.ruled_out is None and not self.listed else []
-
-    @property
-    def _came(self) -> str:
+    def _received(self) -> str:
         costs = "" if self.plan_cost is None else f" (this batch costs {money(self.plan_cost)}{self._paid(' after ')})"
         if self.refused:
             return (
@@ -333,14 +308,14 @@ def progress_of(
         return closed
     open_plan = replay.look(planned)
     asked = np.minimum(open_plan.recorded, open_plan.asked) + open_plan.missing
-    came = int(np.minimum(open_plan.recorded, open_plan.asked).sum())
+    received = int(np.minimum(open_plan.recorded, open_plan.asked).sum())
     return replace(
         closed,
         withdrawn=closed.withdrawn + len(open_plan.withdrawn),
         leader_withdrawn=closed.leader is not None and decision is not None and decision.leader in open_plan.withdrawn,
         plan=planned.number,
         asked=int(asked.sum()),
-        told=came,
+        told=received,
         complete=open_plan.closed,
         refused=open_plan.refused,
         free=int(open_plan.free(now).sum()),

@@ -99,21 +99,17 @@ def read_code(text: str) -> str:
         raise InvalidInput(f"the registration code is {quoted(text)}, a {type(text).__name__}; give it as a text.")
     typed = SEPARATORS.sub("", text).lower()
     if not CODE.fullmatch(typed):
+        letters = typed.removeprefix(PREFIX)
+        why = f"it has {len(letters)} letters and digits after {PREFIX}, and a code has {LETTERS}"
+        if wrong := sorted(set(re.sub("[a-z2-7]", "", letters))):
+            why = f"no code has {printable(wrong[0])!r} in it, only the letters a to z and the digits 2 to 7"
+        if not typed.startswith(PREFIX):
+            why = f"it does not begin with {PREFIX}"
         raise InvalidInput(
-            f"{_short(printable(text))!r} is no registration code: {_why(typed)}. Copy it as surepick create or "
+            f"{_short(printable(text))!r} is no registration code: {why}. Copy it as surepick create or "
             f"surepick status shows it: {PREFIX}- and seven groups of four."
         )
     return _grouped(typed.removeprefix(PREFIX))
-
-
-def _why(typed: str) -> str:
-    if not typed.startswith(PREFIX):
-        return f"it does not begin with {PREFIX}"
-    letters = typed.removeprefix(PREFIX)
-    wrong = sorted(set(re.sub("[a-z2-7]", "", letters)))
-    if wrong:
-        return f"no code has {printable(wrong[0])!r} in it, only the letters a to z and the digits 2 to 7"
-    return f"it has {len(letters)} letters and digits after {PREFIX}, and a code has {LETTERS}"
 
 
 def _short(text: str) -> str:
@@ -178,22 +174,15 @@ def check_promise(name: str, configuration: Mapping[str, Any], policy: Policy[An
 
     stored, algorithm = configuration["policy"], configuration["algorithm"]
     made_by_hand = spec_of(policy) is None and stands_for(stored["name"], policy)
-    theirs = {
-        "algorithm": algorithm,
-        "epsilon": stored["epsilon"],
-        "delta": stored["delta"],
-        "noise": stored["noise"],
-    }
     problem = policy.problem
-    given = {
-        "algorithm": algorithm if made_by_hand else name_of(policy),
-        "epsilon": problem.epsilon,
-        "delta": problem.delta,
-        "noise": problem.noise.spec,
-    }
-    for field, value in theirs.items():
-        if given[field] != value:
+    for field, value, given in (
+        ("algorithm", algorithm, algorithm if made_by_hand else name_of(policy)),
+        ("epsilon", stored["epsilon"], problem.epsilon),
+        ("delta", stored["delta"], problem.delta),
+        ("noise", stored["noise"], problem.noise.spec),
+    ):
+        if given != value:
             raise InvalidInput(
-                f"the policy that was given is not the one of study {name!r}: its {field} is {given[field]!r} and "
-                f"the study's is {value!r}."
+                f"the policy that was given is not the one of study {name!r}: its {field} is {given!r} and the study's "
+                f"is {value!r}."
             )

@@ -34,34 +34,21 @@ NOT_OF_RESULTS = (StorageError, MemoryError, ImportError, OSError)  # whoever ra
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A plan that takes no more results.
+    """A plan that takes no more results."""
 
-    Args:
-        number: of the plan in its study, from 1.
-        plan: what was asked.
-        seen: what was received, in the policy's sign.
-        deviations: how the plan was carried out.
-    """
-
-    number: int
+    number: int  # of the plan in its study, from 1
     plan: Plan
-    seen: Observations
+    seen: Observations  # what was received, in the policy's sign
     deviations: base.Deviations = field(default_factory=base.Deviations)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a policy made of a closed plan.
-
-    Args:
-        closed: the plan.
-        before: the policy's state before it.
-        step: the policy's step; `step.state` is its state afterwards.
-    """
+    """What a policy made of a closed plan."""
 
     closed: Closed
     before: Any
-    step: Step[Any]
+    step: Step[Any]  # the policy's step; `step.state` is its state afterwards
 
 
 def replay(policy: Policy[Any], closed: Callable[[Any], Closed | None], *, state: Any = None) -> Iterator[Judged]:
@@ -96,9 +83,8 @@ def in_order(closed: Iterable[Closed]) -> Callable[[Any], Closed | None]:
 
 def closed_plan(log: base.Log, open_plan: OpenPlan, num_arms: int, *, minimize: bool) -> Closed:
     """The plan that was open, with its results."""
-    planned = open_plan.planned
-    seen = seen_of(log, planned.number, planned.plan, num_arms, minimize=minimize)
-    return Closed(planned.number, planned.plan, seen, open_plan.deviations)
+    number, plan = open_plan.planned.number, open_plan.planned.plan
+    return Closed(number, plan, seen_of(log, number, plan, num_arms, minimize=minimize), open_plan.deviations)
 
 
 def seen_of(log: base.Log, number: int, plan: Plan, num_arms: int, *, minimize: bool) -> Observations:
@@ -138,13 +124,11 @@ class Head:
     """Where the log stands.
 
     Args:
-        decision: the last one.
-        planned: the open plan after it; None: there is none.
         refusal: what is to be said of a plan that is closed and whose results the policy refuses; "": there is none.
     """
 
     decision: base.Decision
-    planned: base.Planned | None
+    planned: base.Planned | None  # the open plan after it; None: there is none
     refusal: str = ""
 
 
@@ -160,9 +144,6 @@ class Replay:
     """A log as far as it was replayed, kept so that each plan is judged once.
 
     Args:
-        log: where plans and results are kept.
-        num_arms: K.
-        minimize: small rewards are good.
         build: arms and policy; called once, and only if something must be computed.
     """
 
@@ -175,7 +156,7 @@ class Replay:
         self._built: tuple[Arms, Policy[Any]] | None = None
         self._open_plan: OpenPlan | None = None
         self._state: tuple[int, Any] | None = None
-        self._told: tuple[int, Observations | None] = (0, None)
+        self._seen: tuple[int, Observations | None] = (0, None)
         self._trace: dict[int, RoundRecord] = {}
         self._digested = -1
 
@@ -229,20 +210,16 @@ class Replay:
             closed = closed_plan(self.log, open_plan, self._num_arms, minimize=self.minimize)
             policy, state = self.policy, self.state_of(decision)
             try:
-                self._judge(policy, closed, state, decision)
+                for judged in replay(policy, in_order([closed]), state=state):
+                    repeats = Repeats(policy, self.seen_up_to(decision.plan), decision.deviations.contradicted)
+                    found, now = repeats.after(closed.seen), self.log.clock()
+                    doubtful = decision.deviations.doubtful
+                    self._add(decision_on(policy, judged, doubtful=doubtful, contradicted=found, at=now))
             except NOT_OF_RESULTS:
                 raise
             except Exception as error:  # of a policy, which may be anybody's; what it refuses must not end the study
                 self._note(planned, open_plan, error)
                 return Head(decision, None, refusal_of(open_plan))
-
-    def _judge(self, policy: Policy[Any], closed: Closed, state: Any, decision: base.Decision) -> None:
-        """Judge a plan, and store what is decided."""
-        for judged in replay(policy, in_order([closed]), state=state):
-            before = decision.deviations
-            repeats = Repeats(policy, self.told(decision.plan), before.contradicted)
-            contradicted, now = repeats.after(closed.seen), self.log.clock()
-            self._add(decision_on(policy, judged, doubtful=before.doubtful, contradicted=contradicted, at=now))
 
     def _note(self, planned: base.Planned, open_plan: OpenPlan, error: Exception) -> None:
         """Store once that a closed plan cannot be judged, and why."""
@@ -270,12 +247,12 @@ class Replay:
             self._state = (decision.plan, state)
         return self._state[1]
 
-    def told(self, judged: int) -> Observations | None:
-        """All that was told in the plans up to that one, in the policy's sign; None before the first.
+    def seen_up_to(self, judged: int) -> Observations | None:
+        """All that was seen in the plans up to that one, in the policy's sign; None before the first.
 
-        Squares are the least that they can be where they were not told.
+        Squares are the least that they can be where they are unknown.
         """
-        number, found = self._told
+        number, found = self._seen
         if number < judged:
             for decision in self.log.decisions(number):
                 if not number < decision.plan <= judged:
@@ -288,7 +265,7 @@ class Replay:
                     seen = seen_of(self.log, decision.plan, planned.plan, self._num_arms, minimize=self.minimize)
                 news = with_least_squares(seen)
                 number, found = decision.plan, news if found is None else found.plus(news)
-            self._told = (number, found)
+            self._seen = (number, found)
         return found
 
     def trace(self, judged: int) -> tuple[RoundRecord, ...]:
@@ -315,7 +292,7 @@ class Replay:
         leases = 0 if self._open_plan is None else len(self._open_plan.held)
         built = 0 if self._built is None else COPIES * array_bytes(self._built[0].features)
         rows = sum(AN_OBJECT + row.active.nbytes for row in self._trace.values())
-        known = array_bytes((self._state, self._told))
+        known = array_bytes((self._state, self._seen))
         return (AN_OBJECT + A_LEASE * leases) * self._num_arms + built + rows + known
 
     def forget(self) -> None:

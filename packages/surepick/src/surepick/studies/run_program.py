@@ -41,13 +41,8 @@ class Loop:
     Every slot is a worker of its own, so that a loop that was killed is given the same leases when it starts again.
 
     Args:
-        study: what is measured; only the thread that calls `run` touches it.
-        command: the program.
         worker: name of this loop among those that measure the study at the same time.
-        slots: calls at a time.
         retries: calls for a candidate that may fail one after the other before the loop gives up.
-        batch: most pulls in a lease.
-        lease: how long a lease lasts, as in `Study.ask`.
         most: no plan is begun that would bring the measurements above this; None: the usual limit (`usual_limit`).
         most_money: the same in money, of all that the study has spent; None: no limit.
         unusual: what becomes of results that stand out, as in `Study.run`.

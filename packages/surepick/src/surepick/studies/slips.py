@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.observations import ROUNDING, Observations, Quantity
+from surepick.core.observations import ROUNDING, Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.errors import UnusualResult
 from surepick.estimators.goodness_of_fit import PRIOR, SURPRISE, spread_of, with_least_squares
@@ -41,23 +41,14 @@ SCALES_APART = 10.0
 
 @record
 class Unusual:
-    """A result that stands out.
+    """A result that stands out."""
 
-    Args:
-        row: its place in the call; -1: it was reported before.
-        number: of the row in the log, where it was; 0: it was not.
-        arm: of which candidate.
-        value: the result, or the mean of a row that adds up several.
-        against: the mean of what it is compared with, or the nearest of it.
-        repeats: other results of the candidate that it is compared with; 0: it is compared with other candidates.
-    """
-
-    row: int
-    number: int
+    row: int  # its place in the call; -1: it was reported before
+    number: int  # of the row in the log, where it was; 0: it was not
     arm: int
-    value: float
-    against: float
-    repeats: int
+    value: float  # the result, or the mean of a row that adds up several
+    against: float  # the mean of what it is compared with, or the nearest of it
+    repeats: int  # other results of the candidate that it is compared with; 0: it is compared with other candidates
 
 
 @record
@@ -67,16 +58,14 @@ class _Rows:
     Args:
         arms, pulls, means, within: the candidate, how many results it adds up, their mean, and the sum of their squared
             distances from it.
-        places: in the call; -1: before it.
-        numbers: in the log; 0: not in it.
     """
 
     arms: IntArray
     pulls: IntArray
     means: FloatArray
     within: FloatArray
-    places: IntArray
-    numbers: IntArray
+    places: IntArray  # in the call; -1: before it
+    numbers: IntArray  # in the log; 0: not in it
 
     def __post_init__(self) -> None:
         freeze(self, arms=np.int64, pulls=np.int64, places=np.int64, numbers=np.int64)
@@ -113,21 +102,21 @@ def unusual(
     noise: Noise, num_arms: int, closed: Observations | None, own: Sequence[Reported], new: Results
 ) -> list[Unusual]:
     """The results that stand out, those of the call first."""
-    known = [one.unusual for one in own]
-    before = _rows_before([one for one, is_known in zip(own, known, strict=True) if not is_known])
-    rows = _joined(_rows_now(new), before)
-    base = _base_of(closed, num_arms)
-    base.add(_rows_before([one for one, is_known in zip(own, known, strict=True) if is_known]))
-    found = _beside_repeats(noise, num_arms, base, rows)
-    found += _beside_others(noise, num_arms, base, rows, {one.arm for one in found})
-    return sorted(found, key=lambda one: (one.row < 0, one.row, one.number))
-
-
-def _rows_now(new: Results) -> _Rows:
+    before = _rows_before([one for one in own if not one.unusual])
     means = new.sums / new.pulls
     squares = np.zeros(len(means)) if new.squares is None else new.squares - new.sums * means
     within = np.where(new.pulls > 1, np.maximum(squares, 0.0), 0.0)
-    return _Rows(new.arms, new.pulls, means, within, np.arange(len(means)), np.zeros(len(means), np.int64))
+    now = _Rows(new.arms, new.pulls, means, within, np.arange(len(means)), np.zeros(len(means), np.int64))
+    names = now.__dataclass_fields__
+    rows = _Rows(*(np.concatenate([getattr(now, name), getattr(before, name)]) for name in names))
+    base = _Base(np.zeros(num_arms), np.zeros(num_arms), np.zeros(num_arms))
+    if closed is not None:
+        spread = np.where(closed.counts > 1, closed.deviations + closed.rounding, 0.0)
+        base = _Base(closed.counts.astype(np.float64), np.array(closed.means), spread)
+    base.add(_rows_before([one for one in own if one.unusual]))
+    found = _beside_repeats(noise, num_arms, base, rows)
+    found += _beside_others(noise, num_arms, base, rows, {one.arm for one in found})
+    return sorted(found, key=lambda one: (one.row < 0, one.row, one.number))
 
 
 def _rows_before(own: Sequence[Reported]) -> _Rows:
@@ -138,20 +127,8 @@ def _rows_before(own: Sequence[Reported]) -> _Rows:
         [total if one.squares is None else one.squares for one, total in zip(own, sums * means, strict=True)]
     )
     within = np.where(pulls > 1, np.maximum(squares - sums * means, 0.0), 0.0)
-    arms, numbers = ([getattr(one, name) for one in own] for name in ("arm", "number"))
-    return _Rows(np.array(arms), pulls, means, within, np.full(len(own), -1), np.array(numbers))
-
-
-def _joined(first: _Rows, second: _Rows) -> _Rows:
-    names = first.__dataclass_fields__
-    return _Rows(*(np.concatenate([getattr(first, name), getattr(second, name)]) for name in names))
-
-
-def _base_of(closed: Observations | None, num_arms: int) -> _Base:
-    if closed is None:
-        return _Base(np.zeros(num_arms), np.zeros(num_arms), np.zeros(num_arms))
-    within = closed.deviations + closed.rounding
-    return _Base(closed.counts.astype(np.float64), np.array(closed.means), np.where(closed.counts > 1, within, 0.0))
+    arms, numbers = np.array([one.arm for one in own]), np.array([one.number for one in own])
+    return _Rows(arms, pulls, means, within, np.full(len(own), -1), numbers)
 
 
 # beside repeats
@@ -334,11 +311,6 @@ def refusal(found: Sequence[Unusual], ids: Sequence[str]) -> UnusualResult:
 FALSE_CONTRADICTION = 1e-6  # of a study, at all times together
 
 
-def declares_scale(noise: Noise | None) -> bool:
-    """Whether results can lie farther apart than the noise allows, and no policy looks whether they do."""
-    return noise is not None and known_scale(noise) and noise.support is None
-
-
 def _declared(policy: Policy[Any]) -> list[tuple[str, int, FloatArray]]:
     """(name, place, scales) of what declares a scale: the reward, at -1, and quantities with a constraint.
 
@@ -347,13 +319,12 @@ def _declared(policy: Policy[Any]) -> list[tuple[str, int, FloatArray]]:
     if policy.traits.blocks is not None or policy.traits.items is not None:
         return []
     problem = policy.problem
-    found = [("", -1, problem.noise)] + [
-        (one.name, place, one.noise) for place, one in enumerate(constraints_of(problem.question))
-    ]
+    constraints = enumerate(constraints_of(problem.question))
+    found = [("", -1, problem.noise), *((one.name, place, one.noise) for place, one in constraints)]
     return [
         (name, place, np.asarray(scales(noise, problem.num_arms)))
         for name, place, noise in found
-        if noise is not None and declares_scale(noise)
+        if noise is not None and known_scale(noise) and noise.support is None  # else a policy looks, or bounds hold
     ]
 
 
@@ -362,14 +333,14 @@ class Repeats:
 
     Args:
         policy: whose study it is.
-        told: what was told before; None: nothing.
+        seen: what was seen before; None: nothing.
         found: what was found before, in words; it stays.
     """
 
-    def __init__(self, policy: Policy[Any], told: Observations | None = None, found: str = "") -> None:
+    def __init__(self, policy: Policy[Any], seen: Observations | None = None, found: str = "") -> None:
         self._policy = policy
         self._declared = _declared(policy)
-        self._told = told
+        self._seen = seen
         self.found = found
 
     def after(self, seen: Observations) -> str:
@@ -380,18 +351,16 @@ class Repeats:
         if self.found or not self._declared:
             return self.found
         news = with_least_squares(seen)
-        self._told = news if self._told is None else self._told.plus(news)
+        self._seen = news if self._seen is None else self._seen.plus(news)
         for name, place, each in self._declared:
-            totals = self._told if place < 0 else _observations((self._told.quantities or ())[place : place + 1])
+            beside = () if place < 0 else self._seen.quantities or ()
+            totals = self._seen if place < 0 else beside[place].observations if place < len(beside) else None
             spread = None if totals is None else spread_of(totals, each)
-            if spread is not None and totals is not None and spread.evidence >= -math.log(self._level):
+            least = -math.log(FALSE_CONTRADICTION / len(self._declared))
+            if spread is not None and totals is not None and spread.evidence >= least:
                 self.found = self._words(name, totals, spread.worst, float(spread.within[spread.worst]), each)
                 break
         return self.found
-
-    @property
-    def _level(self) -> float:
-        return FALSE_CONTRADICTION / len(self._declared)
 
     def _words(self, name: str, totals: Observations, arm: int, within: float, each: FloatArray) -> str:
         arms, number = self._policy.problem.arms, int(totals.counts[arm])
@@ -402,7 +371,3 @@ class Repeats:
             f"repeats{what} lie farther apart than the declared noise allows, most of all {number} results of {who}, "
             f"whose standard deviation is {deviation:.4g} where a scale of {each[arm]:g} is declared"
         )
-
-
-def _observations(quantity: tuple[Quantity, ...]) -> Observations | None:
-    return quantity[0].observations if quantity else None

@@ -12,26 +12,27 @@ from numpy.typing import ArrayLike
 from surepick.core.arms import Arms, Originals
 from surepick.core.certificate import Certificate
 from surepick.core.observations import Observations, Quantity
-from surepick.core.plans import RoundRecord
+from surepick.core.plans import RoundRecord, Step
 from surepick.core.records import IntArray
 from surepick.noise import Noise
 from surepick.policies.base import Policy
 from surepick.policies.verdict import PolicySummary, Stated
-from surepick.studies import deviations, ledger, recording, validation
+from surepick.studies import recording, validation
 from surepick.studies.batch import Batch
 from surepick.studies.closed_loop import Measure, OnUnusual, Result, run_closed_loop
-from surepick.studies.deviations import EarlyEnd
+from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.ledger import StudyLog
-from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Log, Surplus
+from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, COUNT, REFUSE, Judge, Log, Surplus
 from surepick.studies.logs.hash_chain import Memo
 from surepick.studies.logs.memory import MemoryLog
+from surepick.studies.operations import Operations
 from surepick.studies.progress import Progress, progress_of
 from surepick.studies.recording import Accept, Receipt
 from surepick.studies.registration import registration_code, settled_id, subject_of
-from surepick.studies.replay import Build, Replay
+from surepick.studies.replay import Build, Replay, relisted
 
 
-class Study(Stated, Memo):
+class Study(Operations, Stated, Memo):
     """A policy at work on real measurements.
 
         batch = study.ask()                # what to measure next; None once stopped
@@ -55,7 +56,6 @@ class Study(Stated, Memo):
     Raises InvalidInput if the policy is for another number of arms, does not know its arms, or does not judge parts.
     """
 
-    _code: Callable[[], str | None]
     judging: Judge  # when results are judged
     surplus: Surplus  # what becomes of results beyond what was asked
     study_id: str  # drawn when it was made, or given
@@ -74,21 +74,21 @@ class Study(Stated, Memo):
     ) -> None:
         arms, policy = subject_of(arms, policy)
         kept = MemoryLog() if log is None else log
-        known = kept.study_id if isinstance(kept, MemoryLog) and study_id is None else study_id
-        self.study_id = settled_id(known)
+        known = settled_id(kept.study_id if isinstance(kept, MemoryLog) and study_id is None else study_id)
         if isinstance(kept, MemoryLog):
-            kept.study_id = self.study_id
-        self.judging = validation.checked_judge(judge, policy, minimize=minimize)
-        self.surplus = validation.checked_surplus(surplus, judge)
+            kept.study_id = known
         self._begin(
             kept,
-            arms.ids,
-            policy.problem.noise,
-            minimize,
-            partial(PolicySummary.of, policy, arms),
-            lambda: (arms, policy),
+            ids=arms.ids,
+            noise=policy.problem.noise,
+            minimize=minimize,
+            terms=partial(PolicySummary.of, policy, arms),
+            build=lambda: (arms, policy),
+            registration=partial(registration_code, arms, policy, study_id=known, minimize=minimize, judge=judge),
+            study_id=known,
+            judge=validation.checked_judge(judge, policy, minimize=minimize),
+            surplus=validation.checked_surplus(surplus, judge),
         )
-        self._code = lambda: registration_code(arms, policy, study_id=self.study_id, minimize=minimize, judge=judge)
         self.remember(arms, policy)
 
     def remember(self, arms: Arms, policy: Policy[Any]) -> None:
@@ -98,8 +98,14 @@ class Study(Stated, Memo):
         self.item_originals = Originals() if order is None else order.items.objects or Originals()
 
     @classmethod
-    def over(
-        cls,
+    def over(cls, log: Log, **stated: Any) -> Study:
+        """A study whose arms and policy are built only if something must be computed; most calls need neither."""
+        study = cls.__new__(cls)
+        study._begin(log, **stated)
+        return study
+
+    def _begin(
+        self,
         log: Log,
         *,
         ids: tuple[str, ...],
@@ -109,35 +115,14 @@ class Study(Stated, Memo):
         build: Build,
         registration: Callable[[], str | None],
         study_id: str,
-        judge: Judge = CLOSED_ROUNDS,
-        surplus: Surplus = COUNT,
-    ) -> Study:
-        """A study whose arms and policy are built only if something must be computed; most calls need neither."""
-        study = cls.__new__(cls)
-        study.judging = judge
-        study.surplus = surplus
-        study.study_id = study_id
-        study._begin(log, ids, noise, minimize, terms, build)
-        study._code = registration
-        return study
-
-    def _begin(
-        self,
-        log: Log,
-        ids: tuple[str, ...],
-        noise: Noise,
-        minimize: bool,
-        terms: Callable[[], PolicySummary],
-        build: Build,
+        judge: Judge,
+        surplus: Surplus,
     ) -> None:
-        self.ids = ids
-        self.noise = noise
-        self.minimize = minimize
-        self.log = log
-        self._terms = cache(terms)
+        self.ids, self.noise, self.minimize, self.log = ids, noise, minimize, log
+        self.judging, self.surplus, self.study_id = judge, surplus, study_id
+        self._code, self._terms = registration, cache(terms)
         self.replay = Replay(log, num_arms=len(ids), minimize=minimize, build=build)
-        stated = (lambda: self.blocking, lambda: self.constraints, self.surplus)
-        self._ledger = StudyLog(self.replay, ids, noise, self.judging, *stated)
+        self._ledger = StudyLog(self, self.replay, in_parts=judge == AS_THEY_COME, no_surplus=surplus == REFUSE)
 
     @property
     def arms(self) -> Arms:
@@ -169,39 +154,6 @@ class Study(Stated, Memo):
         """What to measure next: the open plan, or a new one, or None once the study has stopped; `lease` shares it."""
         planned = self._ledger.open_plan()
         return None if planned is None else self._ledger.batch(planned)
-
-    def lease(
-        self,
-        max_pulls: int | None = None,
-        *,
-        worker: str | None = None,
-        duration: str | float | None = None,
-        trust_clock: bool = False,
-    ) -> Batch | None:
-        """A part of the open plan for one worker: nobody else is given these pulls before the lease has run out.
-
-        A worker who holds a lease is given what is left of it.
-
-        Args:
-            max_pulls: lease at most so many pulls; None: all that are free.
-            worker: who measures; None: "anyone".
-            duration: how long the pulls are the worker's: "8h" (the default), "30m", "2d", or seconds.
-            trust_clock: lease although entries of the study are from later than now, because their clock was wrong,
-                or all are more than a year old.
-
-        Returns:
-            The batch, with `.lease` and `.keys()`; its total is 0 while all that is missing is out with others. None
-            once the study has stopped.
-
-        Raises InvalidInput if max_pulls is no positive whole number, or the worker's name or the duration is none,
-        OutOfTurn if the clock is behind the latest entry of the study, or a year ahead, so that we cannot judge leases.
-        """
-        name, seconds = ledger.lease_terms(max_pulls, worker, duration)
-        while (planned := self._ledger.open_plan()) is not None:
-            part = ledger.lease_part(self._ledger, planned, max_pulls, name, seconds, trust_clock)
-            if part is not None:
-                return part
-        return None
 
     def run(
         self,
@@ -236,14 +188,6 @@ class Study(Stated, Memo):
         return run_closed_loop(
             self, measure, max_pulls=max_pulls, max_cost=max_cost, at_once=at_once, progress=progress, unusual=unusual
         )
-
-    def free_part(self) -> Batch | None:
-        """The pulls of the open plan that are not in and that nobody holds a lease on; None once stopped."""
-        return ledger.free_part(self._ledger)
-
-    def held(self, worker: str) -> Batch | None:
-        """What is left of a worker's lease, as `lease` gives it again; None without one. Nothing is written."""
-        return ledger.held_part(self._ledger, worker)
 
     # tell
 
@@ -281,27 +225,8 @@ class Study(Stated, Memo):
         plan is open, InvalidInput for an unknown or not asked arm, a reward that is not finite or outside the declared
         bounds, lengths that differ, a key reported before with another value: nothing is recorded then.
         """
-        rows, worker, plan = self._ledger.told(ids, rewards, keys, items, blocks, worker, plan)
-        return recording.record_results(self._ledger, rows, worker, plan, failed, accept_unusual=accept_unusual)
-
-    def undo(self, keys: Sequence[object] | None = None, *, worker: str | None = None, reason: str = "") -> list[str]:
-        """Take back results of the open round that were typed wrongly; their measurements are wanted again.
-
-        Nothing was judged on them, and the log keeps them with the reason. Report the right ones afterwards, under the
-        same keys if they have some. Valid only if a result is taken back because it is not what was read, whatever its
-        value; the certificate says how many were.
-
-        Args:
-            keys: of the results; None: the latest one that this worker reported.
-            worker: who reported them, as in `tell`: only they may take them back. None: whoever gave no name.
-            reason: why; "": a typing error.
-
-        Returns: the ids of their arms.
-
-        Raises OutOfTurn if there is nothing to undo, or the round of a result is closed; InvalidInput for a key that no
-        result has, or that somebody else reported.
-        """
-        return [self.ids[one.arm] for one in deviations.undo_keys(self._ledger, keys, worker, reason)]
+        rows, worker, plan = self._ledger.single_results(ids, rewards, keys, items, blocks, worker, plan)
+        return recording.tell(self._ledger, rows, worker, plan, failed, accept_unusual=accept_unusual)
 
     def tell_totals(
         self,
@@ -334,7 +259,7 @@ class Study(Stated, Memo):
             worker, plan = self._ledger.owner_of(ids, worker, plan)
             ids = self.ids
         rows = self._ledger.totals(ids, pulls, sums, squares, keys, worker, blocks, quantities)
-        return recording.record_results(self._ledger, rows, worker, plan, accept_unusual=accept_unusual)
+        return recording.tell(self._ledger, rows, worker, plan, accept_unusual=accept_unusual)
 
     def tell_simulated(self, batch: Batch, seen: Observations) -> Receipt:
         """Report what a simulation drew for a batch, with the deviations that `tell_totals` has no place for. Results
@@ -352,7 +277,7 @@ class Study(Stated, Memo):
         columns = (seen.counts, seen.sums, seen.squares, None, worker, None)
         beside = seen.quantities if self.constraints else None
         rows = self._ledger.totals(self.ids, *columns, beside, seen.within)
-        return recording.record_results(self._ledger, rows, worker, plan, accept_unusual="unasked")
+        return recording.tell(self._ledger, rows, worker, plan, accept_unusual="unasked")
 
     def tell_prior(
         self,
@@ -380,70 +305,7 @@ class Study(Stated, Memo):
 
         Raises OutOfTurn if no plan is open, InvalidInput as `tell`, or for a key that was never given.
         """
-        return recording.record_failed(self._ledger, ids, keys, worker)
-
-    def release(self, worker: str) -> int:
-        """Give back all that a worker holds: it is offered to others at once. Results that come after all still count.
-
-        Args:
-            worker: the name; "lab" stands for "lab/1", "lab/2", ... too.
-        """
-        return ledger.release_leases(self._ledger, worker)
-
-    def abandon(self, reason: str, ids: Sequence[object] | None = None) -> None:
-        """Do not measure the rest of the open plan, or the rest of some arms; it closes once nothing else is wanted.
-
-        Valid only if *which* results are missing has nothing to do with their values (a broken instrument, a lost
-        sample): say so with the reason "independent-of-value", which the certificate then lists as an assumption. With
-        any other reason the verdict becomes heuristic.
-
-        Args:
-            reason: why.
-            ids: arms whose missing pulls are given up; None: all.
-
-        Raises OutOfTurn if no plan is open, InvalidInput for an empty reason or an unknown id.
-        """
-        deviations.abandon_open(self._ledger, reason, ids)
-
-    def withdraw(self, ids: Sequence[object], reason: str) -> None:
-        """Go on without some arms: from the next plan on they are neither measured nor recommended.
-
-        Args:
-            ids: arms.
-            reason: "independent-of-value" if which arm goes, and when, has nothing to do with results (out of stock):
-                then the promise is about the others, and their missing pulls are given up too. Any other: they still
-                have to be ruled out as all arms, with what was measured of them; where only they are not, the study
-                stops with a heuristic answer. What is out of the open plan is still wanted.
-
-        Raises OutOfTurn if the study has stopped, InvalidInput for an empty reason, an unknown id, if no arm would be
-        left, or where the policy cannot go on without an arm.
-        """
-        deviations.withdraw_ids(self._ledger, ids, reason)
-
-    def add(self, ids: Sequence[object]) -> None:
-        """From the next plan on some of the arms that were declared to come `later` are there, for whatever reason.
-
-        Raises OutOfTurn if the study has stopped, InvalidInput for arms that are there or were not declared.
-        """
-        deviations.add_declared(self._ledger, ids)
-
-    def judge(self) -> bool:
-        """Judge what is in of the open plan; `ask` makes a new one, and what comes later counts with its results.
-
-        Valid only if which results are in, and the moment, do not depend on values that were not judged before.
-
-        Returns: whether anything was in; if not, nothing changes.
-
-        Raises InvalidInput where the study judges closed rounds.
-        """
-        return deviations.judge_part(self._ledger)
-
-    def close(self, reason: str = "") -> None:
-        """End the study before its policy would; results of the open plan are not used. Nothing changes if it ended.
-
-        The certificate then says what the closed plans prove, and what more it would have taken.
-        """
-        deviations.close_open(self._ledger, reason)
+        return recording.fail(self._ledger, ids, keys, worker)
 
     # what is known
 
@@ -478,12 +340,37 @@ class Study(Stated, Memo):
 
     def recommend(self) -> str:
         """The id of the arm that would be recommended now, from the plans that are closed."""
-        return deviations.recommended(self._ledger)
+        head, replay = self.replay.settle(), self.replay
+        leader = head.decision.leader
+        if head.planned is not None and leader in (open_plan := replay.look(head.planned)).withdrawn:
+            step = Step.at(replay.state_of(head.decision))
+            leader = replay.policy.claim(relisted(replay.policy, step, open_plan.deviations).state).leader
+        return self.ids[leader]
 
     def certificate(self) -> Certificate:
         """The answer and what it rests on, from the plans that are closed; its verdict says what may be claimed."""
-        return deviations.study_certificate(self._ledger, minimize=self.minimize, judge=self.judging)
+        replay = self.replay
+        last = replay.settle().decision
+        return answer_of(
+            replay.policy,
+            replay.arms,
+            replay.state_of(last),
+            minimize=self.minimize,
+            rounds=replay.trace(last.plan),
+            deviations=replay.deviations,
+            end=self.early_end(),
+            judge=self.judging,
+            measured=lambda: self.log.measured(last.plan),
+        )
 
     def early_end(self) -> EarlyEnd | None:
         """How the study was closed before its policy stopped; None if it was not."""
-        return deviations.early_end(self._ledger)
+        head, ended = self.replay.settle(), self.log.ended()
+        if ended is None or head.decision.stopped:
+            return None
+        if head.planned is not None:
+            open_plan = self.replay.look(head.planned)
+            missing, gone = int(open_plan.missing.sum()), open_plan.deviations.withdrawn
+            return EarlyEnd.of(ended, head.planned.plan, missing, gone)
+        plan = self.policy.ask(self.replay.state_of(head.decision))
+        return EarlyEnd.of(ended, plan, plan.total)

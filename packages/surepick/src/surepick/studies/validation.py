@@ -4,37 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.core.observations import EPS, Observations, Quantity
-from surepick.core.plans import Blocking
+from surepick.core.observations import EPS, Observations
 from surepick.core.records import FloatArray, IntArray
-from surepick.core.values import LARGEST_REWARD, check_order, real_numbers, storable_text, texts_of
+from surepick.core.values import LARGEST_REWARD, real_numbers, storable_text
 from surepick.errors import InvalidInput
-from surepick.items import ItemOrder
 from surepick.noise import Bernoulli, Noise, known_scale, unrounded
 from surepick.policies.base import Policy, name_of
-from surepick.questions import Constraint, number_of
-from surepick.studies.batch import Batch
+from surepick.questions import number_of
+from surepick.studies.logs import keys as keyed
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, COUNT, REFUSE, Judge, Results, Surplus
-from surepick.studies.logs.keys import (
-    block_totals,
-    canonical_blocks,
-    canonical_keys,
-    deviations_of,
-    keys_of,
-    known_deviations,
-    quantity_totals,
-    read_item_key,
-    single_values,
-    split_values,
-    total_values,
-)
-from surepick.text import did_you_mean, quoted
+from surepick.text import quoted
 
 JUDGES = (CLOSED_ROUNDS, AS_THEY_COME)
 ROUNDING = 1e-9
@@ -127,13 +112,9 @@ def _refuse(wrong: np.ndarray, ids: Sequence[str], what: str) -> None:
 def received(results: Sequence[Results], num_arms: int, *, minimize: bool) -> Observations:
     """Totals per arm in the policy's sign, each formed exactly, so that the order of arrival changes no bit."""
     sign = -1.0 if minimize else 1.0
-    blocks, quantities = block_totals(results, sign=sign), quantity_totals(results, num_arms)
-    if (
-        blocks is None
-        and quantities is None
-        and len(results) == 1
-        and len(np.unique(results[0].arms)) == len(results[0].arms)
-    ):
+    blocks, quantities = keyed.block_totals(results, sign=sign), keyed.quantity_totals(results, num_arms)
+    alone = blocks is None and quantities is None and len(results) == 1
+    if alone and len(np.unique(results[0].arms)) == len(results[0].arms):
         return _single(results[0], sign, num_arms)
     counts = np.zeros(num_arms, np.int64)
     sums: dict[int, list[float]] = defaultdict(list)
@@ -149,7 +130,7 @@ def received(results: Sequence[Results], num_arms: int, *, minimize: bool) -> Ob
         totals[arm] = sign * math.fsum(parts)
         energies_of[arm] = math.fsum(squares[arm])
     energies = energies_of if all(part.squares is not None for part in results) else None
-    within = deviations_of([(part.arms, part.pulls, part.sums, part.within) for part in results], num_arms)
+    within = keyed.deviations_of([(part.arms, part.pulls, part.sums, part.within) for part in results], num_arms)
     rests = None if within is None else _rests(sums, counts, totals, within, sign)
     return Observations(counts, totals, energies, blocks=blocks, quantities=quantities, within=within, rests=rests)
 
@@ -166,72 +147,14 @@ def _rests(
 
 
 def _single(results: Results, sign: float, num_arms: int) -> Observations:
-    counts, sums = np.zeros(num_arms, np.int64), np.zeros(num_arms)
-    counts[results.arms] = results.pulls
-    sums[results.arms] = sign * results.sums
-
-    def placed(column: FloatArray | None) -> FloatArray | None:
-        if column is None:
-            return None
-        found = np.zeros(num_arms)
-        found[results.arms] = column
-        return found
-
-    return Observations(
-        counts, sums, placed(results.squares), within=placed(known_deviations(results.pulls, results.within))
-    )
-
-
-def check_given(granted: IntArray, arm: int, ordinal: int, key: str) -> None:
-    """Refuse a key of a pull that was never leased: it would collide with the key of one that will be.
-
-    Args:
-        granted: pulls of each arm that were ever leased of its plan, shape (K,).
-    """
-    if ordinal >= granted[arm]:
-        raise InvalidInput(never_given(key))
-
-
-def never_given(key: str) -> str:
-    """What is said of such a key."""
-    return (
-        f"key {key!r} looks like one that ask gave, and this study never gave it: it is of another study, or was given "
-        "after the backup from which this database was restored. Nothing of this call was stored. Give the results "
-        "keys of their own."
-    )
-
-
-def check_asked(asked: IntArray, arms: IntArray, ids: Sequence[str]) -> None:
-    """Refuse results of arms that the plan does not ask for.
-
-    Args:
-        asked: its counts, shape (K,).
-    """
-    stray = arms[asked[arms] == 0]
-    if len(stray):
-        raise InvalidInput(
-            f"{len(stray)} results are of arms that the open plan did not ask for, the first is "
-            f"{ids[stray[0]]!r}. Which arms are measured must not depend on a hunch, or the certificate means "
-            "nothing. Nothing of this call was stored. To keep such results apart: tell_prior(), or tell --as-prior."
-        )
-
-
-def check_no_surplus(wanted: IntArray, results: Results, ids: Sequence[str]) -> None:
-    """Refuse results beyond what the plan asks for, whatever they are.
-
-    Args:
-        wanted: pulls that have not come yet, shape (K,); below 0 where more came.
-    """
-    came = np.zeros(len(wanted), np.int64)
-    np.add.at(came, results.arms, results.pulls)
-    over = np.flatnonzero((came > 0) & (came > np.maximum(wanted, 0)))
-    if len(over):
-        arm = int(over[0])
-        raise InvalidInput(
-            f"{int(came[arm])} results are of {quoted(ids[arm])}, of which this round wants {max(int(wanted[arm]), 0)} "
-            "more. This study counts no results beyond what it asked, since somebody could go on until a mean suits. "
-            "Nothing of this call was stored. To keep such results apart: tell_prior(), or tell --as-prior."
-        )
+    """The totals where each arm has one row at most: nothing is added up."""
+    within = keyed.known_deviations(results.pulls, results.within)
+    columns = [results.pulls, sign * results.sums, results.squares, within]
+    placed: list[Any] = [None if column is None else np.zeros(num_arms, column.dtype) for column in columns]
+    for found, column in zip(placed, columns, strict=True):
+        if found is not None:
+            found[results.arms] = column
+    return Observations(placed[0], placed[1], placed[2], within=placed[3])
 
 
 def checked_surplus(surplus: object, judge: Judge) -> Surplus:
@@ -243,11 +166,6 @@ def checked_surplus(surplus: object, judge: Judge) -> Surplus:
     if judge != CLOSED_ROUNDS:
         raise InvalidInput("surplus='refuse' is for closed rounds: leave it out where results are judged as they come.")
     return REFUSE
-
-
-def names_of(ids: Sequence[object]) -> list[str]:
-    """Ids as texts."""
-    return list(texts_of("ids", ids))
 
 
 def source(worker: str | None) -> str:
@@ -284,147 +202,3 @@ def checked_judge(judge: str, policy: Policy[Any], *, minimize: bool = False) ->
             "certified-linear, certified-kernel or certified-independent, with evidence='carried'."
         )
     return judge
-
-
-# --- What users report, checked by itself: by the ids of the arms, without what is stored.
-
-
-class ResultParser:
-    """What a study takes.
-
-    Args:
-        ids: ids of the arms, K of them.
-        noise: what is assumed of a reward.
-        blocks: gives what the study says of blocks.
-        constraints: gives those on what else is measured.
-        items: gives the order of the test items.
-    """
-
-    def __init__(
-        self,
-        ids: tuple[str, ...],
-        noise: Noise,
-        blocks: Callable[[], Blocking | None] = lambda: None,
-        constraints: Callable[[], tuple[Constraint, ...]] = tuple,
-        items: Callable[[], ItemOrder | None] = lambda: None,
-    ) -> None:
-        self.ids = ids
-        self.noise = noise
-        self._blocks = blocks
-        self._constraints = constraints
-        self._items = items
-        self._index = {name: arm for arm, name in enumerate(ids)}
-
-    @property
-    def blocking(self) -> Blocking | None:
-        """What the study says of blocks; None where measurements are independent."""
-        return self._blocks()
-
-    def arms_of(self, ids: Sequence[object]) -> tuple[IntArray, Sequence[str]]:
-        """(indices, names) of the arms of these ids."""
-        if ids is self.ids:
-            return np.arange(len(self.ids)), self.ids
-        names = names_of(ids)
-        unknown = [name for name in names if name not in self._index]
-        if unknown:
-            raise InvalidInput(
-                f"{len(unknown)} ids are not arms of this study, the first is {quoted(unknown[0])}."
-                f"{did_you_mean(unknown[0], self.ids)}"
-            )
-        return np.array([self._index[name] for name in names], np.int64), names
-
-    def keys_by_item(
-        self, ids: Sequence[object] | Batch, keys: Sequence[object] | None, items: Sequence[object]
-    ) -> list[str]:
-        """The keys of answers of these arms to these items."""
-        if keys is not None or isinstance(ids, Batch):
-            raise InvalidInput("an answer is known by its arm and its item: give ids and items, without keys or batch.")
-        return keys_of(self._items(), names_of(ids), items)
-
-    def singles(
-        self,
-        ids: Sequence[object],
-        rewards: ArrayLike,
-        keys: Sequence[object] | None,
-        worker: str | None,
-        blocks: Sequence[object] | None = None,
-        *,
-        prior: bool = False,
-    ) -> Results:
-        """Results of one pull each; those that are kept apart name no block."""
-        arms, names = self.arms_of(ids)
-        check_order("rewards", rewards, names)
-        rewards, beside = split_values(rewards, self._constraints())
-        values = check_rewards(rewards, self.noise, len(arms), names)
-        labels = canonical_keys(keys, names)
-        named = None if prior else canonical_blocks(self.blocking, blocks, len(arms))
-        ones, who = np.ones(len(arms), np.int64), source(worker)
-        quantities = single_values(beside)
-        apart: dict[str, Any] = {"blocks": named, "items": self._items_in(labels), "quantities": quantities}
-        return Results(arms, ones, values, values**2, labels, source=who, **apart)
-
-    def totals(
-        self,
-        ids: Sequence[object],
-        pulls: ArrayLike,
-        sums: ArrayLike,
-        squares: ArrayLike | None,
-        keys: Sequence[object] | None,
-        worker: str | None,
-        blocks: Sequence[object] | None = None,
-        quantities: Sequence[Quantity] | None = None,
-        within: FloatArray | None = None,
-    ) -> Results:
-        """Results that add up several pulls; rows without pulls are left out."""
-        arms, names = self.arms_of(ids)
-        seen = check_sums(pulls, sums, squares, self.noise, names)
-        alone = seen.counts == 1  # its square is known, whatever was told
-        energies = None if seen.squares is None else np.where(alone, seen.sums**2, seen.squares)
-        labels = canonical_keys(keys, names)
-        named = canonical_blocks(self.blocking, blocks, len(arms))
-        who, beside = source(worker), total_values(quantities, self._constraints(), len(arms))
-        apart: dict[str, Any] = {"blocks": named, "items": self._items_in(labels), "quantities": beside}
-        rows = Results(arms, seen.counts, seen.sums, energies, labels, source=who, within=within, **apart)
-        return rows.rows(np.flatnonzero(seen.counts))
-
-    def _items_in(self, keys: Sequence[str | None] | None) -> IntArray | None:
-        """The number of the item that each key names, shape (n,), -1 for none; None where results are draws."""
-        items = np.array([read_item_key(key) for key in keys or ()], np.int64)
-        return items if np.any(items >= 0) and self._items() is not None else None
-
-    def owner_of(self, batch: Batch, worker: str | None, plan: int | None) -> tuple[str | None, int]:
-        """(worker, number of the plan) of the results of a batch."""
-        if batch.ids != self.ids:
-            raise InvalidInput("this batch is of another study: its candidates are others.")
-        holder = batch.lease.worker if worker is None and batch.lease is not None else worker
-        return holder, batch.number if plan is None else plan
-
-    def told(
-        self,
-        ids: Sequence[object] | Batch,
-        rewards: ArrayLike,
-        keys: Sequence[object] | None,
-        items: Sequence[object] | None,
-        blocks: Sequence[object] | None,
-        worker: str | None,
-        plan: int | None,
-    ) -> tuple[Results, str | None, int | None]:
-        """(results, worker, plan) of what `Study.tell` was given, which has the arguments."""
-        if items is not None:
-            ids = ids if isinstance(ids, Batch) else names_of(ids)
-            keys = self.keys_by_item(ids, keys, items)
-        if isinstance(ids, Batch):
-            worker, plan = self.owner_of(ids, worker, plan)
-            blocks = ids.blocks or None if blocks is None else blocks
-            ids, keys = pulls_and_keys(ids, keys)
-        return self.singles(ids, rewards, keys, worker, blocks), worker, plan
-
-
-def pulls_and_keys(batch: Batch, keys: Sequence[object] | None) -> tuple[list[str], Sequence[object] | None]:
-    """The ids of a batch, one a pull, and their keys: those of the lease where it has one."""
-    if batch.lease is None and batch.items is None:
-        return batch.pulls(), keys
-    if keys is not None:
-        raise InvalidInput("the pulls of a leased batch have keys already; leave keys out, or give ids.")
-    rows = batch.keys()
-    return [name for name, _ in rows], [key for _, key in rows]

@@ -27,20 +27,15 @@ class Bound:
     """What decides about one candidate, exactly as in the certificate.
 
     Args:
-        candidate: its index.
-        plan: the batch that decided.
-        witness: index of the candidate that it was compared with, negative if there is none.
         lead, width: it seemed worse than its witness by `lead`, and it is not better than that by more than `width`.
-        margin: room between the end of its bar and its limit; negative while it is still possible.
-        allowed: its limit.
     """
 
     candidate: int
     plan: int
-    witness: int
+    witness: int  # index of the candidate that it was compared with, negative if there is none
     lead: float
     width: float
-    margin: float
+    margin: float  # room between the end of its bar and its limit; negative while it is still possible
     allowed: float
 
     @property
@@ -51,15 +46,10 @@ class Bound:
 
 @record
 class Star:
-    """The best candidate while another one is under test: why its row is missing.
+    """The best candidate while another one is under test: why its row is missing."""
 
-    Args:
-        tested: the candidate under test.
-        earlier: the one that `tested` was compared with before; None if `tested` has no bar either.
-    """
-
-    tested: str
-    earlier: str | None
+    tested: str  # the candidate under test
+    earlier: str | None  # the one that `tested` was compared with before; None if `tested` has no bar either
 
 
 @record
@@ -68,38 +58,24 @@ class Comparisons:
 
     Args:
         why: what there is to draw: "bars", or the reason why there are none.
-        inline: candidates up to which a certificate has intervals.
-        known: the hardest to rule out first; closed batches only.
         uppers: by how much each of these can be better at most; None where that says nothing.
-        unknown: candidates without a bound.
-        shown: those with a row.
-        rows: where the rows lie.
-        across: of the differences.
-        margins: of all candidates, where not all have a row.
-        crowd: how many candidates lie beyond the last column of `margins`.
-        limits: of the rows, each once, ascending.
-        only: the one candidate with which all rows are compared; None if there are several, or none.
-        star: set if the rows do not compare with the best so far.
-        crossing: how many candidates are beyond their limit.
-        ahead: a candidate that seemed better is proved to be better by no more than is tolerated.
-        tested_several: the candidate under test changed.
     """
 
     why: Literal["bars", "too-many", "no-intervals", "nothing-known"]
     inline: int = 0
-    known: tuple[Bound, ...] = ()
+    known: tuple[Bound, ...] = ()  # the hardest to rule out first; closed batches only
     uppers: tuple[float | None, ...] = ()
     unknown: tuple[int, ...] = ()
     shown: tuple[Bound, ...] = ()
     rows: Rows | None = None
     across: Scale | None = None
-    margins: Histogram | None = None
-    crowd: int = 0
+    margins: Histogram | None = None  # of all candidates, where not all have a row
+    crowd: int = 0  # how many candidates lie beyond the last column of `margins`
     limits: tuple[float, ...] = ()
-    only: int | None = None
-    star: Star | None = None
+    only: int | None = None  # the one candidate with which all rows are compared; None if there are several, or none
+    star: Star | None = None  # set if the rows do not compare with the best so far
     crossing: int = 0
-    ahead: bool = False
+    ahead: bool = False  # a candidate that seemed better is proved to be better by no more than is tolerated
     tested_several: bool = False
 
 
@@ -118,7 +94,8 @@ def comparisons(study: StudyFacts) -> Comparisons | None:
     shown = known[:COMPARISONS_SHOWN]
     limits = sorted({bound.allowed for bound in shown})
     rows = rows_shown([study.names[bound.candidate] for bound in shown], right=RIGHT, top=62.0)
-    only = _only_witness(known)
+    all_of, of_shown = ({bound.witness for bound in bounds} for bounds in (known, shown))
+    only = next(iter(all_of)) if len(all_of) == 1 else -1
     margins = [bound.margin for bound in known]
     last = margins[math.ceil(0.98 * len(margins)) - 1]
     several = len(known) > len(shown)
@@ -133,7 +110,7 @@ def comparisons(study: StudyFacts) -> Comparisons | None:
         margins=_margins(margins, last) if several else None,
         crowd=sum(margin > last for margin in margins),
         limits=tuple(limits),
-        only=_only_witness(shown),
+        only=max(of_shown) if len(of_shown) == 1 and max(of_shown) >= 0 else None,
         star=_star(study, known),
         crossing=sum(margin < 0 for margin in margins),
         ahead=any(bound.lead < 0 <= bound.margin for bound in shown),
@@ -167,12 +144,6 @@ def _star(study: StudyFacts, known: list[Bound]) -> Star | None:
     return Star(tested, earlier[0] if earlier else None)
 
 
-def _only_witness(bounds: list[Bound]) -> int | None:
-    witnesses = {bound.witness for bound in bounds}
-    only = witnesses.pop() if len(witnesses) == 1 else -1
-    return only if only >= 0 else None
-
-
 def _range(shown: list[Bound], limits: list[float]) -> tuple[float, float]:
     """The differences that are drawn: all but those that would leave no room for the others."""
     ends = [*(bound.upper for bound in shown), *(-bound.lead for bound in shown)]
@@ -201,33 +172,19 @@ PULLS_FRAME = Frame(78.0, 620.0, 34.0, 190.0)
 
 @record
 class EffortChart:
-    """How often candidates were measured.
+    """How often candidates were measured."""
 
-    Args:
-        shown: those with a row, the most measured first; then the best, if it is not among them.
-        most: how many of these are there because they were measured most.
-        rows: where the rows lie.
-        across: of their measurements.
-        spread: of all candidates that were measured; None where all of them have a row.
-        listed: those in the table.
-        measured: how many were measured at all.
-        least: fewest measurements of those that were measured.
-        middle: the median of the measurements of a candidate.
-        few: how many candidates `share` speaks of, the most measured ones.
-        share: of all measurements that these took.
-    """
-
-    shown: tuple[int, ...]
-    most: int
+    shown: tuple[int, ...]  # those with a row, the most measured first; then the best, if it is not among them
+    most: int  # how many of these are there because they were measured most
     rows: Rows
     across: Scale
-    spread: Histogram | None
+    spread: Histogram | None  # of all candidates that were measured; None where all of them have a row
     listed: tuple[int, ...]
     measured: int
     least: int
     middle: int
-    few: int
-    share: float
+    few: int  # how many candidates `share` speaks of, the most measured ones
+    share: float  # of all measurements that these took
 
 
 def effort(study: StudyFacts) -> EffortChart | None:
@@ -245,28 +202,25 @@ def effort(study: StudyFacts) -> EffortChart | None:
         listed = listed if study.best in listed else [*listed[:-1], study.best]
     rows = rows_shown([study.names[candidate] for candidate in shown], right=548.0, top=30.0)
     few = min(10, max(1, len(order) // 4))
+    counts = [float(count) for count in pulls if count > 0]
+    low, high, columns = min(counts), max(counts), MOST_COLUMNS
+    spread = PULLS_FRAME.across(low, high, logarithmic=True) if high > WIDE_RATIO * low else None
+    if spread is None:
+        spread = PULLS_FRAME.across(low - 0.5, high + 0.5, whole=True)
+        columns = min(int(high - low) + 1, MOST_COLUMNS)
     return EffortChart(
         shown=tuple(shown),
         most=most,
         rows=rows,
         across=rows.frame.across(0.0, float(max(pulls)), whole=True),
-        spread=_spread(pulls) if len(pulls) > PULLS_SHOWN else None,
+        spread=histogram(counts, PULLS_FRAME, spread, columns) if len(pulls) > PULLS_SHOWN else None,
         listed=tuple(listed),
         measured=measured,
-        least=min(count for count in pulls if count > 0),
+        least=int(low),
         middle=pulls[order[len(order) // 2]],
         few=few,
         share=sum(pulls[candidate] for candidate in order[:few]) / total,
     )
-
-
-def _spread(pulls: list[int]) -> Histogram:
-    measured = [float(count) for count in pulls if count > 0]
-    low, high = min(measured), max(measured)
-    if high > WIDE_RATIO * low:
-        return histogram(measured, PULLS_FRAME, PULLS_FRAME.across(low, high, logarithmic=True), MOST_COLUMNS)
-    across = PULLS_FRAME.across(low - 0.5, high + 0.5, whole=True)
-    return histogram(measured, PULLS_FRAME, across, min(int(high - low) + 1, MOST_COLUMNS))
 
 
 # --- By how much the best candidate so far can be worse than the best one at most, over the measurements spent.
@@ -280,43 +234,27 @@ Run = list[tuple[int, float]]  # (measurements, gap), ...
 
 @record
 class Proved:
-    """What a batch proved of the best candidate so far.
+    """What a batch proved of the best candidate so far."""
 
-    Args:
-        spent: measurements up to its end.
-        gap: it is at most this much worse than the best, in reward units; None where nothing is proved.
-        leader: its name.
-    """
-
-    spent: int
-    gap: float | None
+    spent: int  # measurements up to its end
+    gap: float | None  # it is at most this much worse than the best, in reward units; None where nothing is proved
     leader: str
 
 
 @record
 class Gaps:
-    """The line of the certified gap.
-
-    Args:
-        known: the batches that proved something, in order.
-        paths: the line; it is interrupted while nothing is proved of the best candidate so far.
-        kept: across the interruptions, at the smallest that was proved of an earlier one.
-        changes: places where the line goes on for another candidate.
-        end: where it ends, and `label` where the last number is written.
-        epsilon: where the line of what was asked lies, and `limit` where its name is written.
-        rises: it is larger somewhere than before.
-    """
+    """The line of the certified gap."""
 
     frame: Frame
     across: Scale
     up: Scale
     known: tuple[Proved, ...]
-    paths: tuple[str, ...]
-    kept: tuple[str, ...]
+    paths: tuple[str, ...]  # the line; it is interrupted while nothing is proved of the best candidate so far
+    kept: tuple[str, ...]  # across the interruptions, at the smallest that was proved of an earlier one
     changes: tuple[tuple[float, float], ...]
-    end: tuple[float, float]
+    end: tuple[float, float]  # where it ends, and `label` where the last number is written
     label: float
-    epsilon: float
+    epsilon: float  # where the line of what was asked lies, and `limit` where its name is written
     limit: float
     rises: bool
 
@@ -332,7 +270,9 @@ def gaps(study: StudyFacts) -> Gaps | None:
         return None
     epsilon, values = float(study.document["epsilon"]), [one.gap or 0.0 for one in known]
     across = GAP_FRAME.across(0.0, float(proved[-1].spent), whole=True)
-    up = _upright([*values, epsilon])
+    high, least = HEADROOM * max(*values, epsilon), min(value for value in (*values, epsilon) if value > 0)
+    factors = high > FACTORS * least  # the axis counts factors where the numbers differ by many
+    up = GAP_FRAME.up(FOOTROOM * least if factors else 0.0, high, logarithmic=factors)
 
     def path(run: Run) -> str:
         return staircase([(across.at(spent), up.at(gap)) for spent, gap in run])
@@ -387,14 +327,6 @@ def _runs(proved: Sequence[Proved]) -> tuple[list[Run], list[Run]]:
     return runs
 
 
-def _upright(values: Sequence[float]) -> Scale:
-    """From 0, or by factors where the numbers differ by many."""
-    high, positive = HEADROOM * max(values), [value for value in values if value > 0]
-    if high > FACTORS * min(positive):
-        return GAP_FRAME.up(FOOTROOM * min(positive), high, logarithmic=True)
-    return GAP_FRAME.up(0.0, high)
-
-
 # --- How the field narrowed: candidates that were still possible, over the measurements spent.
 
 WIDE = 60  # candidates from which the axis counts factors
@@ -415,28 +347,18 @@ class Turn:
 
 @record
 class Narrowing:
-    """The line of candidates that were still possible.
-
-    Args:
-        points: (measurements spent, candidates possible), from the start on.
-        path: the line.
-        start: where the first number stands beside the axis; None if a tick of the axis is too near.
-        level: where the line ends, and `label` where that is written.
-        half: measurements after which half of the candidates were out; None if that says nothing.
-        turns: rises with room for an explanation.
-        rises: candidates came back into question.
-    """
+    """The line of candidates that were still possible."""
 
     frame: Frame
     across: Scale
     up: Scale
-    points: tuple[tuple[int, int], ...]
+    points: tuple[tuple[int, int], ...]  # (measurements spent, candidates possible), from the start on
     path: str
-    start: float | None
-    level: float
+    start: float | None  # where the first number stands beside the axis; None if a tick of the axis is too near
+    level: float  # where the line ends, and `label` where that is written
     label: float
-    half: int | None
-    turns: tuple[Turn, ...]
+    half: int | None  # measurements after which half of the candidates were out; None if that says nothing
+    turns: tuple[Turn, ...]  # rises with room for an explanation
     rises: bool
 
 
@@ -496,19 +418,12 @@ FORECAST_FRAME = Frame(92.0, 620.0, 62.0, 310.0)
 
 @record
 class Foreseen:
-    """A forecast, or why there is none.
-
-    Args:
-        forecast: None if there is none.
-        why: the reason then, "" otherwise.
-        limit: candidates up to which a forecast is made.
-        error: what the forecast said when it failed.
-    """
+    """A forecast, or why there is none."""
 
     forecast: Forecast | None
-    why: Literal["", "not-asked", "too-many", "never-stops", "network", "failed"] = ""
+    why: Literal["", "not-asked", "too-many", "never-stops", "network", "failed"] = ""  # the reason then, "" otherwise
     limit: int = 0
-    error: str = ""
+    error: str = ""  # what the forecast said when it failed
 
 
 def foreseen(policy: Policy[Any], *, most_arms: int) -> Foreseen:
@@ -532,10 +447,7 @@ class Spending:
     """Measurements after each step, beside the forecast.
 
     Args:
-        total, uniform: of the forecast, and of sampling all candidates equally often.
         actual, ahead: step -> measurements up to its end.
-        spent, forecast: the two lines.
-        end: where the line of what was spent ends.
     """
 
     frame: Frame

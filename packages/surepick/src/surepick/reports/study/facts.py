@@ -23,27 +23,16 @@ CONCLUSION = re.compile(r"\s?(?:No other candidate can be better by more than [0
 
 @record
 class StudyFacts:
-    """A study as the sections of its report see it.
-
-    Args:
-        document: the certificate with ids, candidates and traits.
-        standing: the certificate's verdict, or what matters more: "contradicted" by the results, or "closed" early.
-        alarms: what the checks of the assumptions found, each once.
-        looks: the closed batches, in order, each with its round.
-        names: of the candidates.
-        fates: of the candidates; of an answer by lists, on which one they are.
-        best: position of the recommended candidate, or of the best so far; None while nothing is known.
-        widest: the largest difference of two candidates that was possible before any measurement.
-    """
+    """A study as the sections of its report see it."""
 
     document: Document
-    standing: str
-    alarms: tuple[str, ...]
-    looks: tuple[dict[str, Any], ...]
+    standing: str  # the certificate's verdict, or what matters more: "contradicted" by the results, or "closed" early
+    alarms: tuple[str, ...]  # what the checks of the assumptions found, each once
+    looks: tuple[dict[str, Any], ...]  # the closed batches, in order, each with its round
     names: tuple[str, ...]
-    fates: tuple[Fate, ...]
-    best: int | None
-    widest: float
+    fates: tuple[Fate, ...]  # of the candidates; of an answer by lists, on which one they are
+    best: int | None  # position of the recommended candidate, or of the best so far; None while nothing is known
+    widest: float  # the largest difference of two candidates that was possible before any measurement
 
     @property
     def algorithm(self) -> str:
@@ -148,7 +137,14 @@ def facts_of(document: Document) -> StudyFacts:
     best = fates.index("recommended") if "recommended" in fates else None
     names = tuple(map(str, range(number_of))) if ids is None else tuple(ids)
     if document.get("lists") is not None:
-        fates = fates_of(names, document["lists"], fates)
+        on: dict[str, Fate] = {"undecided": "possible", "outside": "left", "inside": "recommended"}
+        listed = {name: fate for part, fate in on.items() for name in document["lists"][part]}
+        fates = tuple(
+            fate
+            if fate in ("withdrawn", "waiting") and listed.get(name, "possible") == "possible"
+            else listed.get(name, "aside")
+            for name, fate in zip(names, fates, strict=True)
+        )
     return StudyFacts(
         document=document,
         standing=standing,
@@ -158,18 +154,6 @@ def facts_of(document: Document) -> StudyFacts:
         fates=fates,
         best=best,
         widest=_widest(document),
-    )
-
-
-def fates_of(names: tuple[str, ...], lists: Document, fates: tuple[Fate, ...]) -> tuple[Fate, ...]:
-    """Of each candidate: "recommended" on the first list, "left" on the second, "possible" while undecided."""
-    lists_of: tuple[tuple[str, Fate], ...] = (("inside", "recommended"), ("outside", "left"), ("undecided", "possible"))
-    listed = {name: fate for key, fate in reversed(lists_of) for name in lists[key]}
-    return tuple(
-        fate
-        if fate in ("withdrawn", "waiting") and listed.get(name, "possible") == "possible"
-        else listed.get(name, "aside")
-        for name, fate in zip(names, fates, strict=True)
     )
 
 
@@ -199,22 +183,14 @@ NOBODY = "without a name"
 
 @record
 class KeptPulls:
-    """A plan that was judged.
-
-    Args:
-        number: 1, 2, ...
-        opened_at, closed_at: seconds since 1970 (UTC).
-        failed: measurements that gave no result.
-        given_up: (reason, measurements) that were abandoned.
-        tellers: who told its results, and of how many measurements.
-    """
+    """A plan that was judged."""
 
     number: int
     opened_at: float
     closed_at: float
-    failed: int
-    given_up: tuple[tuple[str, int], ...]
-    tellers: tuple[tuple[str, int], ...]
+    failed: int  # measurements that gave no result
+    given_up: tuple[tuple[str, int], ...]  # (reason, measurements) that were abandoned
+    tellers: tuple[tuple[str, int], ...]  # who told its results, and of how many measurements
 
 
 @record
@@ -222,15 +198,13 @@ class History:
     """What the log says beyond the certificate.
 
     Args:
-        kept: the plans that were judged, in order.
         late, prior: who told results that are not used, of how many measurements.
-        durable: the log is in a database, where it was written before anything was measured.
     """
 
     kept: tuple[KeptPulls, ...]
     late: tuple[tuple[str, int], ...]
     prior: tuple[tuple[str, int], ...]
-    durable: bool
+    durable: bool  # the log is in a database, where it was written before anything was measured
 
 
 def history_of(log: base.Log, judged: int) -> History:
@@ -391,23 +365,14 @@ Doubt = Literal["contradicted", "missing-results", "network", "rule-of-thumb", "
 
 @record
 class AnswerSection:
-    """What is said of the answer in the certificate's own words.
-
-    Args:
-        doubt: what keeps the answer from being proved.
-        grounds: the certificate's reason without its alarms, and without what its rule concludes.
-        promise: its promise; "" where nothing is proved, so that it would mislead.
-        reason: its reason, with a word in place of its alarms, up to what its rule concludes.
-        conclusion: what only the rule concludes, to be said as such; "" where it is proved.
-        abandoned: why measurements were given up, each reason once.
-    """
+    """What is said of the answer in the certificate's own words."""
 
     doubt: Doubt
-    grounds: str
-    promise: str
-    reason: str
-    conclusion: str
-    abandoned: tuple[str, ...]
+    grounds: str  # the certificate's reason without its alarms, and without what its rule concludes
+    promise: str  # its promise; "" where nothing is proved, so that it would mislead
+    reason: str  # its reason, with a word in place of its alarms, up to what its rule concludes
+    conclusion: str  # what only the rule concludes, to be said as such; "" where it is proved
+    abandoned: tuple[str, ...]  # why measurements were given up, each reason once
 
 
 def answer_section(study: StudyFacts) -> AnswerSection:

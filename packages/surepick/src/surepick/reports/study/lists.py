@@ -56,17 +56,14 @@ class Scale:
 
     Args:
         low, high: the range of numbers, low < high.
-        start, end: their places.
-        logarithmic: equal ratios are equal distances; low is positive then.
-        whole: only whole numbers have a meaning.
     """
 
     low: float
     high: float
     start: float
     end: float
-    logarithmic: bool = False
-    whole: bool = False
+    logarithmic: bool = False  # equal ratios are equal distances; low is positive then
+    whole: bool = False  # only whole numbers have a meaning
 
     def at(self, value: float) -> float:
         """The place of a number, at the edge for one outside the range."""
@@ -115,16 +112,10 @@ def place(value: float) -> str:
 
 @record
 class Rows:
-    """A chart with a row for each candidate: the frame, and the names beside it.
+    """A chart with a row for each candidate: the frame, and the names beside it."""
 
-    Args:
-        frame: the rows fill it from top to bottom.
-        names: short, and different where the candidates' names are.
-        step: height of a row.
-    """
-
-    frame: Frame
-    names: tuple[str, ...]
+    frame: Frame  # the rows fill it from top to bottom
+    names: tuple[str, ...]  # short, and different where the candidates' names are
     step: float
 
 
@@ -144,8 +135,6 @@ class ScaleColumn:
 
     Args:
         low, high: from (included) and to (excluded, but for the last).
-        count: how many values lie there.
-        x, width: where it is drawn.
     """
 
     low: float
@@ -157,14 +146,7 @@ class ScaleColumn:
 
 @record
 class Histogram:
-    """How values are distributed over equal parts of a scale; what lies outside is in the first or the last part.
-
-    Args:
-        frame: around it.
-        across: of the values.
-        up: of the counts.
-        columns: every part, in order.
-    """
+    """How values are distributed over equal parts of a scale; what lies outside is in the first or the last part."""
 
     frame: Frame
     across: Scale
@@ -178,18 +160,14 @@ def histogram(values: Sequence[float], frame: Frame, across: Scale, number_of: i
     counts = [0] * number_of
     for value in values:
         counts[min(int((across.at(value) - across.start) / width), number_of - 1)] += 1
-    edges = [_back(across, part / number_of) for part in range(number_of + 1)]
+    low, high = across.low, across.high
+    shares = [part / number_of for part in range(number_of + 1)]
+    edges = [low * (high / low) ** one if across.logarithmic else low + one * (high - low) for one in shares]
     columns = tuple(
         ScaleColumn(edges[part], edges[part + 1], count, across.start + width * part, width)
         for part, count in enumerate(counts)
     )
     return Histogram(frame, across, frame.up(0.0, float(max(counts)), whole=True), columns)
-
-
-def _back(scale: Scale, share: float) -> float:
-    if scale.logarithmic:
-        return float(scale.low * (scale.high / scale.low) ** share)
-    return scale.low + share * (scale.high - scale.low)
 
 
 # --- paths
@@ -236,39 +214,23 @@ MOST_ROOM = 1.0  # of the range of averages, that bars may take beyond it
 
 @record
 class Point:
-    """A candidate on the picture.
-
-    Args:
-        candidate: its position.
-        average: of its measurements.
-        error: the standard error of that; None where one measurement does not show it.
-        pulls: measurements.
-    """
+    """A candidate on the picture."""
 
     candidate: int
     average: float
-    error: float | None
+    error: float | None  # the standard error of that; None where one measurement does not show it
     pulls: int
 
 
 @record
 class Panel:
-    """One quantity of the candidates.
+    """One quantity of the candidates."""
 
-    Args:
-        name: of the quantity; "" for the reward.
-        points: those with a row, the highest average first.
-        rows: where the rows lie.
-        across: of the averages.
-        lines: (number, what it is) of what candidates are compared with, ascending.
-        known: candidates that were measured.
-    """
-
-    name: str
-    points: tuple[Point, ...]
+    name: str  # of the quantity; "" for the reward
+    points: tuple[Point, ...]  # those with a row, the highest average first
     rows: Rows
     across: Scale
-    lines: tuple[tuple[float, str], ...]
+    lines: tuple[tuple[float, str], ...]  # (number, what it is) of what candidates are compared with, ascending
     known: int
 
 
@@ -360,15 +322,10 @@ TALL, FLAT = Frame(12.0, 628.0, 74.0, 470.0, below=36.0), Frame(12.0, 628.0, 74.
 
 @record
 class Plane:
-    """The candidates' places.
+    """The candidates' places."""
 
-    Args:
-        places: shape (K, 2); the second column is 0 where one direction says all.
-        shares: of the differences between candidates that each direction holds.
-    """
-
-    places: FloatArray
-    shares: tuple[float, float]
+    places: FloatArray  # shape (K, 2); the second column is 0 where one direction says all
+    shares: tuple[float, float]  # of the differences between candidates that each direction holds
 
     @property
     def flat(self) -> bool:
@@ -378,37 +335,22 @@ class Plane:
 
 @record
 class Map:
-    """The candidates as marks on their plane.
+    """The candidates as marks on their plane."""
 
-    Args:
-        why: "plane", or the reason why there is none.
-        plane: the places.
-        dots: of the candidates that are out, as a path.
-        diamonds: (name, path) of those still possible; without a name, one path of all.
-        best: where the best one is drawn; None while there is none.
-        near: those still possible are nearer to the best one than most are; None if there are none.
-        listed: candidates in the table, the best and those still possible first.
-        written: their places along each direction.
-    """
-
-    why: Literal["plane", "no-features", "equal-features"]
+    why: Literal["plane", "no-features", "equal-features"]  # "plane", or the reason why there is none
     frame: Frame | None = None
     plane: Plane | None = None
     small: bool = False
-    dots: str = ""
-    diamonds: tuple[tuple[str, str], ...] = ()
+    dots: str = ""  # of the candidates that are out, as a path
+    diamonds: tuple[tuple[str, str], ...] = ()  # (name, path) of those still possible; without a name, one path of all
     best: tuple[float, float] | None = None
-    near: bool | None = None
-    listed: tuple[int, ...] = ()
-    written: tuple[list[str], ...] = ()
+    near: bool | None = None  # those still possible are nearer to the best one than most are; None if there are none
+    listed: tuple[int, ...] = ()  # candidates in the table, the best and those still possible first
+    written: tuple[list[str], ...] = ()  # their places along each direction
 
 
 def candidate_map(study: StudyFacts, features: FloatArray) -> Map:
-    """The candidates on the plane of their features.
-
-    Args:
-        features: shape (K, D), as the study has them.
-    """
+    """The candidates on the plane of their features."""
     plane = principal_plane(features)
     if plane is None:
         return Map("no-features" if features.shape[1] == 0 else "equal-features")
@@ -425,7 +367,10 @@ def candidate_map(study: StudyFacts, features: FloatArray) -> Map:
         places[fate].append(candidate)
     gone = [*places["left"], *places["withdrawn"], *places["waiting"], *places["aside"]]
     listed = [*places["recommended"], *places["possible"], *gone][:MOST_ROWS]
-    small, out = len(fates) > MANY, sorted(gone)
+    small, out, near = len(fates) > MANY, sorted(gone), None
+    if study.best is not None and places["possible"]:
+        distance = np.sqrt(((plane.places - plane.places[study.best]) ** 2).sum(axis=1))
+        near = bool(np.median(distance[places["possible"]]) < np.median(distance))
     return Map(
         "plane",
         frame=frame,
@@ -434,7 +379,7 @@ def candidate_map(study: StudyFacts, features: FloatArray) -> Map:
         dots="".join(f"M{x:g} {y:g}h0" for x, y in _apart(where[candidate] for candidate in out)),
         diamonds=_diamonds(study, where, places["possible"], 3.5 if small else 6.0),
         best=None if study.best is None else where[study.best],
-        near=_near(plane, study.best, places["possible"]),
+        near=near,
         listed=tuple(listed),
         written=(column(plane.places[listed, 0].tolist()), column(plane.places[listed, 1].tolist())),
     )
@@ -452,13 +397,6 @@ def _diamonds(
         return (("", "".join(diamond(x, y, size) for x, y in _apart(where[candidate] for candidate in possible))),)
     found = zip(possible, (_apart([where[candidate]])[0] for candidate in possible), strict=True)
     return tuple((study.names[candidate], diamond(x, y, size)) for candidate, (x, y) in found)
-
-
-def _near(plane: Plane, best: int | None, possible: list[int]) -> bool | None:
-    if best is None or not possible:
-        return None
-    distance = np.sqrt(((plane.places - plane.places[best]) ** 2).sum(axis=1))
-    return bool(np.median(distance[possible]) < np.median(distance))
 
 
 def principal_plane(features: FloatArray) -> Plane | None:

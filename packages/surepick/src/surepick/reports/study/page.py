@@ -18,19 +18,7 @@ from surepick.errors import InvalidInput
 from surepick.policies.prices import cost_of
 from surepick.reports.study import facts as written
 from surepick.reports.study.charts import Foreseen, comparisons, effort, foreseen, gaps, narrowing, spending
-from surepick.reports.study.facts import (
-    EDGES,
-    NOBODY,
-    Document,
-    History,
-    answer_section,
-    batches,
-    facts_of,
-    history_of,
-    is_empty,
-    time,
-    users_words,
-)
+from surepick.reports.study.facts import Document, History
 from surepick.reports.study.lists import arrow, candidate_map, place, standings, star
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.progress import confidence_of, times
@@ -107,7 +95,7 @@ def write_report(
     judged = max((look["plan"] for entry in document["rounds"] for look in entry["looks"]), default=0)
     page = report_page(
         with_costs(with_candidates(document, study), study),
-        history=history_of(study.log, judged),
+        history=written.history_of(study.log, judged),
         features=study.arms.features,
         expected=foreseen(study.policy, most_arms=forecast_up_to),
     )
@@ -124,18 +112,14 @@ def check_jinja() -> None:
 
 
 def report_page(document: Document, *, history: History, features: FloatArray, expected: Foreseen) -> str:
-    """The report as HTML: what each section draws and says, handed to the templates, which hold the words.
-
-    Args:
-        features: of the candidates, shape (K, D).
-    """
-    study = facts_of(document)
-    environment = _environment(users_words(study))
-    style, script = (_stripped((TEMPLATES / name).read_text("utf-8")) for name in ("report.css", "report.js"))
+    """The report as HTML: what each section draws and says, handed to the templates, which hold the words."""
+    study = written.facts_of(document)
+    environment = _environment(written.users_words(study))
+    style, script = (f"\n{(TEMPLATES / name).read_text('utf-8').strip()}\n" for name in ("report.css", "report.js"))
     return environment.get_template("report.html").render(
         study=study,
         document=document,
-        answer=answer_section(study),
+        answer=written.answer_section(study),
         narrowing=narrowing(study),
         gaps=gaps(study),
         comparisons=comparisons(study),
@@ -145,7 +129,7 @@ def report_page(document: Document, *, history: History, features: FloatArray, e
         spending=spending(study, expected),
         expected=expected,
         kept=history,
-        batches=batches(study, history),
+        batches=written.batches(study, history),
         style=style,
         script=script,
         policy_of_page=f"default-src 'none'; style-src '{_source(style)}'; script-src '{_source(script)}'",
@@ -160,7 +144,7 @@ def report_drawings(study: Study) -> list[tuple[str, str, Markup]]:
     from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
 
     document = with_costs(with_candidates(certificate_document(study), study), study)
-    facts = facts_of(document)
+    facts = written.facts_of(document)
     drawn = {"narrowing": narrowing(facts), "gaps": gaps(facts), "standings": standings(facts), "effort": effort(facts)}
     lists = facts.lists is not None
     narrows = (
@@ -174,7 +158,7 @@ def report_drawings(study: Study) -> list[tuple[str, str, Markup]]:
         ("standings", "Where the candidates stand", bool(drawn["standings"])),
         ("effort", "Where the measurements went", drawn["effort"] is not None),
     )
-    environment = _environment(users_words(facts))
+    environment = _environment(written.users_words(facts))
     values = {"study": facts, "document": document, **drawn}
     return [
         (key, heading, Markup(environment.get_template(f"{key}.html").render(values)))
@@ -222,7 +206,7 @@ def with_costs(document: Document, study: Study) -> Document:
 
 def _led(document: Document, candidates: dict[str, Any]) -> dict[str, Any]:
     """The candidates; before anything was measured none of them leads."""
-    if not is_empty(document):
+    if not written.is_empty(document):
         return candidates
     return {**candidates, "fates": ["possible" if fate == "recommended" else fate for fate in candidates["fates"]]}
 
@@ -232,7 +216,7 @@ def _environment(own: list[str]) -> Environment:
     environment = environment_of(TEMPLATES)
     environment.filters |= {
         "column": written.column,
-        "date": lambda seconds: _dated(time(seconds)),
+        "date": lambda seconds: _dated(written.time(seconds)),
         "dated": _dated,
         "listed": written.listed_words,
         "negative": operator.neg,
@@ -244,10 +228,10 @@ def _environment(own: list[str]) -> Environment:
     environment.globals |= {
         "arrow": arrow,
         "at": _places,
-        "edges": EDGES,
+        "edges": written.EDGES,
         "independent": INDEPENDENT_OF_VALUE,
         "most_rows": written.MOST_ROWS,
-        "nobody": NOBODY,
+        "nobody": written.NOBODY,
         "star": star,
     }
     return environment
@@ -265,11 +249,6 @@ def _dated(text: str) -> Markup:
     from markupsafe import Markup, escape  # noqa: PLC0415 (comes with jinja2)
 
     return Markup(TIME.sub(r'<span class="date">\g<0></span>', str(escape(text))))
-
-
-def _stripped(text: str) -> str:
-    """Exactly what stands between the tags, so that the browser can compare its hash."""
-    return f"\n{text.strip()}\n"
 
 
 def _source(text: str) -> str:

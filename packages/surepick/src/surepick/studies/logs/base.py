@@ -39,19 +39,12 @@ SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 @record
 class Lease:
-    """Who measures a part of a plan, and until when it is theirs.
+    """Who measures a part of a plan, and until when it is theirs."""
 
-    Args:
-        number: serial number of the lease among those of the plan, from 1.
-        plan: number of the plan in its study, from 1.
-        worker: who measures.
-        until: seconds since 1970 (UTC); what is missing then is offered to others.
-    """
-
-    number: int
-    plan: int
+    number: int  # serial number of the lease among those of the plan, from 1
+    plan: int  # number of the plan in its study, from 1
     worker: str
-    until: float
+    until: float  # seconds since 1970 (UTC); what is missing then is offered to others
 
 
 def pull_key(plan: int, ordinal: int, name: str) -> str:
@@ -74,18 +67,14 @@ def parse_duration(text: str | float) -> float:
         else:
             seconds = math.nan  # a number without a unit could be hours or seconds
     else:
-        seconds = _plain(text)
+        try:
+            number = plain_number(text)
+        except OverflowError:
+            number = None
+        seconds = math.nan if number is None else number
     if not 0 < seconds <= LONGEST:
         raise InvalidInput(f"{quoted(text)} is not a duration; write a positive one, e.g. 30m, 8h, 2d or 1h30m.")
     return seconds
-
-
-def _plain(text: object) -> float:
-    try:
-        number = plain_number(text)
-    except OverflowError:
-        return math.nan
-    return math.nan if number is None else number
 
 
 def format_time(seconds: float) -> str:
@@ -128,17 +117,11 @@ Values = tuple[tuple[int, float, float], ...]
 
 @record
 class Planned:
-    """A plan was opened; its counts are facts from now on.
+    """A plan was opened; its counts are facts from now on."""
 
-    Args:
-        number: 1, 2, ... in the study.
-        plan: what the policy asked for, without ids.
-        opened_at: seconds since 1970 (UTC).
-    """
-
-    number: int
-    plan: Plan
-    opened_at: float
+    number: int  # 1, 2, ... in the study
+    plan: Plan  # what the policy asked for, without ids
+    opened_at: float  # seconds since 1970 (UTC)
 
 
 @record
@@ -146,28 +129,22 @@ class Results:
     """Results as columns; one row is one pull, or the total of several.
 
     Args:
-        arms: index of the arm, shape (n,).
-        pulls: pulls that the row sums up, shape (n,).
-        sums: their total reward, shape (n,), in the user's sign and unit.
-        squares: the total of the squared rewards, shape (n,); None when some are unknown.
         keys: n names that make each row count once, None for a row without; None when no row has one.
         leases: number of the lease that each row answers, shape (n,), 0 for none; None when no row answers one.
-        source: who reported them.
-        blocks: n names of the rows' blocks; None in a study without blocks.
         items: number of the test item that each row answers, shape (n,), -1 for none; None when no row answers one.
         quantities: what else was measured in each row, n entries each; None in a study without.
         within: squared deviations of each row's rewards from their mean, shape (n,), where a simulation adds them up;
             it is kept in memory alone. None: only rows of one pull say it.
     """
 
-    arms: IntArray
-    pulls: IntArray
-    sums: FloatArray
-    squares: FloatArray | None = None
+    arms: IntArray  # index of the arm, shape (n,)
+    pulls: IntArray  # pulls that the row sums up, shape (n,)
+    sums: FloatArray  # their total reward, shape (n,), in the user's sign and unit
+    squares: FloatArray | None = None  # the total of the squared rewards, shape (n,); None when some are unknown
     keys: tuple[str | None, ...] | None = None
     leases: IntArray | None = None
-    source: str = ""
-    blocks: tuple[str, ...] | None = None
+    source: str = ""  # who reported them
+    blocks: tuple[str, ...] | None = None  # n names of the rows' blocks; None in a study without blocks
     items: IntArray | None = None
     quantities: tuple[Quantity, ...] | None = None
     within: FloatArray | None = None
@@ -216,8 +193,6 @@ class Recorded:
 
     Args:
         arm, pulls, total, block, beside: the result; two that agree in these are the same.
-        source: who reported it.
-        status: "counted", "late" or "prior".
     """
 
     arm: int
@@ -225,25 +200,18 @@ class Recorded:
     total: float
     block: str | None = None
     beside: Values | None = None
-    source: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)  # who reported it
     status: str = field(default="counted", compare=False)
 
 
 @record
 class Leased:
-    """A lease as it was granted.
+    """A lease as it was granted."""
 
-    Args:
-        lease: its terms.
-        counts: pulls of each arm, shape (K,).
-        first: ordinal of the first of them, shape (K,); the others follow it.
-        again: how many of them were out with somebody before, whose lease ran out, shape (K,).
-    """
-
-    lease: Lease
-    counts: IntArray
-    first: IntArray
-    again: IntArray
+    lease: Lease  # its terms
+    counts: IntArray  # pulls of each arm, shape (K,)
+    first: IntArray  # ordinal of the first of them, shape (K,); the others follow it
+    again: IntArray  # how many of them were out with somebody before, whose lease ran out, shape (K,)
 
     def __post_init__(self) -> None:
         freeze(self, counts=np.int64, first=np.int64, again=np.int64)
@@ -259,23 +227,16 @@ class Event:
             results; for the reason "as they come": some may be missing), "ended" (the study was closed early), "undone"
             (a result of the open plan counts no more: its reporter took it back) or "unusual" (one counts although it
             stands out).
-        plan: number of the plan; 0 for the study.
-        arm: index of the arm, None where no single one is meant.
-        pulls: how many pulls.
-        lease: number of the lease, 0 for none.
-        reason: why, in the user's words; of a failed pull its key, if it had one.
-        at: seconds since 1970 (UTC).
-        result: number of the result that it is about, as in `Reported`; 0: of none.
     """
 
     kind: str
-    plan: int
-    arm: int | None = None
-    pulls: int = 0
-    lease: int = 0
-    reason: str = ""
-    at: float = 0.0
-    result: int = 0
+    plan: int  # number of the plan; 0 for the study
+    arm: int | None = None  # index of the arm, None where no single one is meant
+    pulls: int = 0  # how many pulls
+    lease: int = 0  # number of the lease, 0 for none
+    reason: str = ""  # why, in the user's words; of a failed pull its key, if it had one
+    at: float = 0.0  # seconds since 1970 (UTC)
+    result: int = 0  # number of the result that it is about, as in `Reported`; 0: of none
 
 
 @record
@@ -283,12 +244,7 @@ class Reported:
     """A result of a plan that counts, as whoever reported it may see it.
 
     Args:
-        number: of the row in the log.
         arm, pulls, total, key, lease: the result, in the user's sign and unit.
-        squares: its sum of squares; None: unknown.
-        at: when, seconds since 1970 (UTC).
-        source: who reported it.
-        unusual: it counts although it stands out.
     """
 
     number: int
@@ -300,21 +256,15 @@ class Reported:
     lease: int
     at: float
     source: str = ""
-    unusual: bool = False
+    unusual: bool = False  # it counts although it stands out
 
 
 @record
 class Withdrawal:
-    """An arm that is neither measured nor recommended any more.
-
-    Args:
-        arm: its index.
-        reason: why, in the user's words; "independent-of-value": it has nothing to do with results.
-        at: seconds since 1970 (UTC).
-    """
+    """An arm that is neither measured nor recommended any more."""
 
     arm: int
-    reason: str
+    reason: str  # why, in the user's words; "independent-of-value": it has nothing to do with results
     at: float
 
     @property
@@ -325,12 +275,7 @@ class Withdrawal:
 
 @record
 class Addition:
-    """An arm that may be measured and recommended from now on.
-
-    Args:
-        arm: its index.
-        at: seconds since 1970 (UTC).
-    """
+    """An arm that may be measured and recommended from now on."""
 
     arm: int
     at: float
@@ -338,17 +283,10 @@ class Addition:
 
 @record
 class Stored:
-    """Results as they are stored.
+    """Results as they are stored."""
 
-    Args:
-        plan: number of their plan; 0 for prior results.
-        status: "counted", "late", "prior" or "undone".
-        at: when they were reported, seconds since 1970 (UTC).
-        results: the rows.
-    """
-
-    plan: int
-    status: str
+    plan: int  # number of their plan; 0 for prior results
+    status: str  # "counted", "late", "prior" or "undone"
     at: float
     results: Results
 
@@ -359,17 +297,14 @@ class Arrivals:
 
     Args:
         arms, pulls, leases: of the results that count, shape (n,).
-        leased: leases granted.
-        events: of the plan, and of the study.
-        mark: where to go on next time.
     """
 
     arms: IntArray
     pulls: IntArray
     leases: IntArray
-    leased: tuple[Leased, ...]
-    events: tuple[Event, ...]
-    mark: tuple[int, ...]
+    leased: tuple[Leased, ...]  # leases granted
+    events: tuple[Event, ...]  # of the plan, and of the study
+    mark: tuple[int, ...]  # where to go on next time
 
     def __post_init__(self) -> None:
         freeze(self, arms=np.int64, pulls=np.int64, leases=np.int64)
@@ -380,29 +315,21 @@ class Deviations:
     """What the certificate must say about how a plan was carried out.
 
     Args:
-        surplus: more results came than were asked.
-        repeated: measurements that were leased again, because the first failed or its lease ran out.
-        abandoned: reasons given for pulls that were not measured, each once, sorted.
         doubtful: here or in a plan before, one of these reasons was not that it is independent of the values.
-        withdrawn: the arms that are not asked for after it any more, by their index.
-        added: the arms that can be asked for after it, by their index.
         contradicted: here or in a plan before, repeats were seen to contradict the declared noise: how, in words; "" if
             they do not.
-        undone: results that their reporters took back while it was open.
-        confirmed: unusual results that their reporters confirmed.
-        unasked: unusual results that came from a program, which nobody could ask.
     """
 
-    surplus: bool = False
-    repeated: int = 0
-    abandoned: tuple[str, ...] = ()
+    surplus: bool = False  # more results came than were asked
+    repeated: int = 0  # measurements that were leased again, because the first failed or its lease ran out
+    abandoned: tuple[str, ...] = ()  # reasons given for pulls that were not measured, each once, sorted
     doubtful: bool = False
-    withdrawn: tuple[Withdrawal, ...] = ()
-    added: tuple[Addition, ...] = ()
+    withdrawn: tuple[Withdrawal, ...] = ()  # the arms that are not asked for after it any more, by their index
+    added: tuple[Addition, ...] = ()  # the arms that can be asked for after it, by their index
     contradicted: str = ""
-    undone: int = 0
-    confirmed: int = 0
-    unasked: int = 0
+    undone: int = 0  # results that their reporters took back while it was open
+    confirmed: int = 0  # unusual results that their reporters confirmed
+    unasked: int = 0  # unusual results that came from a program, which nobody could ask
 
     @property
     def relists(self) -> bool:
@@ -412,29 +339,17 @@ class Deviations:
 
 @record
 class Decision:
-    """A plan was judged; number 0 is the start.
+    """A plan was judged; number 0 is the start."""
 
-    Args:
-        plan: number of the plan.
-        state: the policy's state afterwards, or its JSON (a durable log).
-        stopped: no more measurements are needed.
-        verdict: of the certificate; "not-yet" while the study goes on.
-        leader: index of the arm that would be recommended.
-        seen: what was received, in the policy's sign; None at the start.
-        row: the row of the trace; None at the start.
-        deviations: how the plan was carried out.
-        at: seconds since 1970 (UTC).
-    """
-
-    plan: int
-    state: Any
-    stopped: bool
-    verdict: str
-    leader: int
-    seen: Observations | None = None
-    row: RoundRecord | None = None
-    deviations: Deviations = field(default_factory=Deviations)
-    at: float = 0.0
+    plan: int  # number of the plan
+    state: Any  # the policy's state afterwards, or its JSON (a durable log)
+    stopped: bool  # no more measurements are needed
+    verdict: str  # of the certificate; "not-yet" while the study goes on
+    leader: int  # index of the arm that would be recommended
+    seen: Observations | None = None  # what was received, in the policy's sign; None at the start
+    row: RoundRecord | None = None  # the row of the trace; None at the start
+    deviations: Deviations = field(default_factory=Deviations)  # how the plan was carried out
+    at: float = 0.0  # seconds since 1970 (UTC)
 
 
 class Log(Protocol):

@@ -37,7 +37,6 @@ def arms_hash(
     """The hash of arms.
 
     Args:
-        shape: (K, D) of the features.
         costs: of one pull of each arm, shape (K,); None, where there are none, has no part in the hash.
     """
     priced = [] if costs is None else [hashlib.sha256(np.ascontiguousarray(costs, dtype="<f8").tobytes()).hexdigest()]
@@ -132,26 +131,13 @@ class RemoteLog(Protocol):
     """Whoever has the log of a study that is not here; the documents that need all of it are made there."""
 
     def certificate(self, name: str | None) -> dict[str, Any]:
-        """The certificate; all decisions are computed again first.
-
-        Args:
-            name: what the study is called in it.
-        """
+        """The certificate; all decisions are computed again first."""
 
     def report(self, name: str | None, most: int) -> bytes:
-        """The page about the study.
-
-        Args:
-            name: what the study is called in it.
-            most: with more candidates there is no forecast.
-        """
+        """The page about the study."""
 
     def export(self, kind: str) -> tuple[bytes, int]:
-        """(the file, its rows) of the results of the closed rounds.
-
-        Args:
-            kind: "csv", "jsonl" or "parquet".
-        """
+        """(the file, its rows) of the results of the closed rounds."""
 
 
 class Memo:

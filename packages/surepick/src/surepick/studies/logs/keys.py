@@ -241,18 +241,14 @@ def canonical_blocks(blocking: Blocking | None, blocks: Sequence[object] | None,
     given = list(blocks)
     if len(given) != number:
         raise InvalidInput(f"there are {len(given)} blocks for {number} results; give the {name} of each.")
-    found = tuple(_one_block(f"a {name}", one) for one in given)
+    texts = [written(f"a {name}", one) for one in given]  # a number is it with zeros before it, too
+    plain = ["" if is_missing_text(text) else ZEROS.sub(r"\1", seen(text)) for text in texts]
+    found = tuple(one_form(f"a {name}", text) if text else "" for text in plain)
     if "" in found:
         raise InvalidInput(
             f"result {found.index('') + 1} has no {name}; each result names its own. Nothing was stored."
         )
     return found
-
-
-def _one_block(what: str, block: object) -> str:
-    """The one form of the name of a block, "" of none: as of any name, and a number is it with zeros before it, too."""
-    text = written(what, block)
-    return "" if is_missing_text(text) else one_form(what, ZEROS.sub(r"\1", seen(text)))
 
 
 def block_totals(results: Sequence[Results], *, sign: float) -> BlockTotals | None:

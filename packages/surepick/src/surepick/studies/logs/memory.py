@@ -15,11 +15,7 @@ from surepick.studies.logs import base
 
 
 class MemoryLog:
-    """A log that lives as long as the process.
-
-    Args:
-        clock: says what time it is.
-    """
+    """A log that lives as long as the process."""
 
     def __init__(self, clock: base.Clock = base.system_clock) -> None:
         self.study_id: str | None = None  # of the study that it is the log of
@@ -58,8 +54,13 @@ class MemoryLog:
             for kept, length in zip(lists, lengths, strict=True):
                 del kept[length:]
             for event in taken_back:
-                self._undone.discard(event.result)
-                self._know(event.result)
+                self._undone.discard(event.result)  # its row is known again
+                entry, row = self._row(event.result)
+                key = None if entry.results.keys is None else entry.results.keys[row]
+                if key is not None:
+                    self._recorded[key] = entry.results.rows([row]).recorded(entry.status)[0]
+                if entry.results.blocks is not None:
+                    self._in_blocks[entry.results.blocks[row]] += Counter([(int(entry.results.arms[row]), entry.plan)])
             raise
 
     def add_plan(self, planned: base.Planned) -> base.Planned:
@@ -106,15 +107,6 @@ class MemoryLog:
         """(the entry, the place in it) of the row of that number."""
         entry = bisect_right(self._starts, number) - 1
         return self._stored[entry], number - self._starts[entry]
-
-    def _know(self, number: int) -> None:
-        """Know a row again that was not undone after all."""
-        stored, row = self._row(number)
-        key = None if stored.results.keys is None else stored.results.keys[row]
-        if key is not None:
-            self._recorded[key] = stored.results.rows([row]).recorded(stored.status)[0]
-        if stored.results.blocks is not None:
-            self._in_blocks[stored.results.blocks[row]] += Counter([(int(stored.results.arms[row]), stored.plan)])
 
     def _counted(self, plan: int) -> Iterator[tuple[int, base.Results]]:
         """(number of the first row, the results) of each entry of a plan that counts; what was undone is in them."""

@@ -14,15 +14,10 @@ from surepick.studies.logs import base
 
 @dataclass(slots=True)
 class LeaseProgress:
-    """A lease, and how much of it is done.
-
-    Args:
-        leased: its terms and its pulls.
-        done: pulls reported, failed, or given back, shape (K,).
-    """
+    """A lease, and how much of it is done."""
 
     leased: base.Leased
-    done: IntArray
+    done: IntArray  # pulls reported, failed, or given back, shape (K,)
 
     @property
     def lease(self) -> base.Lease:
@@ -40,45 +35,28 @@ class OpenPlan:
     """An open plan, replayed from its arrivals.
 
     Args:
-        planned: the plan.
-        recorded: pulls of each arm that came, shape (K,).
-        dropped: pulls of each arm that will not be measured, shape (K,).
-        granted: pulls of each arm that were ever leased, shape (K,): the ordinal of the next one.
-        held: the leases, by number.
-        unfinished: the leases with pulls that have not come back.
         by_arm: (first ordinals, numbers) of the leases of each arm, in the order in which they were granted.
-        repeated: pulls that failed, or that were leased again because they did not come in time.
-        reasons: why pulls of an arm are not measured.
-        withdrawn, added: arms that go or come after it.
-        failed_keys: keys of pulls that gave no result.
-        undone: results that were taken back.
-        unusual: why each unusual result counts, by its number.
-        closed: no result counts any more.
-        refused: why its results cannot be judged; "": they can, or nobody has tried.
-        in_part: it was closed with what had come.
-        ended: the study was closed early.
-        mark: how far the log was read.
     """
 
     planned: base.Planned
-    recorded: IntArray
-    dropped: IntArray
-    granted: IntArray
-    repeated: int = 0
-    held: dict[int, LeaseProgress] = field(default_factory=dict)
-    unfinished: dict[int, LeaseProgress] = field(default_factory=dict)
+    recorded: IntArray  # pulls of each arm that came, shape (K,)
+    dropped: IntArray  # pulls of each arm that will not be measured, shape (K,)
+    granted: IntArray  # pulls of each arm that were ever leased, shape (K,): the ordinal of the next one
+    repeated: int = 0  # pulls that failed, or that were leased again because they did not come in time
+    held: dict[int, LeaseProgress] = field(default_factory=dict)  # the leases, by number
+    unfinished: dict[int, LeaseProgress] = field(default_factory=dict)  # the leases with pulls that have not come back
     by_arm: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
-    reasons: dict[int, set[str]] = field(default_factory=dict)
+    reasons: dict[int, set[str]] = field(default_factory=dict)  # why pulls of an arm are not measured
     withdrawn: dict[int, base.Withdrawal] = field(default_factory=dict)
     added: dict[int, base.Addition] = field(default_factory=dict)
     failed_keys: set[str] = field(default_factory=set)
     undone: int = 0
-    unusual: dict[int, str] = field(default_factory=dict)
+    unusual: dict[int, str] = field(default_factory=dict)  # why each unusual result counts, by its number
     closed: bool = False
-    refused: str = ""
-    in_part: bool = False
+    refused: str = ""  # why its results cannot be judged; "": they can, or nobody has tried
+    in_part: bool = False  # it was closed with what had come
     ended: bool = False
-    mark: tuple[int, ...] = ()
+    mark: tuple[int, ...] = ()  # how far the log was read
 
     @staticmethod
     def of(planned: base.Planned) -> OpenPlan:
@@ -89,7 +67,14 @@ class OpenPlan:
     def add(self, news: base.Arrivals) -> None:
         """Take in what came."""
         for leased in news.leased:
-            self._lease(leased)
+            number = leased.lease.number
+            self.held[number] = self.unfinished[number] = LeaseProgress(leased, np.zeros_like(self.recorded))
+            self.granted += leased.counts
+            self.repeated += int(leased.again.sum())
+            for arm in np.flatnonzero(leased.counts).tolist():
+                firsts, numbers = self.by_arm.setdefault(arm, ([], []))
+                firsts.append(int(leased.first[arm]))
+                numbers.append(number)
         np.add.at(self.recorded, news.arms, news.pulls)
         touched = np.unique(news.leases).tolist()
         for number in touched:
@@ -104,16 +89,6 @@ class OpenPlan:
             elif number not in self.unfinished:  # a result of it was undone
                 self.unfinished[number] = self.held[number]
         self.mark = news.mark
-
-    def _lease(self, leased: base.Leased) -> None:
-        number = leased.lease.number
-        self.held[number] = self.unfinished[number] = LeaseProgress(leased, np.zeros_like(self.recorded))
-        self.granted += leased.counts
-        self.repeated += int(leased.again.sum())
-        for arm in np.flatnonzero(leased.counts).tolist():
-            firsts, numbers = self.by_arm.setdefault(arm, ([], []))
-            firsts.append(int(leased.first[arm]))
-            numbers.append(number)
 
     def _happened(self, event: base.Event) -> None:
         self.closed |= event.kind == base.CLOSED

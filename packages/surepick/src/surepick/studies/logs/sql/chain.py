@@ -17,7 +17,6 @@ from surepick.core.records import from_json, to_json
 from surepick.errors import OutOfTurn, StorageError
 from surepick.studies.logs.base import COUNTED, Clock, Decision, Deviations, Planned, system_clock
 from surepick.studies.logs.hash_chain import chained, readable, reading
-from surepick.studies.logs.sql import schema as sql_seals
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import in_words, shown
 from surepick.studies.logs.sql.one_file import file_of, opened_by
@@ -32,6 +31,7 @@ RECENT = "so_many_rows"
 _UNDONE: sa.ColumnElement[str] = sa.literal_column("'undone'")  # as a literal, so that its index is used
 UNDONE_ROWS = sa.select(event.c.result).where(event.c.study == bindparam(STUDY), event.c.kind == _UNDONE)
 STANDS = observation.c.id.not_in(UNDONE_ROWS)  # whether a result was not undone
+COUNTS = sa.and_(observation.c.study == bindparam(STUDY), observation.c.status == COUNTED, STANDS)
 ANY_UNDONE = UNDONE_ROWS.limit(1)
 LAST_PLAN = sa.select(sa.func.max(plan.c.number)).where(plan.c.study == bindparam(STUDY))
 NEW_RESULTS = (
@@ -124,8 +124,7 @@ class ChainedRows:
         return self._server_clock if self._engine.dialect.name == "postgresql" else system_clock
 
     def _server_clock(self) -> float:
-        with self._reading() as connection:
-            return float(connection.execute(sa.text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+        return float(self._value(sa.text("SELECT extract(epoch FROM clock_timestamp())")))
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -155,6 +154,16 @@ class ChainedRows:
         with in_words(self._engine.url), self._readers.connect() as connection:
             self._same(connection)
             yield connection
+
+    def _all(self, wanted: sa.Executable, **given: Any) -> Sequence[Any]:
+        """All rows of an answer."""
+        with self._reading() as connection:
+            return connection.execute(wanted, {STUDY: self._study, **given}).all()
+
+    def _value(self, wanted: sa.Executable, **given: Any) -> Any:
+        """The one value of an answer; None without a row."""
+        with self._reading() as connection:
+            return connection.execute(wanted, {STUDY: self._study, **given}).scalar()
 
     def _same(self, connection: Connection) -> None:
         """Refuse to go on in another file with what is known of the one before."""
@@ -186,16 +195,12 @@ class ChainedRows:
         return planned
 
     def last_plan(self) -> Planned | None:
-        with self._reading() as connection:
-            number = connection.execute(LAST_PLAN, {STUDY: self._study}).scalar()
+        number = self._value(LAST_PLAN)
         return None if number is None else self.plan(int(number))
 
     def plans(self) -> Iterator[Planned]:
         columns = tables.plan.c
-        with self._reading() as connection:
-            rows = connection.execute(
-                sa.select(tables.plan).where(columns.study == self._study).order_by(columns.number)
-            ).all()
+        rows = self._all(sa.select(tables.plan).where(columns.study == self._study).order_by(columns.number))
         for position, row in enumerate(rows, start=1):
             if row.number != position:
                 raise StorageError(f"study {self._name!r}: plan {position} is missing; take the latest backup.")
@@ -204,13 +209,10 @@ class ChainedRows:
     def plan(self, number: int) -> Planned | None:
         if number not in self._plans:
             columns = tables.plan.c
-            with self._reading() as connection:
-                row = connection.execute(
-                    sa.select(tables.plan).where(columns.study == self._study, columns.number == number)
-                ).first()
-            if row is None:
+            rows = self._all(sa.select(tables.plan).where(columns.study == self._study, columns.number == number))
+            if not rows:
                 return None
-            self._plans = {number: self._planned(row)}
+            self._plans = {number: self._planned(rows[0])}
         return self._plans[number]
 
     def _planned(self, row: Row[Any]) -> Planned:
@@ -226,18 +228,7 @@ class ChainedRows:
     # decisions
 
     def add_decision(self, decision: Decision) -> Decision:
-        stored = self._texts(decision)
-        with self.turn():
-            there = self._decision(decision.plan)
-            if there is not None:
-                return there
-            row = {**stored, "previous": self._hash_before(decision.plan)}
-            row["hash"] = decision_hash(row)
-            self._insert(tables.decision, [row])
-        return decision
-
-    def _texts(self, decision: Decision) -> dict[str, Any]:
-        return {
+        row = {
             "plan": decision.plan,
             "round": 0 if decision.row is None else decision.row.round,
             "state": decision.state if isinstance(decision.state, str) else to_json(decision.state, sparse=True),
@@ -248,21 +239,22 @@ class ChainedRows:
             "stopped": int(decision.stopped),
             "verdict": decision.verdict,
             "decided_at": float(decision.at),
-            "records": self._records(decision.plan),
+            "records": "",
         }
-
-    def _records(self, plan: int) -> str:
-        """The hashes of the rows of a plan, which is closed: nothing can be added to them any more."""
-        if plan == 0:
-            return ""
-        with self._reading() as connection:
-            return sql_seals.row_hashes(connection, self._study, plan)
+        if decision.plan > 0:  # of a closed plan: nothing can be added to its rows any more
+            with self._reading() as connection:
+                row["records"] = tables.row_hashes(connection, self._study, decision.plan)
+        with self.turn():
+            there = self._decision(decision.plan)
+            if there is not None:
+                return there
+            row["previous"] = self._hash_before(decision.plan)
+            self._insert(tables.decision, [{**row, "hash": decision_hash(row)}])
+        return decision
 
     def last_decision(self) -> Decision | None:
-        with self._reading() as connection:
-            plan = connection.execute(
-                sa.select(sa.func.max(tables.decision.c.plan)).where(tables.decision.c.study == self._study)
-            ).scalar()
+        columns = tables.decision.c
+        plan = self._value(sa.select(sa.func.max(columns.plan)).where(columns.study == self._study))
         if plan is None:
             return None
         if self._latest is None or self._latest.plan != plan:
@@ -271,12 +263,8 @@ class ChainedRows:
 
     def decisions(self, after: int = -1) -> Iterator[Decision]:
         columns = tables.decision.c
-        with self._reading() as connection:
-            rows = connection.execute(
-                sa.select(tables.decision)
-                .where(columns.study == self._study, columns.plan > after)
-                .order_by(columns.plan)
-            ).all()
+        wanted = sa.select(tables.decision).where(columns.study == self._study, columns.plan > after)
+        rows = self._all(wanted.order_by(columns.plan))
         for position, row in enumerate(rows, start=after + 1):
             if row.plan != position:
                 raise StorageError(f"study {self._name!r}: decision {position} is missing; take the latest backup.")
@@ -286,11 +274,8 @@ class ChainedRows:
 
     def _decision(self, plan: int) -> Decision | None:
         columns = tables.decision.c
-        with self._reading() as connection:
-            row = connection.execute(
-                sa.select(tables.decision).where(columns.study == self._study, columns.plan == plan)
-            ).first()
-        return None if row is None else self._decided(row)
+        rows = self._all(sa.select(tables.decision).where(columns.study == self._study, columns.plan == plan))
+        return self._decided(rows[0]) if rows else None
 
     def _decided(self, row: Row[Any]) -> Decision:
         if row.hash != decision_hash(row._mapping):
@@ -318,27 +303,18 @@ class ChainedRows:
 
     def _hash_of_decision(self, plan: int) -> str:
         if plan not in self._hashes:
-            columns = tables.decision.c
-            with self._reading() as connection:
-                found = connection.execute(
-                    sa.select(columns.hash).where(columns.study == self._study, columns.plan == plan)
-                ).scalar()
-            if found is None:
-                raise StorageError(f"study {self._name!r}: decision {plan} is missing; take the latest backup.")
-            self._hashes[plan] = str(found)
+            self._hashes[plan] = self._stored_hash(tables.decision, tables.decision.c.plan, plan)
         return self._hashes[plan]
 
     def _hash_before(self, plan: int) -> str:
         """What a decision is chained to: its plan, or the study."""
-        if plan == 0:
-            return self._start
-        columns = tables.plan.c
-        with self._reading() as connection:
-            found = connection.execute(
-                sa.select(columns.hash).where(columns.study == self._study, columns.number == plan)
-            ).scalar()
+        return self._start if plan == 0 else self._stored_hash(tables.plan, tables.plan.c.number, plan)
+
+    def _stored_hash(self, table: sa.Table, column: sa.ColumnElement[int], number: int) -> str:
+        """The hash of the plan, or the decision, of that number."""
+        found = self._value(sa.select(table.c.hash).where(table.c.study == self._study, column == number))
         if found is None:
-            raise StorageError(f"study {self._name!r}: plan {plan} is missing; take the latest backup.")
+            raise StorageError(f"study {self._name!r}: {table.name} {number} is missing; take the latest backup.")
         return str(found)
 
 

@@ -27,12 +27,14 @@ from surepick.text import quoted
 
 NETWORK_SYSTEMS = ("nfs", "cifs", "smb", "9p", "afs", "sshfs", "gluster", "ceph", "lustre", "beegfs", "davfs", "gpfs")
 KNOWN = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+IN_MEMORY = (":memory:", "file::memory:")
 
 
 def read_url(url: str) -> URL:
     """The address of a database."""
+    hidden = re.sub(r":.*@|password=[^&]*", "***", url) if isinstance(url, str) else url  # what may be its password
     wrong = InvalidInput(
-        f"{quoted(_hidden(url))} is not the address of a database; write sqlite:///FILE (sqlite:////FILE for an "
+        f"{quoted(hidden)} is not the address of a database; write sqlite:///FILE (sqlite:////FILE for an "
         "absolute path) or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE."
     )
     if not isinstance(url, str | URL):
@@ -45,21 +47,12 @@ def read_url(url: str) -> URL:
     backend = address.get_backend_name()
     if backend not in KNOWN:
         raise InvalidInput(f"studies are kept in SQLite or PostgreSQL, not in {backend!r}.")
-    if backend == "sqlite" and _in_memory(address):
+    database = address.database or ":memory:"
+    if backend == "sqlite" and (database in IN_MEMORY or address.query.get("mode") == "memory"):
         raise InvalidInput(
             f"{url!r} names no file, so nothing would last; write sqlite:///FILE, or use sp.Study in memory."
         )
     return address.set(drivername=KNOWN[backend])
-
-
-def _in_memory(address: URL) -> bool:
-    database = address.database or ":memory:"
-    return database in (":memory:", "file::memory:") or address.query.get("mode") == "memory"
-
-
-def _hidden(url: object) -> object:
-    """What was given for an address, without what may be its password."""
-    return re.sub(r":.*@|password=[^&]*", "***", url) if isinstance(url, str) else url
 
 
 def connect(url: str, *, create: bool = False) -> Engine:
@@ -122,7 +115,13 @@ def _sqlite(address: URL, *, create: bool) -> Engine:
     if path is not None and not is_folder(path.parent):
         raise InvalidInput(f"there is no folder {path.parent} for {shown(address)}; make it first.")
     if path is not None:
-        _warn_of_network(path)
+        kind = file_system(path)
+        if any(name in kind for name in NETWORK_SYSTEMS):  # SQLite's locks do not work on most of these
+            warnings.warn(
+                f"{path} lies on a network file system ({kind}), where SQLite cannot keep several writers apart: "
+                "results could be lost. Use a local disk, or PostgreSQL.",
+                stacklevel=4,
+            )
     waits, opened = {"timeout": patience_of(address).lock}, without_patience(address)
     if path is not None and _only_readable(path):
         opened = opened.set(database=f"file:{quote(str(path.absolute()))}")
@@ -192,7 +191,7 @@ def _version(engine: Engine, address: URL) -> str | None:
     with engine.connect() as connection:
         names = set(sa.inspect(connection).get_table_names())
         if VERSION_TABLE in names:
-            return str(connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one())
+            return str(connection.execute(VERSION).scalar_one())
     ours = set(metadata.tables)
     if address.get_backend_name() == "sqlite" and names:
         raise StorageError(
@@ -205,17 +204,6 @@ def _version(engine: Engine, address: URL) -> str | None:
             f"({', '.join(sorted(names & ours))}). Nothing was changed. Give a database of its own."
         )
     return None
-
-
-def _warn_of_network(path: Path) -> None:
-    """SQLite's locks do not work on most network file systems."""
-    kind = file_system(path)
-    if any(name in kind for name in NETWORK_SYSTEMS):
-        warnings.warn(
-            f"{path} lies on a network file system ({kind}), where SQLite cannot keep several writers apart: results "
-            "could be lost. Use a local disk, or PostgreSQL.",
-            stacklevel=5,
-        )
 
 
 def file_system(path: Path, mounts: Path = Path("/proc/mounts")) -> str:
@@ -347,6 +335,7 @@ WORDS = (
 
 # --- Making and renewing the tables of durable studies. The only importer of Alembic.
 
+VERSION = sa.text(f"SELECT version_num FROM {VERSION_TABLE}")
 STEPS = Path(__file__).parent / "migrations"
 
 
@@ -360,16 +349,11 @@ def migrate_database(engine: Engine, url: str) -> tuple[str | None, str]:
     with in_words(engine.url), engine.connect().execution_options(writes=True) as connection, connection.begin():
         if engine.dialect.name == "postgresql":
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext('surepick migrate'))"))
-        before = _version_of(connection)
+        there = VERSION_TABLE in sa.inspect(connection).get_table_names()
+        before = str(connection.execute(VERSION).scalar_one()) if there else None
         if before is not None and before not in OLDER:
             check_version(before, url)
         if before != SCHEMA:
             config.attributes["connection"] = connection
             command.upgrade(config, SCHEMA)
     return before, SCHEMA
-
-
-def _version_of(connection: sa.Connection) -> str | None:
-    if VERSION_TABLE not in sa.inspect(connection).get_table_names():
-        return None
-    return str(connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one())

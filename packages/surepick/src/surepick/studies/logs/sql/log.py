@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from surepick.studies.logs import base
 from surepick.studies.logs.hash_chain import readable
 from surepick.studies.logs.keys import from_values, read_values
 from surepick.studies.logs.sql import chain
-from surepick.studies.logs.sql import schema as sql_seals
 from surepick.studies.logs.sql import schema as tables
 
 # --- Rows of the database as records of the log. Values of a wrong kind raise; `legible` turns that into words.
@@ -56,23 +55,7 @@ def event_of(row: Row[Any]) -> base.Event:
 
 def row_of(event: base.Event) -> dict[str, Any]:
     """An event as a row without its hash."""
-    return {
-        "plan": event.plan,
-        "kind": event.kind,
-        "arm": event.arm,
-        "pulls": event.pulls,
-        "lease": event.lease,
-        "reason": event.reason,
-        "at": event.at,
-        "result": event.result or None,
-        "hash": None,
-    }
-
-
-def events_of(rows: Sequence[Row[Any]], num_arms: int) -> tuple[base.Event, ...]:
-    """Events from their rows."""
-    check_stored_arms([row.arm for row in rows if row.arm is not None], num_arms)
-    return tuple(event_of(row) for row in rows)
+    return asdict(event) | {"result": event.result or None, "hash": None}
 
 
 CHUNK = 500  # keys or blocks in one question
@@ -87,10 +70,6 @@ class SqlLog(chain.ChainedRows):
     is computed inside a turn. Readers wait for nobody. What a method returned without error is on disk.
 
     Args:
-        engine: of a database with the tables of `sql_schema`.
-        study: id of the study's row.
-        name: its name, for messages.
-        num_arms: K.
         start: hash of the study's row, where the chain of plans and decisions begins.
     """
 
@@ -152,7 +131,7 @@ class SqlLog(chain.ChainedRows):
             for key, number in self._used_before(connection, results.keys).items():
                 next(row for row in rows if row["key"] == key)["correction"] = number
             if status != base.COUNTED:
-                hashes = sql_seals.set_aside_hashes(connection, self._study, self._start, rows)
+                hashes = tables.set_aside_hashes(connection, self._study, self._start, rows)
                 rows = [{**row, "hash": own} for row, own in zip(rows, hashes, strict=True)]
             self._insert(tables.observation, rows)
 
@@ -171,7 +150,7 @@ class SqlLog(chain.ChainedRows):
         row = row_of(event)
         with self.turn(), self._reading() as connection:
             if event.kind == base.ENDED:
-                row["hash"] = sql_seals.end_hash(connection, self._study, self._start, row)
+                row["hash"] = tables.end_hash(connection, self._study, self._start, row)
             self._insert(tables.event, [row])
 
     def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> base.Arrivals:
@@ -184,13 +163,14 @@ class SqlLog(chain.ChainedRows):
                 chain.NEW_EVENTS, {chain.STUDY: self._study, chain.PLANS: (0, plan), chain.AFTER: events}
             ).all()
         columns = np.array([tuple(row) for row in rows], np.int64).reshape(-1, 4)
-        check_stored_arms(columns[:, 1].tolist(), self._num_arms)
+        arms = [*columns[:, 1].tolist(), *(row.arm for row in news if row.arm is not None)]
+        check_stored_arms(arms, self._num_arms)
         return base.Arrivals(
             arms=columns[:, 1],
             pulls=columns[:, 2],
             leases=columns[:, 3],
             leased=leased_of(parts, self._num_arms),
-            events=events_of(news, self._num_arms),
+            events=tuple(map(event_of, news)),
             mark=(
                 int(columns[-1, 0]) if len(columns) else recorded,
                 parts[-1].id if parts else leased,
@@ -212,17 +192,14 @@ class SqlLog(chain.ChainedRows):
 
     def reported(self, plan: int, source: str | None) -> list[base.Reported]:
         columns, events = tables.observation.c, tables.event.c
-        mine = {chain.STUDY: self._study}
-        wanted = sa.select(tables.observation).where(
-            columns.study == self._study, columns.plan == plan, columns.status == base.COUNTED, chain.STANDS
-        )
+        wanted = sa.select(tables.observation).where(chain.COUNTS, columns.plan == plan)
         if source is not None:
             wanted = wanted.where(columns.source == source)
         unusual = sa.select(events.result).where(
             events.study == self._study, events.plan == plan, events.kind == base.UNUSUAL
         )
         with self._reading() as connection:
-            rows = connection.execute(wanted.order_by(columns.id), mine).all()
+            rows = connection.execute(wanted.order_by(columns.id), {chain.STUDY: self._study}).all()
             known = set(connection.execute(unusual).scalars())
         return [
             base.Reported(
@@ -242,79 +219,54 @@ class SqlLog(chain.ChainedRows):
 
     def failed(self, keys: Sequence[str]) -> set[str]:
         columns = tables.event.c
-        found: set[str] = set()
-        with self._reading() as connection:
-            for start in range(0, len(keys), CHUNK):
-                some = columns.reason.in_(keys[start : start + CHUNK])
-                rows = sa.select(columns.reason).where(columns.study == self._study, columns.kind == base.FAILED, some)
-                found.update(connection.execute(rows).scalars())
-        return found
+        wanted = sa.select(columns.reason).where(columns.study == self._study, columns.kind == base.FAILED)
+        return {row.reason for row in self._in_parts(wanted, columns.reason, keys)}
 
     def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int, int]]:
         columns = tables.observation.c
-        wanted = sa.select(columns.block, columns.arm, columns.plan).distinct()
-        wanted = wanted.where(columns.study == self._study, columns.status == base.COUNTED, chain.STANDS)
-        found: set[tuple[str, int, int]] = set()
+        wanted = sa.select(columns.block, columns.arm, columns.plan).distinct().where(chain.COUNTS)
+        return {(block, int(arm), int(plan)) for block, arm, plan in self._in_parts(wanted, columns.block, blocks)}
+
+    def _in_parts(self, wanted: sa.Select[Any], column: sa.ColumnElement[Any], of: Sequence[str]) -> list[Any]:
+        """The rows whose column is one of many texts, some texts in each question."""
+        found: list[Any] = []
         with self._reading() as connection:
-            for start in range(0, len(blocks), CHUNK):
-                some = columns.block.in_(blocks[start : start + CHUNK])
-                rows = connection.execute(wanted.where(some), {chain.STUDY: self._study})
-                found.update((block, int(arm), int(plan)) for block, arm, plan in rows)
+            for start in range(0, len(of), CHUNK):
+                some = wanted.where(column.in_(of[start : start + CHUNK]))
+                found += connection.execute(some, {chain.STUDY: self._study}).all()
         return found
 
     def results(self, plan: int) -> list[base.Results]:
         columns = tables.observation.c
         told = (columns.arm, columns.pulls, columns.sum, columns.squares)
-        wanted = (*told, columns.block, columns.item, columns.quantities)
-        with self._reading() as connection:
-            rows = connection.execute(
-                sa.select(*wanted)
-                .where(columns.study == self._study, columns.plan == plan, columns.status == base.COUNTED, chain.STANDS)
-                .order_by(columns.id),
-                {chain.STUDY: self._study},
-            ).all()
+        wanted = sa.select(*told, columns.block, columns.item, columns.quantities)
+        rows = self._all(wanted.where(chain.COUNTS, columns.plan == plan).order_by(columns.id))
         return [_results(*zip(*rows, strict=True), num_arms=self._num_arms)] if rows else []
 
     def measured(self, plans: int) -> dict[int, int]:
         columns = tables.observation.c
-        with self._reading() as connection:
-            rows = connection.execute(
-                sa.select(columns.arm, sa.func.sum(columns.pulls))
-                .where(
-                    columns.study == self._study, columns.plan <= plans, columns.status == base.COUNTED, chain.STANDS
-                )
-                .group_by(columns.arm),
-                {chain.STUDY: self._study},
-            ).all()
-        found = {int(arm): int(pulls) for arm, pulls in rows}
+        wanted = sa.select(columns.arm, sa.func.sum(columns.pulls)).where(chain.COUNTS, columns.plan <= plans)
+        found = {int(arm): int(pulls) for arm, pulls in self._all(wanted.group_by(columns.arm))}
         check_stored_arms(list(found), self._num_arms)
         return found
 
     def latest_plan_of(self, worker: str) -> int:
-        with self._reading() as connection:
-            plan = connection.execute(chain.LATEST_LEASE, {chain.STUDY: self._study, chain.WORKER: worker}).scalar()
-        return int(plan or 0)
+        return int(self._value(chain.LATEST_LEASE, **{chain.WORKER: worker}) or 0)
 
     def ended(self) -> base.Event | None:
         columns = tables.event.c
-        with self._reading() as connection:
-            row = connection.execute(
-                sa.select(tables.event)
-                .where(columns.study == self._study, columns.plan == 0, columns.kind == base.ENDED)
-                .order_by(columns.id)
-                .limit(1)
-            ).first()
-        return None if row is None else event_of(row)
+        wanted = sa.select(tables.event).where(
+            columns.study == self._study, columns.plan == 0, columns.kind == base.ENDED
+        )
+        rows = self._all(wanted.order_by(columns.id).limit(1))
+        return event_of(rows[0]) if rows else None
 
     def set_aside(self) -> tuple[int, int]:
         columns = tables.observation.c
-        with self._reading() as connection:
-            found = connection.execute(
-                sa.select(columns.status, sa.func.count())
-                .where(columns.study == self._study, columns.status != base.COUNTED)
-                .group_by(columns.status)
-            )
-            numbers = {status: int(number) for status, number in found}
+        wanted = sa.select(columns.status, sa.func.count()).where(
+            columns.study == self._study, columns.status != base.COUNTED
+        )
+        numbers = {status: int(number) for status, number in self._all(wanted.group_by(columns.status))}
         return numbers.get(base.LATE, 0), numbers.get(base.PRIOR, 0)
 
     def history(self, judged: int) -> Iterator[base.Stored]:
@@ -345,9 +297,9 @@ class SqlLog(chain.ChainedRows):
     def check_rows(self) -> None:
         with self._reading() as connection:
             for row in (
-                *sql_seals.altered_records(connection, self._study),
-                *sql_seals.altered_aside(connection, self._study, self._start),
-                *sql_seals.altered_end(connection, self._study, self._start),
+                *tables.altered_records(connection, self._study),
+                *tables.altered_aside(connection, self._study, self._start),
+                *tables.altered_end(connection, self._study, self._start),
             ):
                 raise StorageError(chain.altered(row, self._name))
 

@@ -29,24 +29,17 @@ class Opened:
     """A file that was opened.
 
     Args:
-        main: which one it is.
-        path: where SQLite keeps it, and what is beside it.
-        beside: which ones are beside it, while somebody has them open.
         holders: connections that have them open, and so keep them from going.
     """
 
     main: Identity
-    path: Path
-    beside: tuple[Identity | None, ...] = ()
+    path: Path  # where SQLite keeps it, and what is beside it
+    beside: tuple[Identity | None, ...] = ()  # which ones are beside it, while somebody has them open
     holders: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
 
 
 class OneFile:
-    """What an engine has opened.
-
-    Args:
-        path: of the database.
-    """
+    """What an engine has opened."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()

@@ -8,22 +8,7 @@ from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Column,
-    Float,
-    ForeignKey,
-    ForeignKeyConstraint,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
-    UniqueConstraint,
-    text,
-)
+from sqlalchemy import BigInteger, Column, Index, Table, Text, text
 from sqlalchemy.engine import Connection, Row
 from sqlalchemy.types import TypeEngine
 
@@ -34,16 +19,16 @@ SCHEMA = "1"  # the newest step that this version knows
 OLDER: tuple[str, ...] = ()  # steps from which `surepick migrate` can start
 VERSION_TABLE = "surepick_schema"
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
 
 def _serial() -> TypeEngine[int]:
     """64-bit; SQLite numbers rows by itself only if the type is called INTEGER."""
-    return BigInteger().with_variant(Integer, "sqlite")
+    return BigInteger().with_variant(sa.Integer, "sqlite")
 
 
-def _double() -> Float[float]:
-    return Float(53)
+def _double() -> sa.Float[float]:
+    return sa.Float(53)
 
 
 study = Table(
@@ -53,7 +38,7 @@ study = Table(
     Column("name", Text, nullable=False, unique=True),
     Column("configuration", Text, nullable=False),  # JSON: the policy, how it is judged, columns, costs, segments
     Column("ids", Text, nullable=False),  # JSON: the K ids
-    Column("features", LargeBinary, nullable=False),  # little-endian float64, row by row
+    Column("features", sa.LargeBinary, nullable=False),  # little-endian float64, row by row
     Column("num_arms", BigInteger, nullable=False),
     Column("num_features", BigInteger, nullable=False),
     Column("arms_hash", Text, nullable=False),  # SHA-256 of ids, shape, features, costs and segments
@@ -66,12 +51,12 @@ plan = Table(
     "plan",
     metadata,
     Column("id", _serial(), primary_key=True),
-    Column("study", _serial(), ForeignKey("study.id"), nullable=False),
+    Column("study", _serial(), sa.ForeignKey("study.id"), nullable=False),
     Column("number", BigInteger, nullable=False),
     Column("plan", Text, nullable=False),  # JSON
     Column("opened_at", _double(), nullable=False),
     Column("hash", Text, nullable=False),  # SHA-256 of the decision's hash before it, of the JSON and of opened_at
-    UniqueConstraint("study", "number", name="one_plan_a_number"),
+    sa.UniqueConstraint("study", "number", name="one_plan_a_number"),
 )
 
 lease = Table(
@@ -88,9 +73,9 @@ lease = Table(
     Column("again", BigInteger, nullable=False),  # pulls of these that were leased before, and did not come in time
     Column("until", _double(), nullable=False),
     Column("leased_at", _double(), nullable=False),
-    ForeignKeyConstraint(["study", "plan"], ["plan.study", "plan.number"], name="lease_of_a_plan"),
-    UniqueConstraint("study", "plan", "arm", "first", name="a_pull_is_leased_once"),
-    CheckConstraint("pulls > 0", name="a_lease_has_pulls"),
+    sa.ForeignKeyConstraint(["study", "plan"], ["plan.study", "plan.number"], name="lease_of_a_plan"),
+    sa.UniqueConstraint("study", "plan", "arm", "first", name="a_pull_is_leased_once"),
+    sa.CheckConstraint("pulls > 0", name="a_lease_has_pulls"),
 )
 Index("leases_of_a_worker", lease.c.study, lease.c.worker, lease.c.id)
 
@@ -98,7 +83,7 @@ observation = Table(
     "observation",
     metadata,
     Column("id", _serial(), primary_key=True),
-    Column("study", _serial(), ForeignKey("study.id"), nullable=False),
+    Column("study", _serial(), sa.ForeignKey("study.id"), nullable=False),
     Column("plan", BigInteger, nullable=False),  # 0: of no plan
     Column("status", Text, nullable=False),  # counted, late, prior
     Column("key", Text),
@@ -114,9 +99,9 @@ observation = Table(
     Column("source", Text, nullable=False),  # who reported it
     Column("told_at", _double(), nullable=False),
     Column("hash", Text),  # of late and prior results: SHA-256 of that before it (first: of the study's) and of the row
-    UniqueConstraint("study", "key", "correction", name="a_key_counts_once"),
-    CheckConstraint("pulls > 0", name="a_result_has_pulls"),
-    CheckConstraint("status in ('counted', 'late', 'prior')", name="a_known_status"),
+    sa.UniqueConstraint("study", "key", "correction", name="a_key_counts_once"),
+    sa.CheckConstraint("pulls > 0", name="a_result_has_pulls"),
+    sa.CheckConstraint("status in ('counted', 'late', 'prior')", name="a_known_status"),
 )
 Index("results_of_a_plan", observation.c.study, observation.c.plan, observation.c.id)
 _IN_BLOCK = observation.c.block.is_not(None)
@@ -132,7 +117,7 @@ event = Table(
     "event",
     metadata,
     Column("id", _serial(), primary_key=True),
-    Column("study", _serial(), ForeignKey("study.id"), nullable=False),
+    Column("study", _serial(), sa.ForeignKey("study.id"), nullable=False),
     Column("plan", BigInteger, nullable=False),  # 0: of the study
     Column("kind", Text, nullable=False),
     Column("arm", BigInteger),
@@ -142,7 +127,7 @@ event = Table(
     Column("at", _double(), nullable=False),
     Column("result", BigInteger),  # id of the result that is undone, or unusual
     Column("hash", Text),  # of "ended": SHA-256 of the study's hash, of the row, and of the rows of the open plan
-    CheckConstraint(
+    sa.CheckConstraint(
         "kind in ('failed', 'abandoned', 'withdrawn', 'added', 'closed', 'ended', 'undone', 'unusual')",
         name="a_known_kind",
     ),
@@ -155,7 +140,7 @@ decision = Table(
     "decision",
     metadata,
     Column("id", _serial(), primary_key=True),
-    Column("study", _serial(), ForeignKey("study.id"), nullable=False),
+    Column("study", _serial(), sa.ForeignKey("study.id"), nullable=False),
     Column("plan", BigInteger, nullable=False),  # 0: the start
     Column("round", BigInteger, nullable=False),  # of the policy; several plans can be looks of one round
     Column("state", Text, nullable=False),  # JSON
@@ -163,13 +148,13 @@ decision = Table(
     Column("trace", Text, nullable=False),  # JSON: the row of the trace
     Column("deviations", Text, nullable=False),  # JSON
     Column("leader", BigInteger, nullable=False),
-    Column("stopped", Integer, nullable=False),
+    Column("stopped", sa.Integer, nullable=False),
     Column("verdict", Text, nullable=False),
     Column("decided_at", _double(), nullable=False),
     Column("records", Text, nullable=False),  # JSON: SHA-256 of the plan's results, leases, events; "" at the start
     Column("previous", Text, nullable=False),  # hash of the plan; of the study at the start
     Column("hash", Text, nullable=False),  # SHA-256 of the previous hash and of the columns from plan to records
-    UniqueConstraint("study", "plan", name="one_decision_a_plan"),
+    sa.UniqueConstraint("study", "plan", name="one_decision_a_plan"),
 )
 
 

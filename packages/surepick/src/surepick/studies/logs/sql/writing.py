@@ -107,12 +107,7 @@ def _wait(place: int, byte: int, until: float) -> None:
 
 
 class Turns:
-    """The turns of one writer.
-
-    Args:
-        engine: of the database.
-        study: id of the study's row.
-    """
+    """The turns of one writer."""
 
     def __init__(self, engine: Engine, study: int) -> None:
         self._engine = engine

@@ -310,9 +310,8 @@ def test_every_experiment_has_its_figures(monkeypatch, tmp_path):
     assert every == set(experiment_names())
     rows = [replicate(policy, experiment=name) for name in every for policy in ("a", "b")]
     rounds = in_memory([{"key": row["key"], "total_pulls": 10, "active": 3} for row in rows])
-    monkeypatch.setattr(
-        "surepick_bench.figures.figures.figure_page.save", lambda figure, directory, name: [directory / name]
-    )
+    saving = "surepick_bench.figures.figures.figure_page.save"
+    monkeypatch.setattr(saving, lambda figure, directory, name: [directory / name])
     names = [path.name for path in experiment_figures(in_memory(rows), rounds, tmp_path)]
     assert sorted(names) == sorted(
         [f"{kind}-{name}" for kind in ("own-stop", "errors", "arms-left") for name in every]

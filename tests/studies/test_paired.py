@@ -99,8 +99,8 @@ def test_what_a_lease_has_left_keeps_its_streams(database_url):
     assert kept == {key: stream for _, (_, key), stream in rest}
 
 
-def test_leases_of_single_pulls_are_pairs_all_the_same(database_url):
-    study = create_stored_study(database_url, "line", policy_of())
+def test_leases_of_single_pulls_are_pairs_all_the_same(stored_at):
+    study = create_stored_study(stored_at, "line", policy_of())
     while (batch := study.lease(1, worker="ann")) is not None and batch.total:
         _, keys = zip(*batch.keys(), strict=True)
         study.tell(
@@ -113,8 +113,8 @@ def test_leases_of_single_pulls_are_pairs_all_the_same(database_url):
     assert (study.certificate().verdict, study.recommend()) == ("certified", "b")
 
 
-def test_a_stream_of_an_earlier_round_is_refused(database_url):
-    study = create_stored_study(database_url, "line", policy_of())
+def test_a_stream_of_an_earlier_round_is_refused(stored_at):
+    study = create_stored_study(stored_at, "line", policy_of())
     first = study.ask()
     names = [f"{name}{number}" for name in "abcd" for number in range(5)]
     study.tell(first.pulls(), observed(first.pulls(), names), blocks=names)
@@ -159,13 +159,13 @@ def test_programs_are_told_the_stream(database_url, how, tmp_path):
     assert len(both) >= 5
 
 
-def test_a_program_that_is_not_told_the_stream_is_refused(database_url):
-    create_stored_study(database_url, "line", policy_of())
+def test_a_program_that_is_not_told_the_stream_is_refused(stored_at):
+    create_stored_study(stored_at, "line", policy_of())
     with pytest.raises(InvalidInput, match=r"Write \{block\}"):
-        surepick("run-study", database_url, "line", "--measure", "echo {id}")
+        surepick("run-study", stored_at, "line", "--measure", "echo {id}")
 
 
-def test_a_template_with_pulls_and_block_is_refused(database_url):
-    create_stored_study(database_url, "line", policy_of())
+def test_a_template_with_pulls_and_block_is_refused(stored_at):
+    create_stored_study(stored_at, "line", policy_of())
     with pytest.raises(InvalidInput, match=r"Leave \{pulls\} out"):
-        surepick("run-study", database_url, "line", "--measure", "echo {id} {pulls} {block}")
+        surepick("run-study", stored_at, "line", "--measure", "echo {id} {pulls} {block}")

@@ -46,7 +46,7 @@ def test_the_price_of_each_group():
     study.add(["a"])
     tell_plan(study)
     state = study.replay.state_of(study.log.last_decision())
-    assert state.roster.groups.tolist() == [2, 0, 0, 0, 1]
+    assert state.roster.cohorts.tolist() == [2, 0, 0, 0, 1]
     found = study.policy._situation.thresholds(state.roster)
     deltas = [0.05 * 0.1 / 6, *[0.05 * 0.9] * 3, 0.05 * 0.1 / 2]
     assert found == pytest.approx([-math.log(one) for one in deltas])

@@ -181,7 +181,7 @@ def test_a_program_prints_the_reward_and_the_quantities(flag, sqlite_url, tmp_pa
         "for name in sys.argv[1:] or [line.strip() for line in sys.stdin]:\n"
         "    print(*truth[name])\n"
     )
-    words = f"{shlex.quote(sys.executable)} {shlex.quote(str(program))}" + (" {id}" if flag == "--measure" else "")
+    words = f"{shlex.quote(sys.executable)} -ISE {shlex.quote(str(program))}" + (" {id}" if flag == "--measure" else "")
     code, _, failed = surepick("run-study", sqlite_url, "soup", flag, words)
     assert code == 0, failed
     assert open_stored_study(sqlite_url, "soup").recommend() == "b"

@@ -125,7 +125,7 @@ def test_the_table_fits_and_its_notes_are_explained():
 
 
 def test_a_built_in_example_brings_its_noise_its_norm_and_its_truth():
-    found = answer("two-clusters", "--epsilon", 0.6, "--rehearsals", 1)
+    found = answer("two-clusters", "--epsilon", 0.9, "--rehearsals", 1)
     assert found["noise"] == "bernoulli"
     assert found["num_arms"] == 250
     assert [row["options"] for row in found["rows"]] == [{"norm_bound": 1.0}, {}]
@@ -196,7 +196,7 @@ def rows(spread: float) -> str:
 def test_a_guess_says_where_the_table_varies_less_than_the_noise_that_it_simulates(tmp_path, noise, spread, noted):
     path = tmp_path / "quiet.csv"
     path.write_text(rows(spread))
-    words = ("--id", "id", "--reward", "y", "--noise", noise, "--epsilon", 0.2, "--rehearsals", 1)
+    words = ("--id", "id", "--reward", "y", "--noise", noise, "--epsilon", 0.5, "--rehearsals", 1)
     code, _, heard = surepick(path, *words)
     assert code == 0
     assert ("declared noise (standard deviation 0.5)" in heard) == noted

@@ -91,7 +91,7 @@ def test_a_program_measures_for_a_server(served, tmp_path):
     program = tmp_path / "measure.py"
     program.write_text(f"import sys\nprint({MEANS!r}[sys.argv[2]])\n")
     over.create()
-    code, _, said = over("run-study", "--measure", f"{sys.executable} {program} -- {{id}}", "--workers", 2)
+    code, _, said = over("run-study", "--measure", f"{sys.executable} -ISE {program} -- {{id}}", "--workers", 2)
     assert code == 0, said
     assert over.json("status")["verdict"] == "certified"
     assert client.get("/api/v1/studies/paint").json()["progress"]["stopped"]

@@ -32,6 +32,13 @@ def without_seconds(rows) -> list[dict]:
     return [{name: value for name, value in row.items() if "seconds" not in name} for row in rows]
 
 
+def test_no_scheduler_is_said(tmp_path):
+    words = ["bench", "run", "peers", "--dask", "tcp://127.0.0.1:9", "--out", str(tmp_path / "r.parquet")]
+    code, said = apart(answered, words, most=120.0)
+    assert code == 2
+    assert "there is no Dask scheduler at tcp://127.0.0.1:9" in said
+
+
 @pytest.mark.filterwarnings("ignore")  # of distributed, about its own clean-up
 def test_two_workers_give_the_rows_of_one_process(scheduler, tmp_path):
     from distributed import Client
@@ -50,10 +57,3 @@ def test_the_command_takes_the_address(scheduler, tmp_path):
     code, said = apart(answered, [*words, "--dask", scheduler], most=120.0)
     assert code == 0, said
     assert len(read_results(Path(out)).replicates) == 4
-
-
-def test_no_scheduler_is_said(tmp_path):
-    words = ["bench", "run", "peers", "--dask", "tcp://127.0.0.1:9", "--out", str(tmp_path / "r.parquet")]
-    code, said = apart(answered, words, most=120.0)
-    assert code == 2
-    assert "there is no Dask scheduler at tcp://127.0.0.1:9" in said

@@ -160,6 +160,13 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(kind))
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def stored_at(request: pytest.FixtureRequest) -> str:
+    """As `database_url`, where no statement is tried that is not tried on both: PostgreSQL in the proofs only."""
+    kind = "sqlite_url" if request.param == "sqlite" else "postgres_url"
+    return str(request.getfixturevalue(kind))
+
+
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., Path]:
     """Writes a file in the folder of the test: (content, name) -> its path."""

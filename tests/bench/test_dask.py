@@ -1,11 +1,11 @@
 """Experiments on a Dask cluster: a scheduler and two workers on loopback give the rows of one process."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import joblib
 import pytest
+from apart import apart
+from command_line import answered
 from dask_cluster import dask_cluster
 
 from surepick_bench.results import read_results
@@ -32,6 +32,13 @@ def without_seconds(rows) -> list[dict]:
     return [{name: value for name, value in row.items() if "seconds" not in name} for row in rows]
 
 
+def test_no_scheduler_is_said(tmp_path):
+    words = ["bench", "run", "peers", "--dask", "tcp://127.0.0.1:9", "--out", str(tmp_path / "r.parquet")]
+    code, said = apart(answered, words, most=120.0)
+    assert code == 2
+    assert "there is no Dask scheduler at tcp://127.0.0.1:9" in said
+
+
 @pytest.mark.filterwarnings("ignore")  # of distributed, about its own clean-up
 def test_two_workers_give_the_rows_of_one_process(scheduler, tmp_path):
     from distributed import Client
@@ -46,22 +53,7 @@ def test_two_workers_give_the_rows_of_one_process(scheduler, tmp_path):
 @pytest.mark.filterwarnings("ignore")  # of distributed, about its own clean-up
 def test_the_command_takes_the_address(scheduler, tmp_path):
     out = tmp_path / "r.parquet"
-    command = [sys.executable, "-m", "surepick", "bench", "run", "high-dimensional", "--policies", "certified-linear"]
-    done = subprocess.run(
-        [*command, "--runs", "1", "--out", str(out), "--dask", scheduler],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    words = ["bench", "run", "high-dimensional", "--policies", "certified-linear", "--runs", "1", "--out", str(out)]
+    code, said = apart(answered, [*words, "--dask", scheduler], most=120.0)
+    assert code == 0, said
     assert len(read_results(Path(out)).replicates) == 4
-
-
-def test_no_scheduler_is_said(tmp_path):
-    command = [sys.executable, "-m", "surepick", "bench", "run", "peers", "--dask", "tcp://127.0.0.1:9"]
-    done = subprocess.run(
-        [*command, "--out", str(tmp_path / "r.parquet")], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 2
-    assert "there is no Dask scheduler at tcp://127.0.0.1:9" in done.stderr

@@ -5,6 +5,7 @@ result is handed to `verify` with the code of the true study. What may be altere
 reason, in `certificate_forger.NOT_COVERED`.
 """
 
+import functools
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -35,9 +36,15 @@ def document(request) -> dict:
     return certificate_document(study_of(request.param, most=4, **SUBJECTS[request.param]), "paint")
 
 
+@functools.cache
 def short(name: str) -> dict:
     """Two plans are enough to have every kind of field."""
     return certificate_document(study_of(name, most=2, **SUBJECTS[name]), "paint")
+
+
+@pytest.fixture(scope="module", params=SUBJECTS)
+def brief(request) -> dict:
+    return short(request.param)
 
 
 @pytest.fixture(autouse=True)
@@ -105,13 +112,13 @@ def test_a_code_that_left_out_delta_would_be_noticed(monkeypatch):
         return whole({name: value for name, value in spec.items() if name != "delta"}, arms, **how)
 
     monkeypatch.setattr(certificate, "code_of", forgetful)
-    made = certificate_document(study_of("certified-linear", most=4, norm_bound=2.0))
+    made = certificate_document(study_of("certified-linear", most=2, norm_bound=2.0))
     only_delta(monkeypatch)
     assert ("policy", "delta") in through(forger.forge(made, each=1))
 
 
 def test_the_same_without_the_saboteur(monkeypatch):
-    made = certificate_document(study_of("certified-linear", most=4, norm_bound=2.0))
+    made = certificate_document(study_of("certified-linear", most=2, norm_bound=2.0))
     only_delta(monkeypatch)
     found = forger.forge(made, each=1)
     assert through(found) == {}
@@ -156,9 +163,9 @@ def promises(document: dict, values: int = 10**6) -> Iterator[tuple[flips.Path, 
 
 
 @pytest.fixture(scope="module")
-def other_promises(document) -> list[tuple[flips.Path, dict]]:
+def other_promises(brief) -> list[tuple[flips.Path, dict]]:
     """One of each place."""
-    return list(promises(document, values=1))
+    return list(promises(brief, values=1))
 
 
 def refused(document: dict, others: Iterable[tuple[flips.Path, dict]]) -> tuple[int, set[flips.Path]]:
@@ -176,8 +183,8 @@ def refused(document: dict, others: Iterable[tuple[flips.Path, dict]]) -> tuple[
     return tried, held
 
 
-def test_another_promise_is_refused_with_the_code(document, other_promises):
-    tried, held = refused(document, other_promises)
+def test_another_promise_is_refused_with_the_code(brief, other_promises):
+    tried, held = refused(brief, other_promises)
     assert tried > 15
     assert {("arms", "ids", 0), ("minimize",)} <= held  # so the code is needed
 
@@ -204,9 +211,9 @@ def cannot_tell(document: dict, others: Iterable[tuple[flips.Path, dict]], file:
     return shown
 
 
-def test_without_the_code_verify_says_that_it_cannot_tell(document, other_promises, tmp_path):
+def test_without_the_code_verify_says_that_it_cannot_tell(brief, other_promises, tmp_path):
     named = [(path, anew) for path, anew in other_promises if path in (*ASKED, ("arms", "ids", 1))]
-    assert cannot_tell(document, named, tmp_path / "forged.json") == {*ASKED, ("arms", "ids", 1)}
+    assert cannot_tell(brief, named, tmp_path / "forged.json") == {*ASKED, ("arms", "ids", 1)}
 
 
 @pytest.mark.slow

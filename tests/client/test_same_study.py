@@ -117,18 +117,18 @@ def of_the_manual(url, policy):
     return part.keys(), part.lease.worker, receipt, rest.table(), str(study.progress()), study.certificate().verdict
 
 
-def test_the_program_of_the_manual_with_one_line_changed(database_url, tmp_path):
+def test_the_program_of_the_manual_with_one_line_changed(stored_at, tmp_path):
     policy = sp.make_policy("certified-independent", sp.Arms(ids=["A", "B", "C", "D"]), **USUAL)
-    with serving(database_url) as client:
+    with serving(stored_at) as client:
         over_http = of_the_manual(str(client.base_url), policy)
     in_a_file = of_the_manual(f"sqlite:///{tmp_path}/python.db", policy)
     assert over_http == in_a_file
     assert over_http[2].counted == 3
 
 
-def test_a_loop_runs_to_its_end(database_url):
+def test_a_loop_runs_to_its_end(stored_at):
     policy = sp.make_policy("certified-independent", sp.Arms(ids=IDS), **USUAL)
-    with serving(database_url) as client:
+    with serving(stored_at) as client:
         study = sp.create_study(str(client.base_url), "paint", policy)
         stopped = study.run(draws, max_pulls=5, at_once=2)
         assert (stopped.verdict, stopped.ended_by) == ("budget-exhausted", "pulls")

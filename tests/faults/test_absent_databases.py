@@ -34,23 +34,23 @@ def test_a_folder_in_place_of_a_file(tmp_path):
         sp.open_study(f"sqlite:///{tmp_path}", "x")
 
 
-def test_no_such_study_names_those_that_exist(database_url):
-    released(start(database_url, plans=0))
-    released(sp.create_study(database_url, "spring", ARMS, policy()))
+def test_no_such_study_names_those_that_exist(stored_at):
+    released(start(stored_at, plans=0))
+    released(sp.create_study(stored_at, "spring", ARMS, policy()))
     for call in (sp.open_study, resume_stored_study):
         with pytest.raises(sp.InvalidInput, match=r"has no study 'autumn'; it has 'spring', 'x'\."):
-            call(database_url, "autumn")
+            call(stored_at, "autumn")
 
 
-def test_a_name_that_is_taken(database_url):
-    study = start(database_url)
+def test_a_name_that_is_taken(stored_at):
+    study = start(stored_at)
     before = acknowledged(study)
     released(study)
     with pytest.raises(sp.InvalidInput, match="has a study 'x' already"):
-        sp.create_study(database_url, "x", ARMS, policy())
-    (listed,) = list_stored_studies(database_url)
+        sp.create_study(stored_at, "x", ARMS, policy())
+    (listed,) = list_stored_studies(stored_at)
     assert listed.rounds == 3
-    unharmed(database_url, before)
+    unharmed(stored_at, before)
 
 
 @pytest.mark.parametrize("name", ["", "  ", None, 5])

@@ -34,20 +34,20 @@ def test_a_clock_that_was_moved_back(sqlite_url, monkeypatch):
     unharmed(sqlite_url, before)
 
 
-def test_entries_from_the_future(database_url):
+def test_entries_from_the_future(stored_at):
     """Another machine's clock was ahead; a server's clock cannot be moved by a test, so the entries are."""
-    study = start(database_url)
+    study = start(stored_at)
     before = acknowledged(study)
     day = "SET opened_at = opened_at {} 86400 WHERE number = 4"
-    execute(database_url, f"UPDATE plan {day.format('+')}")
+    execute(stored_at, f"UPDATE plan {day.format('+')}")
     with pytest.raises(sp.OutOfTurn, match="Clock skew"):
         study.lease(worker="w")
     study.tell(["b"], [MEANS[1]], ["meanwhile"])
     before = acknowledged(study)
-    execute(database_url, f"UPDATE plan {day.format('-')}")
+    execute(stored_at, f"UPDATE plan {day.format('-')}")
     assert study.lease(worker="w").total > 0
     released(study)
-    unharmed(database_url, before)
+    unharmed(stored_at, before)
 
 
 def test_a_clock_that_is_a_little_behind_is_no_reason_to_refuse(sqlite_url, monkeypatch):

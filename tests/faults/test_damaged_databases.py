@@ -130,17 +130,17 @@ def test_a_main_file_that_was_cut_beside_its_journal(tmp_path, sqlite_url):
 # of another version
 
 
-def test_a_database_of_a_newer_version(database_url):
-    study = start(database_url)
+def test_a_database_of_a_newer_version(stored_at):
+    study = start(stored_at)
     before = acknowledged(study)
     released(study)
-    execute(database_url, "UPDATE surepick_schema SET version_num = '9999'")
-    for call in files_of(database_url):
+    execute(stored_at, "UPDATE surepick_schema SET version_num = '9999'")
+    for call in files_of(stored_at):
         with pytest.raises(sp.StorageError, match="has schema 9999, and this version of surepick knows") as no:
             call()
         assert "pip install -U surepick" in str(no.value)
-    execute(database_url, f"UPDATE surepick_schema SET version_num = '{sql_engine.SCHEMA}'")
-    unharmed(database_url, before)
+    execute(stored_at, f"UPDATE surepick_schema SET version_num = '{sql_engine.SCHEMA}'")
+    unharmed(stored_at, before)
 
 
 def test_a_database_of_an_older_version(path, sqlite_url, monkeypatch):

@@ -1,7 +1,6 @@
 """A file that we write is the old one or the new one, whatever happens to the process, the disk or other writers."""
 
 import errno
-import json
 import os
 import subprocess
 import sys
@@ -9,7 +8,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from file_writers import WRITERS
+from apart import apart
+from file_writers import WRITERS, run, sabotaged_run
 
 import surepick as sp
 from surepick.certificates.document import write_document
@@ -17,17 +17,11 @@ from surepick.core import files
 from surepick.core.files import write_whole
 from surepick.tables import write_table
 
-PROGRAM = Path(__file__).parents[1] / "helpers" / "file_writers.py"
-
 
 def kill_writers(name: str, folder: Path, kills: int, *, sabotaged: bool = False, seed: int = 1) -> dict[str, int]:
     """What `file_writers` found; in a process of its own, since it forks."""
     folder.mkdir(exist_ok=True)
-    order = {"name": name, "folder": str(folder), "kills": kills, "seed": seed, "sabotaged": sabotaged}
-    command = [sys.executable, str(PROGRAM), json.dumps(order)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return apart(sabotaged_run if sabotaged else run, name, folder, kills, seed)
 
 
 def check_kills(name: str, folder: Path, kills: int) -> dict[str, int]:
@@ -258,26 +252,25 @@ def test_a_device_is_written_to():
 PRINTING = """
 import sys
 from surepick.core.files import write_whole
-print("before")
-write_whole(sys.argv[1], b"content\\n")
-print("after")
+for where in sys.argv[1:]:
+    print("before")
+    write_whole(where, b"content\\n")
+    print("after")
 """
 
 
-@pytest.mark.parametrize("where", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
 @pytest.mark.parametrize("piped", [True, False])
-def test_standard_output_gets_it_in_its_place(where, piped, tmp_path):
-    if where == "link":
-        where = str(tmp_path / "link")
-        Path(where).symlink_to("/dev/stdout")
-    command = [sys.executable, "-c", PRINTING, where]
+def test_standard_output_gets_it_in_its_place(piped, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to("/dev/stdout")
+    command = [sys.executable, "-c", PRINTING, "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", str(link)]
     if piped:
         said = subprocess.run(command, capture_output=True, check=True).stdout
     else:
         with (tmp_path / "said").open("wb") as file:
             subprocess.run(command, stdout=file, check=True)
         said = (tmp_path / "said").read_bytes()
-    assert said == b"before\ncontent\nafter\n"
+    assert said == b"before\ncontent\nafter\n" * 4
 
 
 def test_of_several_writers_one_wins(tmp_path):

@@ -157,7 +157,12 @@ def files(document: dict[str, Any], path: flips.Path, value: Any) -> Iterator[di
 
 
 def forge(
-    document: dict[str, Any], *, each: int, values: int = 10**6, beyond: dict[str, Any] | None = None
+    document: dict[str, Any],
+    *,
+    each: int,
+    values: int = 10**6,
+    beyond: dict[str, Any] | None = None,
+    within: tuple[str, ...] | None = None,
 ) -> Forgeries:
     """Alter so many places of each kind, in so many ways, and hand what comes of it to `verify` with the true code.
 
@@ -166,11 +171,12 @@ def forge(
         each: places of each kind.
         values: other values of a place.
         beyond: another certificate, whose kinds of places are passed over.
+        within: the fields whose places are altered; None: all.
     """
     known = {flips.kind(path) for path in flips.paths(beyond or {})}
     code, found = document["registration"], Forgeries()
     for path in flips.some_of_each_kind(document, each):
-        if path == ("sha256",) or flips.kind(path) in known:
+        if path == ("sha256",) or flips.kind(path) in known or path[0] not in (within or path):
             continue
         for value in others(path, flips.at(document, path))[:values]:
             for file in files(document, path, value):

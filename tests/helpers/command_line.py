@@ -1,5 +1,7 @@
 """The command line, in this process and in one of its own."""
 
+import contextlib
+import io
 import sys
 
 from typer.testing import CliRunner
@@ -20,6 +22,12 @@ def ended(words: list[str]) -> int:
     except SystemExit as end:
         return int(end.code or 0)
     return 0
+
+
+def answered(words: list[str]) -> tuple[int, str]:
+    """The exit code and what is said on standard error, as `ended`."""
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        return ended(words), said.getvalue()
 
 
 def surepick(*arguments, columns=80) -> tuple[int, str, str]:

@@ -10,6 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+QUIET = {  # nobody looks at what they say of themselves, a hundred times a second
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "60s",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__GIL__ENABLED": "False",
+}
 START = "from distributed.cli import dask_{part}; dask_{part}.main()"
 
 
@@ -44,7 +49,7 @@ def dask_cluster(folder: Path, workers: int = 2, *, restarted: bool = False) -> 
 
 
 def _started(part: str, *options: str) -> subprocess.Popen:
-    known = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}  # workers import what tests import
+    known = os.environ | QUIET | {"PYTHONPATH": os.pathsep.join(sys.path)}  # workers import what tests import
     return subprocess.Popen(
         [sys.executable, "-c", START.format(part=part), *options],
         stdout=subprocess.DEVNULL,

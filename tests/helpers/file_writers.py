@@ -1,13 +1,12 @@
 """Writers of files that are killed: one good file after another over the same target, as fast as it goes.
 
-Run as a program (`python file_writers.py KIND TARGET FOLDER`) it forks a writer, kills it with signal 9 at a random
-moment, compares the target with the two contents that it may have, and goes on until it has done so many kills.
+`run` forks a writer, kills it with signal 9 at a random moment, compares the target with the two contents that it may
+have, and goes on until it has done so many kills. It is for a process that has no threads: see `apart`.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import os
 import random
 import signal
@@ -77,7 +76,7 @@ def kill_once(write: Writer, path: Path, seconds: float) -> None:
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if not os.WIFSIGNALED(status):
-        raise SystemExit("the writer ended before it was killed")
+        raise AssertionError("the writer ended before it was killed")
 
 
 def run(name: str, folder: Path, kills: int, seed: int) -> dict[str, int]:
@@ -101,10 +100,9 @@ def run(name: str, folder: Path, kills: int, seed: int) -> dict[str, int]:
     return found
 
 
-if __name__ == "__main__":
-    given = json.loads(sys.argv[1])
-    if given["sabotaged"]:
-        for module in (files, sys.modules["surepick.certificates.document"], sys.modules["surepick.tables.delimited"]):
-            module.write_whole = in_place
-        globals()["write_whole"] = in_place
-    print(json.dumps(run(given["name"], Path(given["folder"]), given["kills"], given["seed"])))
+def sabotaged_run(name: str, folder: Path, kills: int, seed: int) -> dict[str, int]:
+    """As `run`, of writers that write in place."""
+    for module in (files, sys.modules["surepick.certificates.document"], sys.modules["surepick.tables.delimited"]):
+        module.write_whole = in_place
+    globals()["write_whole"] = in_place
+    return run(name, folder, kills, seed)

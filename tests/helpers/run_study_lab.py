@@ -16,8 +16,13 @@ from surepick.studies.database import open_stored_study
 
 MEANS = {"a": 0.9, "b": 0.25, "c": 0.5}
 PROGRAM = """import os, sys, time
-from pathlib import Path
-here = Path(sys.argv[0]).parent
+class Here:  # the folder; a process in which nobody asks for a file begins in half the time
+    def __truediv__(self, name): return self.path() / name
+    def glob(self, pattern): return self.path().glob(pattern)
+    def path(self):
+        from pathlib import Path
+        return Path(sys.argv[0]).parent
+here = Here()
 if sys.argv[1] == "--":
     del sys.argv[1]
 name, pulls = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1

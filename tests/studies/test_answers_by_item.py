@@ -15,10 +15,10 @@ def score(arm: str, item: str) -> float:
 
 
 @pytest.fixture
-def study(database_url):
+def study(stored_at):
     """A study of 6 items; all answers are in but two of the best arm."""
     asked = {"epsilon": 0.05, "delta": 0.05, "noise": "bernoulli", "items": list("uvwxyz"), "first_batch": 6, "seed": 0}
-    made = sp.create_study(database_url, "short", sp.make_policy("certified-items", sp.Arms(ids=["a", "b"]), **asked))
+    made = sp.create_study(stored_at, "short", sp.make_policy("certified-items", sp.Arms(ids=["a", "b"]), **asked))
     batch = made.ask()
     rows = zip(batch.pulls(), batch.item_ids, strict=True)
     for arm, item in sorted(set(rows) - set(LOST), reverse=True):

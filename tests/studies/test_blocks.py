@@ -105,8 +105,8 @@ def test_a_candidate_twice_in_a_block_is_refused_only_where_that_was_asked():
         once.tell(["a"], [0.3], blocks=["x"])
 
 
-def test_a_block_of_an_earlier_plan_and_another_worker_is_remembered(database_url):
-    study = stored(database_url, policy_of(once_a_block=True))
+def test_a_block_of_an_earlier_plan_and_another_worker_is_remembered(stored_at):
+    study = stored(stored_at, policy_of(once_a_block=True))
     batch = study.ask()
     names = ['day "1"', "DAY 1%", "day_1", "dax1"]
     assert study.tell(batch.pulls(), [0.1] * batch.total, blocks=(names * batch.total)[: batch.total]).closed

@@ -75,8 +75,8 @@ def write(path, document):
     return path
 
 
-def test_a_key_names_one_reward_and_one_quantity(database_url):
-    study = create_stored_study(database_url, "soup", ARMS, policy())
+def test_a_key_names_one_reward_and_one_quantity(stored_at):
+    study = create_stored_study(stored_at, "soup", ARMS, policy())
     batch = study.lease(2, worker="left")
     (name, key), *_ = batch.keys()
     study.tell([name], [(1.0, 0.5)], [key])
@@ -141,15 +141,15 @@ def test_a_function_returns_a_row_for_each_id():
     )
 
 
-def test_a_table_of_results_has_a_column_for_each_constraint(database_url, tmp_path):
+def test_a_table_of_results_has_a_column_for_each_constraint(stored_at, tmp_path):
     arms = tmp_path / "arms.csv"
     arms.write_text("id\n" + "\n".join(TRUTH))
     asked = ("--arms", arms, "--id", "id", "--noise", "subgaussian:0.5", "--epsilon", 0.5, "--constraint", BOUND)
-    code, said, _ = surepick("create", database_url, "soup", *asked)
+    code, said, _ = surepick("create", stored_at, "soup", *asked)
     assert code == 0
     assert "best of those with heat at most 0?" in said.replace("\n", " ")
     table, number = tmp_path / "todo.csv", 0
-    while surepick("ask", database_url, "soup", "--out", table)[0] == 0 and table.exists():
+    while surepick("ask", stored_at, "soup", "--out", table)[0] == 0 and table.exists():
         rows = read_table(table)
         assert [*rows.columns] == ["id", "key", "reward", "heat"]
         lines = ["id,key,reward,heat"]
@@ -158,10 +158,10 @@ def test_a_table_of_results_has_a_column_for_each_constraint(database_url, tmp_p
             reward, heat = row(name, number)
             lines.append(f"{name},{key},{reward},{'' if np.isnan(heat) else heat}")
         table.write_text("\n".join(lines))
-        code, _, failed = surepick("tell", database_url, "soup", table)
+        code, _, failed = surepick("tell", stored_at, "soup", table)
         assert code == 0, failed
         table.unlink()
-    study = open_stored_study(database_url, "soup")
+    study = open_stored_study(stored_at, "soup")
     assert study.certificate().verdict == "certified"
     assert study.recommend() == "b"
     exported = tmp_path / "all.csv"
@@ -169,7 +169,7 @@ def test_a_table_of_results_has_a_column_for_each_constraint(database_url, tmp_p
     assert "heat" in read_table(exported).columns
     lacking = tmp_path / "lacking.csv"
     lacking.write_text("id,reward\na,1\n")
-    refused(lambda: surepick("tell", database_url, "soup", lacking), "no column 'heat'")
+    refused(lambda: surepick("tell", stored_at, "soup", lacking), "no column 'heat'")
 
 
 @pytest.mark.parametrize("flag", ["--measure", "--measure-batch"])
@@ -181,7 +181,7 @@ def test_a_program_prints_the_reward_and_the_quantities(flag, sqlite_url, tmp_pa
         "for name in sys.argv[1:] or [line.strip() for line in sys.stdin]:\n"
         "    print(*truth[name])\n"
     )
-    words = f"{shlex.quote(sys.executable)} {shlex.quote(str(program))}" + (" {id}" if flag == "--measure" else "")
+    words = f"{shlex.quote(sys.executable)} -ISE {shlex.quote(str(program))}" + (" {id}" if flag == "--measure" else "")
     code, _, failed = surepick("run-study", sqlite_url, "soup", flag, words)
     assert code == 0, failed
     assert open_stored_study(sqlite_url, "soup").recommend() == "b"

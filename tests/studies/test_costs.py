@@ -186,9 +186,9 @@ def test_a_forecast_says_what_a_study_costs():
         sp.forecast(policy_of(None), max_cost=5.0)
 
 
-def test_the_log_says_what_was_measured(database_url):
+def test_the_log_says_what_was_measured(stored_at):
     policy = policy_of(COSTS)
-    stored = sp.create_study(database_url, "dear", policy)
+    stored = sp.create_study(stored_at, "dear", policy)
     for study in (stored, sp.Study(policy)):
         batch = study.ask()
         study.tell(batch, measure(batch.pulls()))

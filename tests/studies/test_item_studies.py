@@ -68,13 +68,13 @@ def test_two_workers_answer_whole_candidates_and_the_certificate_verifies(databa
     assert list(answers.text("key")) == keys
 
 
-def test_an_answer_that_does_not_count_keeps_its_item(database_url, tmp_path):
-    study = sp.create_study(database_url, "eval", policy())
+def test_an_answer_that_does_not_count_keeps_its_item(stored_at, tmp_path):
+    study = sp.create_study(stored_at, "eval", policy())
     study.tell_prior(["a"], [1.0], ["item7@a"])
     assert study.log.recorded(["item7@a"]) == {}
     batch = study.ask()
     study.tell(batch, answered(batch))
-    export_results(sp.open_study(database_url, "eval"), tmp_path / "answers.csv")
+    export_results(sp.open_study(stored_at, "eval"), tmp_path / "answers.csv")
     answers = read_table(tmp_path / "answers.csv")
     assert (answers.text("key")[0], answers.text("item")[0]) == ("unused item7@a", "q7")
 

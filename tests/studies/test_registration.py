@@ -113,9 +113,9 @@ def test_equal_numbers_are_equal_however_they_are_written():
     assert registration_code(wide, policy(wide)) == registration_code(narrow, policy(narrow))
 
 
-def test_two_studies_of_one_question_have_two_codes(database_url):
+def test_two_studies_of_one_question_have_two_codes(stored_at):
     made = [sp.Study(ARMS, policy()), sp.Study(ARMS, policy()), sp.Study(ARMS, policy(), study_id=ID)]
-    made += [sp.create_study(database_url, name, ARMS, policy()) for name in ("one", "two")]
+    made += [sp.create_study(stored_at, name, ARMS, policy()) for name in ("one", "two")]
     assert len({study.registration for study in made}) == len({study.study_id for study in made}) == 5
     documents = [certificate_document(study) for study in made]
     for document, study in zip(documents, made, strict=True):

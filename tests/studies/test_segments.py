@@ -81,7 +81,7 @@ def test_forged_segments_are_found(study, forge):
     assert not verify_certificate(resealed(document)).holds
 
 
-def test_segments_on_the_command_line(database_url, write, tmp_path):
+def test_segments_on_the_command_line(stored_at, write, tmp_path):
     rows = [f"{name},{region},{mean}" for name, region, mean in zip("abcde", SEGMENTS, MEANS, strict=True)]
     table = write("\n".join(["id,region,reward", *rows]))
     wanted = ("--segments", "region", "--epsilon", "0.2", "--noise", "subgaussian:0.3")
@@ -96,17 +96,17 @@ def test_segments_on_the_command_line(database_url, write, tmp_path):
     assert (code, "All of it holds: north: a; south: c, certified" in output) == (0, True)
     assert "<li>south: c</li>" in page.read_text(encoding="utf-8")
     arms = write("\n".join(["id,region", *(row.rsplit(",", 1)[0] for row in rows)]), "arms.csv")
-    code, output, errors = surepick("create", database_url, "regions", "--arms", arms, "--id", "id", *wanted)
+    code, output, errors = surepick("create", stored_at, "regions", "--arms", arms, "--id", "id", *wanted)
     assert code == 0, output + errors
     assert "Asked: Which candidate is the best of each segment?" in output
-    study = resume_stored_study(database_url, "regions")
+    study = resume_stored_study(stored_at, "regions")
     pulls = study.ask().pulls()
     study.tell(study.ask(), [MEANS["abcde".index(one)] for one in pulls])
     for command in ("recommend", "certificate"):
-        _, output, _ = surepick(command, database_url, "regions")
+        _, output, _ = surepick(command, stored_at, "regions")
         assert "segment north: none, 3 undecided" in output
     code, output, errors = surepick("forecast", arms, "--id", "id", *wanted)
     assert code == 0, output + errors
     assert "best of each segment" in output
     with pytest.raises(sp.InvalidInput, match="lucb answers for the whole list"):
-        surepick("create", database_url, "two", "--arms", arms, "--id", "id", *wanted, "--policy", "lucb")
+        surepick("create", stored_at, "two", "--arms", arms, "--id", "id", *wanted, "--policy", "lucb")

@@ -17,7 +17,7 @@ def policy(name="certified-independent", noise="subgaussian:3", means=MEANS, **o
     return sp.make_policy(name, sp.Arms(ids=list(means)), epsilon=5.0, delta=0.05, noise=noise, **options)
 
 
-@pytest.fixture(params=["memory", "sqlite_url", "postgres_url"])
+@pytest.fixture(params=["memory", "sqlite_url", pytest.param("postgres_url", marks=pytest.mark.slow)])
 def study(request) -> sp.Study:
     if request.param == "memory":
         return sp.Study(policy())
@@ -312,16 +312,16 @@ def test_repeats_farther_apart_than_the_declared_scale_take_the_theorem_away(nam
     assert "scale of 0.5 is declared" in answer.reason
 
 
-def test_what_is_found_stays_found_and_is_verified(tmp_path, database_url):
+def test_what_is_found_stays_found_and_is_verified(tmp_path, stored_at):
     rng = np.random.default_rng(4)
-    study = sp.create_study(database_url, "bread", policy())
+    study = sp.create_study(stored_at, "bread", policy())
     batch = study.ask()
     study.tell([*batch.pulls(), "a"], [*reading(rng, batch.pulls()), 157.0], accept_unusual=True)
     while study.ask() is not None:
         missing = study.missing
         ids = [one for one, number in zip(study.ids, missing.tolist(), strict=True) for _ in range(number)]
         study.tell(ids, reading(rng, ids))
-    again = sp.open_study(database_url, "bread")
+    again = sp.open_study(stored_at, "bread")
     assert again.certificate().verdict == "heuristic"
     assert again.progress().certified_gap is None
     assert again.progress().verdict == "heuristic"

@@ -63,10 +63,10 @@ def test_other_words_are_refused(surplus):
         in_memory(surplus)
 
 
-def test_it_is_stored_with_the_study(database_url):
-    sp.create_study(database_url, "strict", policy(), surplus="refuse")
-    sp.create_study(database_url, "usual", policy())
-    strict, usual = (sp.open_study(database_url, name) for name in ("strict", "usual"))
+def test_it_is_stored_with_the_study(stored_at):
+    sp.create_study(stored_at, "strict", policy(), surplus="refuse")
+    sp.create_study(stored_at, "usual", policy())
+    strict, usual = (sp.open_study(stored_at, name) for name in ("strict", "usual"))
     assert (strict.surplus, usual.surplus) == ("refuse", "count")
     with pytest.raises(InvalidInput, match="beyond what it asked"):
         strict.tell(["a"] * 3, [1.0] * 3)

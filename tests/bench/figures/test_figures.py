@@ -353,7 +353,16 @@ def test_an_epsilon_of_each_environment_is_pooled_where_the_experiment_says_so(t
     assert names == ["own-stop-small-epsilon.png", "errors-small-epsilon.png"]
 
 
-@pytest.mark.parametrize("experiment", ["paper-linear", "mnist"])
+@pytest.mark.parametrize(
+    ("as_read", "experiment"),
+    [
+        ("csv", "paper-linear"),
+        ("parquet", "mnist"),
+        pytest.param("parquet", "paper-linear", marks=pytest.mark.slow),
+        pytest.param("csv", "mnist", marks=pytest.mark.slow),
+    ],
+    indirect=["as_read"],
+)
 def test_an_experiment_without_a_single_result_is_drawn_and_says_so(as_read, tmp_path, experiment):
     rows = [failed(policy, seed, experiment=experiment) for policy in ("a", "b") for seed in range(2)]
     assert len(experiment_figures(as_read(rows), None, tmp_path / "figures")) == 6

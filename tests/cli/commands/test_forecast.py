@@ -17,6 +17,7 @@ from surepick.environments import table as read_table
 from surepick.environments.environment import quieter_records
 from surepick.environments.rewards import law_of
 from surepick.errors import InvalidInput
+from surepick.forecasts import simulated_studies
 from surepick.simulation import simulate
 
 ROW = {"name", "policy", "options", "spec", "worst", "guess", "warnings", "believable", "refusal"}
@@ -98,9 +99,9 @@ def test_sizes_of_batches_are_compared(table):
 def test_without_rewards_there_is_the_worst_case_only(tmp_path):
     path = tmp_path / "arms.csv"
     path.write_text("sku,weight,size\nx,1,2\ny,2,1\nz,1,1\n")
-    found = answer(path, "--id", "sku", "--noise", "bernoulli", "--epsilon", 0.3, "--norm-bound", 1)
+    found = answer(path, "--id", "sku", "--noise", "bernoulli", "--epsilon", 0.6, "--norm-bound", 1)
     assert all(row["guess"] is None and row["worst"]["total"] > 0 for row in found["rows"])
-    code, output, _ = surepick(path, "--id", "sku", "--noise", "bernoulli", "--epsilon", 0.3)
+    code, output, _ = surepick(path, "--id", "sku", "--noise", "bernoulli", "--epsilon", 0.6)
     assert code == 0
     assert "at worst" in output
     assert "guess" not in output
@@ -124,8 +125,9 @@ def test_the_table_fits_and_its_notes_are_explained():
     assert "give the smallest that you are sure of" in output
 
 
-def test_a_built_in_example_brings_its_noise_its_norm_and_its_truth():
-    found = answer("two-clusters", "--epsilon", 0.6, "--rehearsals", 1)
+def test_a_built_in_example_brings_its_noise_its_norm_and_its_truth(monkeypatch):
+    monkeypatch.setattr(simulated_studies, "EQUAL_STUDIES", 1)  # what it costs is not asked here
+    found = answer("two-clusters", "--epsilon", 0.9, "--rehearsals", 1)
     assert found["noise"] == "bernoulli"
     assert found["num_arms"] == 250
     assert [row["options"] for row in found["rows"]] == [{"norm_bound": 1.0}, {}]
@@ -196,7 +198,7 @@ def rows(spread: float) -> str:
 def test_a_guess_says_where_the_table_varies_less_than_the_noise_that_it_simulates(tmp_path, noise, spread, noted):
     path = tmp_path / "quiet.csv"
     path.write_text(rows(spread))
-    words = ("--id", "id", "--reward", "y", "--noise", noise, "--epsilon", 0.2, "--rehearsals", 1)
+    words = ("--id", "id", "--reward", "y", "--noise", noise, "--epsilon", 0.5, "--rehearsals", 1)
     code, _, heard = surepick(path, *words)
     assert code == 0
     assert ("declared noise (standard deviation 0.5)" in heard) == noted

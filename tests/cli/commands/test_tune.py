@@ -111,11 +111,11 @@ def test_the_criterion_is_a_choice(table):
 
 
 def test_a_built_in_example_brings_its_noise():
-    found = answer("two-clusters", "--pulls", 300, "--seed", 3)
+    found = answer("two-clusters", "--pulls", 100, "--seed", 3)
     words = shlex.split(found["command"])
     assert words[:3] == ["surepick", "forecast", "two-clusters"]
     assert words[words.index("--seed") + 1] == "3"  # the same example
-    assert found["pilot_candidates"] == 150
+    assert found["pilot_candidates"] == 50
 
 
 def test_one_record_per_candidate_is_noted(tmp_path):

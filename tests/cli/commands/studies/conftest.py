@@ -8,12 +8,6 @@ from study_commands import Lab
 from surepick.cli.app import main
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
-def stored_at(request) -> str:
-    """The address of an empty database; in the proofs on PostgreSQL too, as test_whole_study.py always is."""
-    return str(request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url"))
-
-
 @pytest.fixture
 def lab(sqlite_url, tmp_path) -> Lab:
     return Lab(sqlite_url, tmp_path)

@@ -28,8 +28,8 @@ def served(sqlite_url, tmp_path):
         yield over, Lab(sqlite_url, tmp_path), client
 
 
-def test_a_whole_study_on_a_server(database_url, tmp_path):
-    with serving(database_url) as client:
+def test_a_whole_study_on_a_server(stored_at, tmp_path):
+    with serving(stored_at) as client:
         address = str(client.base_url).rstrip("/")
         lab = Lab(address, tmp_path)
         said = lab.create()
@@ -49,9 +49,9 @@ def test_a_whole_study_on_a_server(database_url, tmp_path):
         certificate = lab.json("certificate")
         assert certificate == by_hand(certificate["study_id"])
         assert lab.json("recommend")["best_arm"] == "a b"
-        assert lab.json("status") == Lab(database_url, tmp_path).json("status")
+        assert lab.json("status") == Lab(stored_at, tmp_path).json("status")
         assert json.loads(surepick("list", address, "--format", "json")[1]) == json.loads(
-            surepick("list", database_url, "--format", "json")[1]
+            surepick("list", stored_at, "--format", "json")[1]
         )
 
 
@@ -91,7 +91,7 @@ def test_a_program_measures_for_a_server(served, tmp_path):
     program = tmp_path / "measure.py"
     program.write_text(f"import sys\nprint({MEANS!r}[sys.argv[2]])\n")
     over.create()
-    code, _, said = over("run-study", "--measure", f"{sys.executable} {program} -- {{id}}", "--workers", 2)
+    code, _, said = over("run-study", "--measure", f"{sys.executable} -ISE {program} -- {{id}}", "--workers", 2)
     assert code == 0, said
     assert over.json("status")["verdict"] == "certified"
     assert client.get("/api/v1/studies/paint").json()["progress"]["stopped"]

@@ -12,7 +12,7 @@ from surepick.designs import objective as objectives
 from surepick.designs.objective import Objective, information
 from surepick.designs.problem import pose
 from surepick.designs.solve import solve_design
-from surepick.linalg import convex_hull_2d
+from surepick.linalg import convex_hull_2d, factorisations
 from surepick.linalg.convex_hull_2d import farthest_in_the_plane
 from surepick.linalg.factorisations import cholesky
 from surepick.linalg.farthest_pairs import farthest_pairs, pairs_from
@@ -230,9 +230,9 @@ def test_a_memory_that_forgets_how_the_design_changed_would_be_noticed(monkeypat
     problem = pose(on_a_sphere(900, 4), None, rank_tolerance=None)
     rng = np.random.default_rng(3)
     designs = [rng.dirichlet(np.full(900, 0.3)) for _ in range(40)]
-    svd, wrong = objectives.thin_svd, {}
+    svd, wrong = factorisations.thin_svd, {}
     for honest in (True, False):
-        monkeypatch.setattr(objectives, "thin_svd", svd if honest else lambda matrix: (matrix, np.ones(4), matrix))
+        monkeypatch.setattr(factorisations, "thin_svd", svd if honest else lambda matrix: (matrix, np.ones(4), matrix))
         objective, wrong[honest] = Objective(problem), 0
         for weights in designs:
             factor = cholesky(information(problem.basis, weights))

@@ -1,12 +1,15 @@
 """Designs in many directions: pools say where to start, sweeps measure what comes out, few arms have weight."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from surepick.designs import column_generation, rounding, solve_star_design, solve_target_design
+from surepick.designs import column_generation, rounding, solve_star_design, solve_target_design, working_set
 from surepick.designs.objective import Objective
 from surepick.designs.problem import pose_star
 from surepick.designs.working_set import many_directions
+from surepick.linalg import factorisations
 
 DIM, ARMS = 60, 5000
 
@@ -51,8 +54,9 @@ def test_the_gap_is_proved_and_the_value_is_that_of_the_weights(star):
 def test_it_is_as_good_as_without_pools_and_on_fewer_arms(star, monkeypatch):
     features, scales = star
     design = solve_star_design(features, 0, scales, tolerance=0.05)
+    few = SimpleNamespace(**{**vars(working_set), "many_directions": lambda problem: False})
     for module in (column_generation, rounding):
-        monkeypatch.setattr(module, "many_directions", lambda problem: False)
+        monkeypatch.setattr(module, "working_set", few)
     usual = solve_star_design(features, 0, scales, tolerance=0.05)
     assert design.lower_bound <= usual.value * (1.0 + 1e-9)
     assert usual.lower_bound <= design.value * (1.0 + 1e-9)
@@ -78,7 +82,7 @@ def test_pools_that_lie_cost_time_and_nothing_else(star, monkeypatch):
     def lying(objective, enough):
         working = honest(objective, enough)
         weights, multipliers = rng.permutation(working.weights), rng.permutation(working.multipliers)
-        return column_generation.Working(working.anchors, working.arms, weights, working.pairs[::-1], multipliers, 0.0)
+        return working_set.Working(working.anchors, working.arms, weights, working.pairs[::-1], multipliers, 0.0)
 
     monkeypatch.setattr(column_generation, "pooled_working_set", lying)
     design = solve_star_design(features, 0, scales, tolerance=0.05)
@@ -104,7 +108,8 @@ def test_the_same_features_give_the_same_design():
 def test_a_singular_design_has_no_pools(monkeypatch):
     features = np.random.default_rng(2).standard_normal((ARMS, DIM))
     objective = Objective(posed(features, np.ones(ARMS)))
-    monkeypatch.setattr(column_generation, "inverse_factor", lambda matrix: None)
+    singular = SimpleNamespace(**{**vars(factorisations), "inverse_factor": lambda matrix: None})
+    monkeypatch.setattr(column_generation, "factorisations", singular)
     assert column_generation.pooled_working_set(objective) is None
     assert solve_star_design(features, 0, np.ones(ARMS), tolerance=0.05).gap <= 0.05
 

@@ -113,7 +113,7 @@ def test_epochs_without_their_weights_are_noticed(monkeypatch):
     def opened_for_nothing(epochs, candidate, num_arms):
         return (*epochs, CandidateTest(candidate, 1.0, np.zeros(num_arms), np.empty(0, np.int64)))
 
-    monkeypatch.setattr(conclusion, "opened", opened_for_nothing)
+    monkeypatch.setattr(conclusion, "open_test", opened_for_nothing)
     instance = one_good(len(MANY))
     ask = bad_candidates_in_turn(MANY, most=16)
     wrong = wrong_answers(instance, instance.policy(0.3), 60, ask=ask, most_batches=25)

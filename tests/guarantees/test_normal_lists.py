@@ -11,7 +11,8 @@ import pytest
 from bounds import failures_allowed, shares_allowed
 from normal_lists import wrong_shares
 
-from surepick.policies.questions import elimination, outlook
+from surepick import estimators
+from surepick.policies.questions import elimination
 
 
 def few_and_all(few: int) -> pytest.MarkDecorator:
@@ -49,7 +50,7 @@ def test_no_arm_is_on_a_wrong_list_with_features(kind, best, delta, runs):
 # --- saboteurs
 
 
-def plug_in(past, failure, usual=outlook.normal_mgf_of_all):
+def plug_in(past, failure, usual=estimators.normal_mgf_of_all):
     """The arms' own variances, taken for the truth."""
     own = np.maximum(past.squares - past.sums**2 / np.maximum(past.counts, 1), 1e-12) / np.maximum(past.counts - 1, 1)
     return replace(usual(past, failure), bounds=own, joint_bounds=own, variances=own)
@@ -57,7 +58,7 @@ def plug_in(past, failure, usual=outlook.normal_mgf_of_all):
 
 @pytest.mark.parametrize("kind", ["number", "shares"])
 def test_a_plug_in_scale_taken_for_the_truth_is_noticed(kind, monkeypatch):
-    monkeypatch.setattr(outlook, "normal_mgf_of_all", plug_in)
+    monkeypatch.setattr(estimators, "normal_mgf_of_all", plug_in)
     monkeypatch.setattr(elimination, "HEURISTIC_REPEATS", 2)
     runs, delta = 100, 0.01
     shares = wrong_shares(kind, runs, delta, best="quietest")

@@ -132,7 +132,7 @@ def one_null(nulls: int, delta: float) -> float:
 
 @pytest.mark.parametrize("name", ["above 0, led", "above a control, led", "2 best of 8, led", "all good of 20, led"])
 def test_a_threshold_for_one_null_is_caught(name, monkeypatch):
-    monkeypatch.setattr(inquiries, "threshold_of", one_null)
+    monkeypatch.setattr(inquiries, "bet_threshold", one_null)
     assert FAMILY[name].wrong(30, 0.3) > failures_allowed(30, 0.3)
 
 

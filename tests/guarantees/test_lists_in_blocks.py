@@ -54,7 +54,7 @@ def test_no_arm_is_on_a_wrong_list(kind, delta, runs):
 @pytest.mark.parametrize("kind", ["control", "good"])
 def test_weights_that_do_not_sum_to_zero_within_blocks_are_noticed(kind, monkeypatch):
     monkeypatch.setattr(outlook, "equations", unbalanced)
-    runs, delta = 20, 0.05
+    runs, delta = 11, 0.05
     wrong = wrong_studies(kind, runs, delta)
     print(f"\n{kind}: {wrong} of {runs}, {failures_allowed(runs, delta)} allowed")
     assert wrong > failures_allowed(runs, delta)

@@ -54,7 +54,7 @@ def test_whole_studies_with_variances_from_1_to_100(best, delta, runs):
 FEATURED = {"2 repeats": (2, 0.4, 10), "8 repeats": (8, 0.8, 8)}
 
 
-@few_and_all_studies(40, 2_000)
+@few_and_all_studies(24, 2_000)
 @pytest.mark.parametrize("name", FEATURED)
 def test_with_features_a_better_arm_is_not_believed_to_be_within_epsilon(name, delta, runs):
     repeats, scale, looks = FEATURED[name]

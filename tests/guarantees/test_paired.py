@@ -33,7 +33,7 @@ def test_rivals_just_over_epsilon(kind, name, runs, delta):
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.95])
-@few_and_all_studies(40, 5_000)
+@few_and_all_studies(17, 5_000)
 def test_two_arms_that_go_together(correlation, runs, delta):
     wrong = settled_pairs("streams", runs, delta, correlation=correlation, blocks=4, looks=10, more=12)
     assert_kept(f"correlation {correlation:g}", wrong, runs, delta)

@@ -55,9 +55,14 @@ def study(name) -> sp.Study:
     return told(name)
 
 
+@pytest.fixture(scope="module")
+def mirrored(name) -> sp.Study:
+    return told(name, minimize=True)
+
+
 @pytest.mark.parametrize("minimize", [False, True])
-def test_it_is_verified_from_the_file_alone(name, study, minimize):
-    subject = told(name, minimize=True) if minimize else study
+def test_it_is_verified_from_the_file_alone(study, mirrored, minimize):
+    subject = mirrored if minimize else study
     document = json.loads(json.dumps(certificate_document(subject)))
     result = verify_certificate(document)
     assert result.holds, str(result)
@@ -65,15 +70,15 @@ def test_it_is_verified_from_the_file_alone(name, study, minimize):
     assert document["pulls"] == sum(sum(look["told"]["pulls"]) for row in document["rounds"] for look in row["looks"])
 
 
-def test_minimising_is_the_mirror_image(name, study):
-    straight, mirrored = certificate_document(study), certificate_document(told(name, minimize=True))
-    for mine, theirs in zip(straight["rounds"], mirrored["rounds"], strict=True):
+def test_minimising_is_the_mirror_image(study, mirrored):
+    straight, other_way = certificate_document(study), certificate_document(mirrored)
+    for mine, theirs in zip(straight["rounds"], other_way["rounds"], strict=True):
         for look, other in zip(mine["looks"], theirs["looks"], strict=True):
             assert look["told"]["sums"] == [-one for one in other["told"]["sums"]]
             assert look["left"] == other["left"]
-    assert straight["intervals"] == mirrored["intervals"]
+    assert straight["intervals"] == other_way["intervals"]
     means = straight["candidates"]["means"]
-    assert means == [None if one is None else -one for one in mirrored["candidates"]["means"]]
+    assert means == [None if one is None else -one for one in other_way["candidates"]["means"]]
 
 
 def looks(study: sp.Study):

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from surepick import environments
 from surepick.core.random_streams import stream
 from surepick.errors import InvalidInput
 from surepick_bench import simulators
@@ -134,7 +133,7 @@ def test_where_one_station_decides_the_mean_is_fifty_over_fortynine_of_the_throu
 def test_the_mean_of_an_observation_exceeds_the_throughput_by_at_most_a_fortyninth():
     """What `simulated_production_line` takes for designs that no answer depends on."""
     rng = np.random.default_rng(0)
-    designs = environments.queueing.line_designs(20)
+    designs = simulators.line_designs(20)
     for design in designs[rng.choice(len(designs), 40, replace=False)]:
         ratio = observation_mean(tuple(design)) / throughput(*map(int, design))
         assert 1.011 < ratio < 50 / 49 + 1e-9

@@ -15,8 +15,8 @@ from surepick.policies.base import stopped
 from surepick.policies.paper.unknown_misspecification import UnknownMisspecificationElimination
 
 
-def plain(environment, name="action-elimination", epsilon=0.2):
-    return sp.make_policy(name, environment.arms, epsilon=epsilon, delta=DELTA, noise=environment.noise)
+def plain(environment, name="action-elimination", epsilon=0.2, **options):
+    return sp.make_policy(name, environment.arms, epsilon=epsilon, delta=DELTA, noise=environment.noise, **options)
 
 
 def digits():
@@ -36,7 +36,7 @@ def rage():
 
 def means_only():
     environment = sp.environments.sphere(12, 4, 3)
-    return environment, plain(environment, epsilon=0.4)
+    return environment, plain(environment, epsilon=0.4, growth=0.5)
 
 
 def certified_clusters():
@@ -54,16 +54,24 @@ def certified_means():
     return environment, plain(environment, "certified-independent", epsilon=0.3)
 
 
+def certified_in_batches():
+    environment = sp.environments.two_clusters(num_arms=12, dim=6)
+    return environment, plain(environment, "certified-independent", epsilon=0.3, batch_size=120)
+
+
 @pytest.mark.parametrize(
     "instance",
     [
-        *(two_clusters, digits, sphere, rage, means_only, certified_means),
-        *(pytest.param(each, marks=pytest.mark.slow) for each in (certified_clusters, certified_digits)),
+        *(two_clusters, digits, sphere, rage, means_only, certified_in_batches),
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in (certified_clusters, certified_digits, certified_means)
+        ),
     ],
 )
 def test_a_forecast_is_what_simulation_spends_and_the_worst_case_is_worse(instance):
     environment, policy = instance()
-    trials = 12 if instance in (certified_means, means_only) else 25
+    trials = 12
     spent = np.array([sp.simulate(policy, environment, seed=500 + seed).pulls for seed in range(trials)])
     guess, worst = forecast(policy, environment.means, seed=1), forecast(policy)
     assert guess.total == pytest.approx(spent.mean(), rel=0.2)

@@ -16,13 +16,13 @@ from block_studies import (
     wrong_answers_on_features,
 )
 from bounds import failures_allowed, trials_to_notice
+from budgets import at_each_delta, few_and_all_studies
 
 from surepick.policies.carried import blocks_rule, elimination
 
-FEW_AND_ALL = [trials_to_notice(0.3, 0.99), pytest.param(5_000, marks=pytest.mark.slow)]  # all of them: `make prove`
+FEW_AND_ALL = few_and_all_studies(trials_to_notice(0.05, 0.99), 5_000)
+RIVALS = {0.05: 160, 0.3: 500}
 ON_FEATURES = {0.05: 100, 0.3: 200}  # trials, in groups of 50
-at_both = pytest.mark.parametrize("delta", [0.05, 0.3])
-on_features = pytest.mark.parametrize("delta", [0.05, pytest.param(0.3, marks=pytest.mark.slow)])
 
 
 def test_the_numbers_of_trials_notice_the_mildest_saboteur():
@@ -36,34 +36,34 @@ def assert_kept(what: str, wrong: int, runs: int, delta: float) -> None:
     assert wrong <= allowed
 
 
-@at_both
-@pytest.mark.parametrize("runs", FEW_AND_ALL)
+@FEW_AND_ALL
 def test_the_best_arm_among_equals_in_blocks_of_four(runs, delta):
     assert_kept("one of 5 arms in blocks", wrong_answers(runs, delta), runs, delta)
 
 
-@at_both
-@pytest.mark.parametrize("rivals", [500, pytest.param(5_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("delta", "rivals"),
+    [(0.05, RIVALS[0.05]), *(pytest.param(delta, 5_000, marks=pytest.mark.slow) for delta in RIVALS)],
+)
 def test_rivals_in_blocks_with_effects_by_how_they_stand(rivals, delta):
     assert_kept("rivals in blocks", settled_wrongly(rivals, delta), rivals, delta)
 
 
-@at_both
+@at_each_delta
 def test_weights_that_do_not_sum_to_zero_within_blocks_are_noticed(delta, monkeypatch):
     monkeypatch.setattr(blocks_rule, "equations", unbalanced)
-    assert settled_wrongly(500, delta) > failures_allowed(500, delta)
+    assert settled_wrongly(RIVALS[delta], delta) > failures_allowed(RIVALS[delta], delta)
 
 
-@at_both
+@at_each_delta
 def test_half_the_noise_is_noticed(delta):
-    assert settled_wrongly(500, delta, told=1.0) > failures_allowed(500, delta)
+    assert settled_wrongly(RIVALS[delta], delta, told=1.0) > failures_allowed(RIVALS[delta], delta)
 
 
 # --- with features
 
 
-@at_both
-@pytest.mark.parametrize("runs", FEW_AND_ALL)
+@FEW_AND_ALL
 def test_the_best_of_six_arms_on_features_in_blocks_of_four(runs, delta):
     assert_kept("one of 6 arms on features in blocks", wrong_answers_on_features(runs, delta), runs, delta)
 
@@ -76,14 +76,14 @@ def test_rivals_on_features_in_blocks_with_effects_by_how_they_stand(rivals, del
     assert_kept("rivals on features in blocks", settled_wrongly_on_features(rivals, delta), rivals, delta)
 
 
-@on_features
+@at_each_delta
 def test_weights_on_features_that_do_not_sum_to_zero_within_blocks_are_noticed(delta, monkeypatch):
     monkeypatch.setattr(elimination, "in_blocks", as_one_block)
     rivals = ON_FEATURES[delta]
     assert settled_wrongly_on_features(rivals, delta) > failures_allowed(rivals, delta)
 
 
-@on_features
+@at_each_delta
 def test_half_the_noise_on_features_is_noticed(delta):
     rivals = ON_FEATURES[delta]
     assert settled_wrongly_on_features(rivals, delta, told=0.7) > failures_allowed(rivals, delta)

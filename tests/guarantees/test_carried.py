@@ -11,6 +11,7 @@ from carried_studies import (
     CANDIDATES,
     DELTA,
     IN_THE_PLANE,
+    LOOKS,
     PAIRS,
     RIVALS,
     STUDIES,
@@ -27,6 +28,9 @@ from carried_studies import (
 def some_and_all(runs: int) -> pytest.MarkDecorator:
     """So many in `make test`, 10,000 in `make prove`."""
     return pytest.mark.parametrize("runs", [runs, pytest.param(10_000, marks=pytest.mark.slow)])
+
+
+pairs = pytest.mark.parametrize(("runs", "looks"), [(PAIRS, LOOKS), pytest.param(10_000, 200, marks=pytest.mark.slow)])
 
 
 def assert_kept(what: str, wrong: int, runs: int) -> None:
@@ -77,14 +81,15 @@ def test_the_best_arm_hidden_by_misspecification_at_its_bound(gamma, runs):
     assert_kept(f"hidden by a bias of {gamma}", fooled_by_bias(runs, gamma=gamma), runs)
 
 
-@some_and_all(PAIRS)
+@pairs
 @pytest.mark.parametrize("name", RIVALS)
-def test_pairs_looked_at_after_every_pull(name, runs):
+def test_pairs_looked_at_after_every_pull(name, runs, looks):
     """Every rival is better than the candidate by just over epsilon, so each is a trial of its own."""
-    assert_kept(f"pairs, {name}", settled_wrongly(RIVALS[name], runs), runs)
+    assert_kept(f"pairs, {name}", settled_wrongly(RIVALS[name], runs, looks=looks), runs)
 
 
-@some_and_all(PAIRS)
+@pairs
 @pytest.mark.parametrize("name", ["normal", "rare bernoulli"])
-def test_pairs_of_which_a_fifth_of_the_results_is_lost_at_random(name, runs):
-    assert_kept(f"pairs, {name}, lost results", settled_wrongly(RIVALS[name], runs, lost=lost_at_random), runs)
+def test_pairs_of_which_a_fifth_of_the_results_is_lost_at_random(name, runs, looks):
+    wrong = settled_wrongly(RIVALS[name], runs, looks=looks, lost=lost_at_random)
+    assert_kept(f"pairs, {name}, lost results", wrong, runs)

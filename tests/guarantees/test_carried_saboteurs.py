@@ -13,6 +13,7 @@ from carried_studies import (
     CANDIDATES,
     DELTA,
     IN_THE_PLANE,
+    LOOKS,
     PAIRS,
     RIVALS,
     STUDIES,
@@ -35,9 +36,9 @@ from surepick.policies.carried import state as rest
     ("trials", "wrong", "missed"),
     [
         (PAIRS, 0.34, 1e-6),
-        (CANDIDATES, 0.32, 1e-6),
+        (CANDIDATES, 0.32, 1e-2),
         (IN_THE_PLANE, 0.24, 1e-2),
-        (BIASED, 0.53, 1e-6),
+        (BIASED, 0.53, 1e-2),
         (STUDIES, 0.9, 1e-6),
     ],
 )
@@ -45,7 +46,7 @@ def test_the_numbers_of_trials_notice_whoever_errs_so_often(trials, wrong, misse
     assert 0.8 * trials <= trials_to_notice(DELTA, wrong, missed) <= trials
 
 
-SOON = 60  # looks of 200: enough for whoever errs nearly always
+SOON = 60  # looks: enough for whoever errs nearly always
 
 
 def noticed(wrong: int, runs: int) -> bool:
@@ -70,7 +71,7 @@ def without_bad_batches(after):
     return spoilt
 
 
-@pytest.mark.parametrize(("name", "looks"), [("normal", SOON), ("rare bernoulli", 200)])
+@pytest.mark.parametrize(("name", "looks"), [("normal", SOON), ("rare bernoulli", LOOKS)])
 def test_weights_that_look_at_the_batch_are_noticed_of_pairs(name, looks, monkeypatch):
     monkeypatch.setattr(MeanProcesses, "after", without_bad_batches(MeanProcesses.after))
     assert noticed(settled_wrongly(RIVALS[name], PAIRS, looks=looks), PAIRS)

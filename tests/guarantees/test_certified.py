@@ -7,10 +7,9 @@ notice. What is forbidden and what is not is listed in docs/certified-eliminatio
 import numpy as np
 import pytest
 from bounds import failures_allowed, trials_to_notice
-from budgets import few_and_all
+from budgets import at_each_delta, few_and_all_studies
 from certified_studies import (
     CROWD,
-    DELTAS,
     FIVE_ARMS,
     GAP,
     HIDDEN,
@@ -36,28 +35,19 @@ from surepick.policies.certified import conclusion as epochs_module
 from surepick.policies.certified.conclusion import open_test
 
 # Runs in which a policy steers itself hide what saboteurs do: the fewest that notice one who is nearly always wrong.
-FEW = trials_to_notice(0.3, 0.99)
-FEW_AND_ALL = few_and_all("runs", FEW, 2000)
+FEW = trials_to_notice(0.05, 0.99)
+FEW_AND_ALL = few_and_all_studies(FEW, 2000)
 
 
-@pytest.mark.parametrize("delta", DELTAS)
+@FEW_AND_ALL
 @pytest.mark.parametrize("name", FIVE_ARMS)
-def test_five_arms_just_outside_epsilon(name, delta):
+def test_five_arms_just_outside_epsilon(name, delta, runs):
     instance = FIVE_ARMS[name]
-    assert wrong_answers(instance, instance.policy(delta), FEW) <= failures_allowed(FEW, delta)
+    wrong = wrong_answers(instance, instance.policy(delta), runs)
+    print(f"\n{name} at delta {delta}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")
+    assert wrong <= failures_allowed(runs, delta)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("name", FIVE_ARMS)
-def test_five_arms_just_outside_epsilon_in_2000_runs(name, delta):
-    instance = FIVE_ARMS[name]
-    wrong = wrong_answers(instance, instance.policy(delta), 2000)
-    print(f"\n{name} at delta {delta}: {wrong} wrong of 2000, {failures_allowed(2000, delta)} allowed")
-    assert wrong <= failures_allowed(2000, delta)
-
-
-@pytest.mark.parametrize("delta", DELTAS)
 @FEW_AND_ALL
 def test_arms_on_a_circle(runs, delta):
     instance = circle()
@@ -81,7 +71,6 @@ def answer_from_single_pulls(delta: float, seed: int) -> str:
     return study.recommend()
 
 
-@pytest.mark.parametrize("delta", DELTAS)
 @FEW_AND_ALL
 def test_two_arms_from_single_pulls_with_a_look_after_each(runs, delta):
     wrong = sum(answer_from_single_pulls(delta, seed) != "0" for seed in range(runs))
@@ -89,8 +78,7 @@ def test_two_arms_from_single_pulls_with_a_look_after_each(runs, delta):
     assert wrong <= failures_allowed(runs, delta)
 
 
-@pytest.mark.parametrize("delta", DELTAS)
-@few_and_all("runs", 20, 2000)  # with which an omitted bias is noticed
+@few_and_all_studies(FEW, 2000)  # with which an omitted bias is noticed
 def test_the_best_arm_hidden_by_misspecification_at_its_bound(runs, delta):
     """No batch pulls the best arm, and another one looks better by far more than epsilon."""
     instance = hidden_best(gamma=0.75, sigma=0.3)
@@ -102,7 +90,7 @@ def test_the_best_arm_hidden_by_misspecification_at_its_bound(runs, delta):
 def test_misspecification_in_the_worst_direction_and_a_candidate_that_profits():
     """The candidate is given; the evidence for it against the hidden best arm errs by its weight of delta at most."""
     instance = hidden_best(gamma=0.4, sigma=1.0)
-    assert wrongly_settled_hidden(instance, 0.3, trials=40, batches=15) <= failures_allowed(40, 0.15)
+    assert wrongly_settled_hidden(instance, 0.05, trials=FEW, batches=15) <= failures_allowed(FEW, 0.025)
 
 
 # --- thousands of e-processes, each of which may err with probability delta / 2
@@ -116,7 +104,7 @@ EXACT = {
 }
 
 
-@pytest.mark.parametrize("delta", DELTAS)
+@at_each_delta
 @pytest.mark.parametrize("pulls", [None, greedy_pulls], ids=["steady", "greedy"])
 @pytest.mark.parametrize("name", EXACT)
 def test_each_process_errs_with_its_weight_of_delta(name, pulls, delta):
@@ -126,7 +114,7 @@ def test_each_process_errs_with_its_weight_of_delta(name, pulls, delta):
     assert settled <= failures_allowed(RIVALS, delta / 2)
 
 
-@pytest.mark.parametrize("delta", DELTAS)
+@at_each_delta
 def test_the_processes_endure_results_lost_at_random(delta):
     environment = known_candidate(sp.SubGaussian(2.0), GAP, RIVALS)
     assert settled_wrongly(environment, epsilon=1.0, delta=delta, lost=0.2) <= failures_allowed(RIVALS, delta / 2)
@@ -136,16 +124,18 @@ def test_the_processes_endure_results_lost_at_random(delta):
 
 
 @pytest.mark.parametrize(
-    ("delta", "runs"), [(0.05, 17), *(pytest.param(d, 30, marks=pytest.mark.slow) for d in DELTAS)]
+    ("delta", "runs", "batches"),
+    [(0.05, 40, 25), *(pytest.param(d, 30, 100, marks=pytest.mark.slow) for d in (0.05, 0.3))],
 )
-def test_every_bad_arm_that_looks_best_made_candidate_in_turn(delta, runs):
+def test_every_bad_arm_that_looks_best_made_candidate_in_turn(delta, runs, batches):
+    """In 40 studies of 25 batches half the noise is noticed."""
     instance = one_good(len(MANY))
     ask = bad_candidates_in_turn(MANY, most=6)
-    wrong = wrong_answers(instance, instance.policy(delta), runs, ask=ask, most_batches=100)
+    wrong = wrong_answers(instance, instance.policy(delta), runs, ask=ask, most_batches=batches)
     assert wrong <= failures_allowed(runs, delta)
 
 
-@pytest.mark.parametrize("delta", DELTAS)
+@at_each_delta
 def test_the_luckiest_of_300_bad_arms_made_candidate(delta):
     instance = one_good(len(CROWD))
     ask = bad_candidates_in_turn(CROWD, most=1, wait=12)
@@ -172,13 +162,13 @@ def test_the_weights_of_the_epochs_never_exceed_one(monkeypatch):
 # --- lost results
 
 
-@pytest.mark.parametrize("delta", DELTAS)
-def test_a_study_that_loses_a_fifth_of_its_results_at_random(delta):
+@few_and_all_studies(FEW, 200)
+def test_a_study_that_loses_a_fifth_of_its_results_at_random(runs, delta):
     instance = FIVE_ARMS["one good"]
-    answers = [told_with_losses(instance, delta, lost_at_random, seed) for seed in range(FEW)]
+    answers = [told_with_losses(instance, delta, lost_at_random, seed) for seed in range(runs)]
     assert all(answer.verdict == "certified" for answer in answers)
     wrong = sum(not instance.environment.is_epsilon_best(answer.arm, instance.epsilon) for answer in answers)
-    assert wrong <= failures_allowed(FEW, delta)
+    assert wrong <= failures_allowed(runs, delta)
 
 
 # --- the direction

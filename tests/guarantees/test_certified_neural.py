@@ -117,7 +117,7 @@ def few_good() -> World:
 @pytest.mark.parametrize(
     ("runs", "delta"),
     [
-        (trials_to_notice(0.05, 0.9), 0.05),
+        (trials_to_notice(0.05, 0.99), 0.05),
         *(pytest.param(runs, delta, marks=pytest.mark.slow) for runs in (25, 200, 2000) for delta in DELTAS),
     ],
 )
@@ -221,9 +221,10 @@ def test_a_bound_that_is_far_too_small_is_noticed(declared, noticed):
     counts = np.full(24, 200)
     counts[3] = 0
     policy = make(world, misspecification=declared, width=32, dim=3)
-    crossed = crossings(world, policy, lambda _: counts, 20)
-    print(f"\nmisspecification {declared} declared, about .5 true: {crossed} of 20 settled wrongly")
-    assert (crossed > failures_allowed(20, 0.05)) == noticed
+    trials = trials_to_notice(0.05, 0.99)
+    crossed = crossings(world, policy, lambda _: counts, trials)
+    print(f"\nmisspecification {declared} declared, about .5 true: {crossed} of {trials} settled wrongly")
+    assert (crossed > failures_allowed(trials, 0.05)) == noticed
 
 
 # --- proof of life: it saves pulls where the network helps

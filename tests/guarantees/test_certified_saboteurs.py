@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bounds import failures_allowed
+from bounds import failures_allowed, trials_to_notice
+from budgets import at_each_delta
 from certified_studies import (
     CROWD,
-    DELTAS,
     GAP,
     HIDDEN,
     MANY,
@@ -42,18 +42,21 @@ def no_bias(monkeypatch):
     monkeypatch.setattr(ContrastWeights, "bias", lambda contrast, rows, weights: np.zeros(len(rows)))
 
 
+FEW = trials_to_notice(0.05, 0.99)  # as test_certified.py
+
+
 @pytest.mark.usefixtures("no_bias")
-@pytest.mark.parametrize("delta", DELTAS)
-def test_an_omitted_bias_is_noticed(delta):
+@pytest.mark.parametrize(("delta", "runs"), [(0.05, FEW), pytest.param(0.3, 24, marks=pytest.mark.slow)])
+def test_an_omitted_bias_is_noticed(delta, runs):
     instance = hidden_best(gamma=0.75, sigma=0.3)
-    wrong = wrong_answers(instance, instance.policy(delta), 20, most_batches=6, told=never_asked(HIDDEN))
-    assert wrong > failures_allowed(20, delta)
+    wrong = wrong_answers(instance, instance.policy(delta), runs, most_batches=6, told=never_asked(HIDDEN))
+    assert wrong > failures_allowed(runs, delta)
 
 
 @pytest.mark.usefixtures("no_bias")
 def test_an_omitted_bias_is_noticed_with_a_candidate_that_profits():
     instance = hidden_best(gamma=0.4, sigma=1.0)
-    assert wrongly_settled_hidden(instance, 0.3, trials=40, batches=15) > failures_allowed(40, 0.15)
+    assert wrongly_settled_hidden(instance, 0.05, trials=FEW, batches=15) > failures_allowed(FEW, 0.025)
 
 
 # --- bets that have seen the batch
@@ -79,7 +82,7 @@ def margins_of_the_batch(evidence_of):
     return spoilt
 
 
-@pytest.mark.parametrize("delta", DELTAS)
+@at_each_delta
 @pytest.mark.parametrize("spoil", [without_bad_batches, margins_of_the_batch])
 def test_bets_that_look_at_the_batch_are_noticed(spoil, delta, monkeypatch):
     honest = certified_elimination.batch_evidence
@@ -100,7 +103,7 @@ def test_bets_that_look_at_the_batch_are_noticed_in_studies(monkeypatch):
 # --- epochs
 
 
-@pytest.mark.parametrize("delta", DELTAS)
+@at_each_delta
 def test_an_epoch_that_counts_earlier_batches_is_noticed(delta):
     instance = one_good(len(CROWD))
     policy = instance.policy(delta)
@@ -123,7 +126,7 @@ def test_epochs_without_their_weights_are_noticed(monkeypatch):
 # --- the noise understated
 
 
-@pytest.mark.parametrize("delta", DELTAS)
+@at_each_delta
 def test_half_the_noise_is_noticed(delta):
     environment = known_candidate(sp.SubGaussian(2.0), GAP, RIVALS)
     half = sp.SubGaussian((1e-9, *[1.0] * RIVALS))

@@ -8,7 +8,8 @@ from budgets import few_and_all
 import surepick as sp
 
 EPSILON, DELTA = 0.1, 0.05
-TRIALS = [100, pytest.param(400, marks=pytest.mark.slow)]
+FEW = 50  # with which half the width is noticed, and of RAGE a quarter
+TRIALS = [FEW, pytest.param(400, marks=pytest.mark.slow)]
 OF_ALL_ARMS = trials_to_notice(DELTA, 0.6)  # of action elimination, whose saboteur is wrong in .64 of its studies
 LINEAR = {"norm_bound": 1.0}
 POLICIES = [
@@ -23,7 +24,7 @@ def trials_of(policies):
     """Each with the numbers of its studies: the least that notice its saboteur, and 400 in `make prove`."""
     for policy in policies:
         name, options = policy.values
-        few = OF_ALL_ARMS if name == "action-elimination" else 100
+        few = OF_ALL_ARMS if name == "action-elimination" else FEW
         yield pytest.param(name, options, few, id=f"{policy.id}-{few}")
         yield pytest.param(name, options, 400, id=f"{policy.id}-400", marks=pytest.mark.slow)
 

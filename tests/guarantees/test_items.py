@@ -5,6 +5,7 @@ Counts are held against exact binomial bounds, and the last test shows that they
 
 import pytest
 from bounds import failures_allowed, trials_to_notice
+from budgets import few_and_all_studies
 from hostile_items import TABLES, failed_where_silent, fooled, sorted_by_scores, wrong_answers
 
 DELTAS = (0.05, 0.3)
@@ -21,11 +22,10 @@ def assert_kept(what: str, wrong: int, runs: int, delta: float) -> None:
     assert wrong <= failures_allowed(runs, delta)
 
 
-@some_and_all(200)
-@pytest.mark.parametrize("delta", DELTAS)
+@few_and_all_studies(11, RUNS)
 @pytest.mark.parametrize("table", TABLES)
-def test_studies_certify_a_bad_arm_seldom(table, delta, share):
-    assert_kept(table, wrong_answers(TABLES[table], RUNS // share, delta), RUNS // share, delta)
+def test_studies_certify_a_bad_arm_seldom(table, delta, runs):
+    assert_kept(table, wrong_answers(TABLES[table], runs, delta), runs, delta)
 
 
 @some_and_all(100)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from block_studies import GAP, against_the_best, drawn, seen_of, shuffled, unbalanced
 from bounds import failures_allowed
+from budgets import few_and_all_studies
 
 import surepick as sp
 from surepick.policies.base import stopped
 from surepick.policies.questions import outlook
 from surepick.policies.questions.asked import lists_of, wrongly_listed
 
-FEW_AND_ALL = [12, pytest.param(5_000, marks=pytest.mark.slow)]
 QUESTIONS = {
     "control": ({"question": "above", "control": "0"}, [0.0, *[-GAP] * 4]),
     "top": ({"question": "top", "m": 2}, [0.0, 0.0, *[-GAP] * 3]),
@@ -44,8 +44,7 @@ def wrong_studies(kind: str, runs: int, delta: float) -> int:
 
 
 @pytest.mark.parametrize("kind", QUESTIONS)
-@pytest.mark.parametrize("delta", [0.05, 0.3])
-@pytest.mark.parametrize("runs", FEW_AND_ALL)
+@few_and_all_studies(11, 5_000)
 def test_no_arm_is_on_a_wrong_list(kind, delta, runs):
     wrong = wrong_studies(kind, runs, delta)
     print(f"\n{kind}, delta {delta:g}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")
@@ -55,7 +54,7 @@ def test_no_arm_is_on_a_wrong_list(kind, delta, runs):
 @pytest.mark.parametrize("kind", ["control", "good"])
 def test_weights_that_do_not_sum_to_zero_within_blocks_are_noticed(kind, monkeypatch):
     monkeypatch.setattr(outlook, "equations", unbalanced)
-    runs, delta = 20, 0.05
+    runs, delta = 11, 0.05
     wrong = wrong_studies(kind, runs, delta)
     print(f"\n{kind}: {wrong} of {runs}, {failures_allowed(runs, delta)} allowed")
     assert wrong > failures_allowed(runs, delta)

@@ -6,7 +6,7 @@ from bounds import failures_allowed
 
 import surepick as sp
 
-EPSILON, DELTA, TRIALS = 0.2, 0.05, 60
+EPSILON, DELTA, TRIALS = 0.2, 0.05, 40
 
 
 def wrong_answers(*, believed_sigma: float, trials: int = TRIALS) -> int:

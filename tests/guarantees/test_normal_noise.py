@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bounds import failures_allowed
+from budgets import few_and_all_studies
 from normal_studies import (
     believed_wrongly,
     five_arms,
@@ -20,7 +21,6 @@ from surepick import estimators
 from surepick.estimators import normal_mgf_after
 from surepick.estimators.noise_mgf import squared_deviations
 
-A_TWENTIETH_AND_ALL = [250, pytest.param(5_000, marks=pytest.mark.slow)]
 PAIRS = {  # repeats a batch, scale, batches
     "2 repeats": (2, 0.4, 10),
     "3 repeats": (3, 0.6, 20),
@@ -30,26 +30,19 @@ PAIRS = {  # repeats a batch, scale, batches
 }
 
 
-def few_and_all(few: int, every: int) -> pytest.MarkDecorator:
-    """(runs, delta): few at .05, of which as many at .3 would notice hardly anybody, and all at both."""
-    whole = [pytest.param(every, delta, marks=pytest.mark.slow) for delta in (0.05, 0.3)]
-    return pytest.mark.parametrize(("runs", "delta"), [(few, 0.05), *whole])
-
-
 def assert_kept(what: str, wrong: int, runs: int, delta: float) -> None:
     print(f"\n{what}, delta {delta:g}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")
     assert wrong <= failures_allowed(runs, delta)
 
 
-@pytest.mark.parametrize("runs", A_TWENTIETH_AND_ALL)
-@pytest.mark.parametrize("delta", [0.05, 0.3])
+@few_and_all_studies(250, 5_000)
 @pytest.mark.parametrize("name", PAIRS)
 def test_rivals_just_over_epsilon_looked_at_after_every_batch(name, delta, runs):
     repeats, scale, looks = PAIRS[name]
     assert_kept(name, settled_wrongly(runs, delta=delta, scale=scale, repeats=repeats, looks=looks), runs, delta)
 
 
-@few_and_all(10, 5_000)
+@few_and_all_studies(10, 5_000)
 @pytest.mark.parametrize("best", ["noisiest", "quietest"])
 def test_whole_studies_with_variances_from_1_to_100(best, delta, runs):
     wrong, pulls = wrong_answers(five_arms(best), runs, delta=delta)
@@ -61,7 +54,7 @@ def test_whole_studies_with_variances_from_1_to_100(best, delta, runs):
 FEATURED = {"2 repeats": (2, 0.4, 10), "8 repeats": (8, 0.8, 8)}
 
 
-@few_and_all(40, 2_000)
+@few_and_all_studies(24, 2_000)
 @pytest.mark.parametrize("name", FEATURED)
 def test_with_features_a_better_arm_is_not_believed_to_be_within_epsilon(name, delta, runs):
     repeats, scale, looks = FEATURED[name]
@@ -69,7 +62,7 @@ def test_with_features_a_better_arm_is_not_believed_to_be_within_epsilon(name, d
     assert_kept(f"with features, {name}", wrong, runs, delta)
 
 
-@few_and_all(10, 2_000)
+@few_and_all_studies(10, 2_000)
 @pytest.mark.parametrize("best", ["noisiest", "quietest"])
 def test_whole_studies_with_features_and_variances_from_1_to_100(best, delta, runs):
     wrong, pulls = wrong_answers_with_features(runs, delta=delta, best=best)

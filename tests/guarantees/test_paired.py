@@ -8,14 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bounds import failures_allowed
+from budgets import at_each_delta, few_and_all_studies
 from paired_studies import settled_pairs, settled_wrongly, wrong_answers
 
 from surepick.policies import tuning
 from surepick.policies.paired import rule
 from surepick.policies.paired.rule import spread_of_differences
 
-A_TWENTIETH_AND_ALL = [250, pytest.param(5_000, marks=pytest.mark.slow)]
-at_both = pytest.mark.parametrize("delta", [0.05, 0.3])
 of_both_kinds = pytest.mark.parametrize("kind", ["blocks", "streams"])
 BATCHES = {"3 blocks": (3, 0.6, 20), "one block": (1, 0.6, 40), "300 blocks": (300, 12.0, 12)}
 
@@ -25,10 +24,9 @@ def assert_kept(what: str, wrong: int, runs: int, delta: float) -> None:
     assert wrong <= failures_allowed(runs, delta)
 
 
-@at_both
+@few_and_all_studies(250, 5_000)
 @of_both_kinds
 @pytest.mark.parametrize("name", BATCHES)
-@pytest.mark.parametrize("runs", A_TWENTIETH_AND_ALL)
 def test_rivals_just_over_epsilon(kind, name, runs, delta):
     repeats, scale, looks = BATCHES[name]
     wrong = settled_wrongly(kind, runs, delta, repeats=repeats, scale=scale, looks=looks)
@@ -36,9 +34,7 @@ def test_rivals_just_over_epsilon(kind, name, runs, delta):
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.95])
-@pytest.mark.parametrize(
-    ("runs", "delta"), [(40, 0.05), *(pytest.param(5_000, delta, marks=pytest.mark.slow) for delta in (0.05, 0.3))]
-)
+@few_and_all_studies(17, 5_000)
 def test_two_arms_that_go_together(correlation, runs, delta):
     wrong = settled_pairs("streams", runs, delta, correlation=correlation, blocks=4, looks=10, more=12)
     assert_kept(f"correlation {correlation:g}", wrong, runs, delta)
@@ -73,7 +69,7 @@ def test_a_plug_in_scale_taken_for_the_truth_is_noticed(delta, monkeypatch):
     assert wrong > failures_allowed(1_000, delta)
 
 
-@at_both
+@at_each_delta
 def test_bets_that_cost_nothing_are_noticed(delta, monkeypatch):
     monkeypatch.setattr(rule, "_cost", lambda mgf, seen: np.zeros(len(seen.counts)))
     wrong = settled_wrongly("streams", 500, delta, repeats=5, scale=0.6, looks=60)

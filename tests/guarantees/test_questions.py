@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from bounds import failures_allowed, shares_allowed
+from budgets import at_each_delta
 from question_studies import (
     Adversary,
     End,
@@ -147,7 +148,7 @@ def test_bets_that_look_at_the_batch_are_caught(name, monkeypatch):
     assert FAMILY[name].wrong(15, 0.05) > failures_allowed(15, 0.05)
 
 
-@pytest.mark.parametrize("delta", DELTAS)
+@at_each_delta
 def test_a_margin_with_by_on_the_wrong_side_is_caught(delta, monkeypatch):
     margin = AboveCentre._margin
     monkeypatch.setattr(AboveCentre, "_margin", lambda self, *, high: margin(self, high=not high))
@@ -176,7 +177,7 @@ def test_the_mean_wrong_share_of_each_list_and_of_both_is_what_line_5_says(name,
     assert np.all(found <= allowed)
 
 
-@pytest.mark.parametrize("delta", DELTAS)
+@at_each_delta
 def test_a_list_that_does_not_count_all_that_were_asked_about_is_caught(delta, monkeypatch):
     honest = inquiries.discoveries
     monkeypatch.setattr(

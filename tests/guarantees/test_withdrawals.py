@@ -24,6 +24,10 @@ from surepick.policies.certified.conclusion import threshold_of
 
 FEW_AND_MANY = [(0.3, 160), *[pytest.param(delta, 5_000, marks=pytest.mark.slow) for delta in (0.05, 0.3)]]
 both = pytest.mark.parametrize(("delta", "runs"), FEW_AND_MANY)
+lists = pytest.mark.parametrize(  # after 30 looks somebody goes; in 100 the saboteur is noticed
+    ("delta", "runs", "looks"),
+    [(0.3, 160, 100), *[pytest.param(delta, 5_000, 200, marks=pytest.mark.slow) for delta in (0.05, 0.3)]],
+)
 
 
 def assert_kept(what: str, wrong: int, runs: int, delta: float) -> None:
@@ -31,21 +35,21 @@ def assert_kept(what: str, wrong: int, runs: int, delta: float) -> None:
     assert wrong <= failures_allowed(runs, delta)
 
 
-@both
-def test_chance_says_who_stays(delta, runs):
-    assert_kept("by chance", settled_wrongly(at_random, runs, delta=delta), runs, delta)
+@lists
+def test_chance_says_who_stays(delta, runs, looks):
+    assert_kept("by chance", settled_wrongly(at_random, runs, delta=delta, looks=looks), runs, delta)
 
 
-@both
-def test_results_say_who_stays_and_all_still_count(delta, runs):
-    wrong = settled_wrongly(whom_the_bad_arm_comes_nearest, runs, delta=delta, independent=False)
+@lists
+def test_results_say_who_stays_and_all_still_count(delta, runs, looks):
+    wrong = settled_wrongly(whom_the_bad_arm_comes_nearest, runs, delta=delta, independent=False, looks=looks)
     assert_kept("because of results", wrong, runs, delta)
 
 
-@both
-def test_results_that_say_who_stays_are_noticed_if_they_are_denied(delta, runs):
+@lists
+def test_results_that_say_who_stays_are_noticed_if_they_are_denied(delta, runs, looks):
     """The saboteur."""
-    wrong = settled_wrongly(whom_the_bad_arm_comes_nearest, runs, delta=delta)
+    wrong = settled_wrongly(whom_the_bad_arm_comes_nearest, runs, delta=delta, looks=looks)
     print(f"\ndenied at delta {delta}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")
     assert wrong > failures_allowed(runs, delta)
 

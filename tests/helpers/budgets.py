@@ -23,3 +23,14 @@ def budget(examples: int, fewest: int = FEWEST) -> int:
 def few_and_all(name: str, few: int, every: int) -> pytest.MarkDecorator:
     """So many of what `name` counts in `make test`, and all of them in `make prove`."""
     return pytest.mark.parametrize(name, [few, pytest.param(every, marks=pytest.mark.slow)])
+
+
+# Errors are so rare at the small delta that a few studies tell who makes them; at the large one it takes many more.
+AT_EACH_DELTA = [0.05, pytest.param(0.3, marks=pytest.mark.slow)]
+at_each_delta = pytest.mark.parametrize("delta", AT_EACH_DELTA)
+
+
+def few_and_all_studies(few: int, every: int) -> pytest.MarkDecorator:
+    """(runs, delta): few at .05 in `make test`, of which as many at .3 would notice hardly anybody; all at both."""
+    whole = [pytest.param(every, delta, marks=pytest.mark.slow) for delta in (0.05, 0.3)]
+    return pytest.mark.parametrize(("runs", "delta"), [(few, 0.05), *whole])

@@ -26,11 +26,12 @@ DELTA = 0.1
 GAP = 1.002  # just over epsilon = 1
 THRESHOLD = math.log(1.0 / DELTA)
 
-# Trials of `make test`, each the least that notices its mildest saboteur except with probability 1e-6, or in the plane
-# 1e-2: half the noise is wrong of .34 of the pairs, of .32 of the bad candidates and of .24 of those in the plane, and
+# Trials of `make test`, each the least that notices its mildest saboteur except with probability 1e-2, of pairs 1e-6:
+# half the noise is wrong of .34 of the pairs, of .32 of the bad candidates and of .24 of those in the plane, and
 # half of the bias of .53. Studies that steer themselves hide what saboteurs do: few are enough to see one who is
 # nearly always wrong.
-PAIRS, CANDIDATES, IN_THE_PLANE, BIASED, STUDIES = 280, 310, 350, 95, 23
+PAIRS, CANDIDATES, IN_THE_PLANE, BIASED, STUDIES = 280, 155, 335, 50, 23
+LOOKS = 100  # at pairs
 
 # --- the policy steers itself
 
@@ -116,7 +117,13 @@ Loss = Callable[[np.random.Generator, np.ndarray], np.ndarray]  # sums of one pu
 
 
 def settled_wrongly(
-    rivals: Rivals, runs: int, *, looks: int = 200, noise: Noise | None = None, lost: Loss | None = None, seed: int = 0
+    rivals: Rivals,
+    runs: int,
+    *,
+    looks: int = LOOKS,
+    noise: Noise | None = None,
+    lost: Loss | None = None,
+    seed: int = 0,
 ) -> int:
     """Rivals that a study believes not to be better than the candidate by more than epsilon, though all of them are.
 

@@ -234,9 +234,13 @@ def test_a_budget_ends_the_selection():
     assert found.pulls == 0
 
 
-def test_the_best_of_a_function_that_a_kernel_knows(tmp_path):
+@pytest.mark.parametrize(
+    ("number", "size", "epsilon", "most"),
+    [(200, 50, 0.4, 190), pytest.param(3000, 400, 0.2, 1500, marks=pytest.mark.slow)],
+)
+def test_the_best_of_a_function_that_a_kernel_knows(tmp_path, number, size, epsilon, most):
     """Rewards that no linear function comes near: two bumps in the square."""
-    square = np.random.default_rng(21).random((3000, 2))
+    square = np.random.default_rng(21).random((number, 2))
     kernel = sp.GaussianKernel(4.0)
     bumps = np.array([[0.2, 0.7], [0.8, 0.3]])
     truth = kernel.gram(square, bumps) @ np.array([1.0, 0.7])
@@ -245,16 +249,16 @@ def test_the_best_of_a_function_that_a_kernel_knows(tmp_path):
     found = sp.find_best(
         rows_of(square),
         lambda ids: truth[[int(one) for one in ids]] + 0.2 * rng.standard_normal(len(ids)),
-        epsilon=0.2,
+        epsilon=epsilon,
         noise="subgaussian:0.2",
         norm_bound=norm,
         gamma=4.0,
-        size=400,
+        size=size,
         progress=False,
     )
     assert found.verdict == "certified"
-    assert truth.max() - truth[int(found.best_arm)] <= 0.2
-    assert found.study.arms.num_arms < 1500
+    assert truth.max() - truth[int(found.best_arm)] <= epsilon
+    assert found.study.arms.num_arms < most
     assert "the kernel gaussian:4.0" in found.certificate.assumptions[1]
     sp.write_certificate(found.study, tmp_path / "c.json")
     assert sp.verify_certificate(tmp_path / "c.json", long_list=rows_of(square)).holds

@@ -1,7 +1,6 @@
 """Studies on a server (`surepick serve`), with the methods of `Study`. `Server` needs the extra `client`.
 
 server.py     a server: its studies, new ones, forecasts, certificates that it checks
-splitting.py  results that are more than a server takes at once
 study.py      a study on it
 transport.py  requests: who we are, what is sent again, and errors as the library raises them
 """

@@ -132,7 +132,7 @@ def create_study(
         made = _server("create_study", url, token).create(name, arms, policy, surplus=surplus, **told)
     else:
         told["surplus"] = COUNT if surplus is None else surplus
-        made = _databases("create_study", token).create_study(url, name, arms, policy, **told)
+        made = _databases("create_study", token).create_stored_study(url, name, arms, policy, **told)
     made.remember(*subject_of(arms, policy))
     return made
 
@@ -152,7 +152,7 @@ def open_study(url: str, name: str, policy: Policy[Any] | None = None, *, token:
     if is_http(url):
         found: Study = _server("open_study", url, token).study(name, policy, check=True)
     else:
-        found = _databases("open_study", token).open_study(url, name, policy)
+        found = _databases("open_study", token).open_stored_study(url, name, policy)
     return found
 
 
@@ -161,7 +161,7 @@ def resume_study(url: str, name: str, policy: Policy[Any] | None = None, *, toke
     if is_http(url):
         found: Study = _server("resume_study", url, token).study(name, policy)
     else:
-        found = _databases("resume_study", token).resume_study(url, name, policy)
+        found = _databases("resume_study", token).resume_stored_study(url, name, policy)
     return found
 
 
@@ -177,7 +177,7 @@ def list_studies(url: str, *, token: str | None = None) -> list[ListedSoFar]:
     if is_http(url):
         found: list[ListedSoFar] = _server("list_studies", url, token).studies()
     else:
-        found = _databases("list_studies", token).list_studies(url)
+        found = _databases("list_studies", token).list_stored_studies(url)
     return found
 
 

@@ -166,7 +166,7 @@ class Reader:
         pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower()
         paths = {f"./{folder}": project for folder, project in PROJECTS.items()}
         known = paths | {project["name"]: project for project in PROJECTS.values()}
-        named = re.findall(r"([\w./-]+)\[([\w,]+)\]", line)
+        named = re.findall(r"([\w./-]+)\[([\w,-]+)\]", line)
         for name, extras in named:
             assert set(extras.split(",")) <= set(known[name]["optional-dependencies"]), line
         options = ("-c", "constraints.txt", "-e", "--find-links", "--wheel-dir", "--no-deps", "wheels")

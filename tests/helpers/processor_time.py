@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -22,6 +23,15 @@ def spent() -> float:
     """Seconds of processor time of this process, and of its children that have ended."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
+
+
+@contextmanager
+def built_for_many(config: pytest.Config) -> Iterator[None]:
+    """What is built once for many tests, as the site or a wheel, is not what the first of them costs."""
+    plugin, before = config.pluginmanager.get_plugin("processor time"), spent()
+    yield
+    if plugin is not None:
+        plugin.began += spent() - before
 
 
 def complaint(seconds: float) -> str | None:

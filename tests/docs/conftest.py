@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 from built_site import ROOT
-from processor_time import built_for_many
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built once, whichever process of the tests comes first; with a network that does not answer."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder, said = shared / "site", shared / "site.txt"
-    with built_for_many(pytestconfig), (shared / "site.lock").open("w") as lock:
+    with (shared / "site.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not said.exists():
             nowhere = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}

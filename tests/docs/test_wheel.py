@@ -9,7 +9,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from processor_time import built_for_many
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ROOT / "packages"
@@ -21,18 +20,17 @@ KINDS = {  # distribution -> kinds of files that its wheel must have
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory, pytestconfig) -> Path:
+def wheels(tmp_path_factory) -> Path:
     """The folder of the three wheels, each built from its own folder of the repository."""
     folder = tmp_path_factory.mktemp("wheels")
     for name in KINDS:
-        with built_for_many(pytestconfig):
-            built = subprocess.run(
-                [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
-                cwd=PACKAGES / name,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+        built = subprocess.run(
+            [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+            cwd=PACKAGES / name,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert built.returncode == 0, built.stderr
     return folder
 

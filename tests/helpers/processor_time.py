@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 BUDGET = 3.0  # seconds of processor time for a test
 FAILS_AT = 2.0 * BUDGET
+APART = {"docs", "browser"}  # folders that `make test` leaves out: pages are followed as they are written
 SECONDS = "processor_seconds"
 
 
@@ -23,15 +23,6 @@ def spent() -> float:
     """Seconds of processor time of this process, and of its children that have ended."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
-
-
-@contextmanager
-def built_for_many(config: pytest.Config) -> Iterator[None]:
-    """What is built once for many tests, as the site or a wheel, is not what the first of them costs."""
-    plugin, before = config.pluginmanager.get_plugin("processor time"), spent()
-    yield
-    if plugin is not None:
-        plugin.began += spent() - before
 
 
 def complaint(seconds: float) -> str | None:
@@ -71,7 +62,8 @@ class ProcessorTime:
         seconds = spent() - self.began
         item.user_properties.append((SECONDS, seconds))
         report: Any = yield
-        free = item.get_closest_marker("slow") or item.get_closest_marker("alone") or not self.budgeted
+        marked = item.get_closest_marker("slow") or item.get_closest_marker("alone")
+        free = marked or not self.budgeted or item.path.parent.name in APART
         if report.passed and not free and (said := complaint(seconds)):
             report.outcome, report.longrepr = "failed", said
         return report

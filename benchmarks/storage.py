@@ -226,7 +226,7 @@ def print_rates(servers: dict[str, str], folder: Path, seconds: float, repeats: 
 
 def print_ratios(servers: dict[str, str], other: Path, seconds: float, repeats: int) -> None:
     """Seconds a result of this version, in those of another."""
-    sources = {"this": Path(sp.__file__).parents[1], "other": other / "src"}
+    sources = {"this": Path(sp.__file__).parents[1], "other": other / "packages/surepick/src"}
     print(
         f"cost of a result told, this version / {other.name}; medians (and ranges) of {repeats} pairs of {seconds:g} s"
     )

@@ -11,45 +11,78 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+
+
+def read(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+CONTRACTS = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
 TYPES_ONLY = "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    {}\n"
-BREACHES = {  # contract -> (a file, an import that has no place in it)
+LIBRARY = "surepick/src/surepick"
+SERVER = "surepick-server/src/surepick_server"
+BENCH = "surepick-bench/src/surepick_bench"
+BREACHES = {  # contract -> (a file of packages/, an import that has no place in it)
     "the direction of dependence": [
-        ("linalg/convex_hull_2d.py", "from surepick.policies.registry import make_policy\n"),
-        ("linalg/convex_hull_2d.py", TYPES_ONLY.format("from surepick.policies.base import Policy")),
+        (f"{LIBRARY}/linalg/convex_hull_2d.py", "from surepick.policies.registry import make_policy\n"),
+        (f"{LIBRARY}/linalg/convex_hull_2d.py", TYPES_ONLY.format("from surepick.policies.base import Policy")),
     ],
-    "an algorithm cannot peek": [("policies/means.py", "from surepick.environments import Environment\n")],
-    "the wings of policies stand apart": [
-        ("policies/certified/conclusion.py", "from surepick.policies.paper.arm_elimination import compare\n"),
+    "the library does without the server and the experiments": [
+        (f"{LIBRARY}/studies/opening.py", "from surepick_server.client.server import Server\n"),
+        (f"{LIBRARY}/policies/options.py", "from surepick_bench.mercer import MercerEmbedding\n"),
+        (f"{LIBRARY}/policies/registry.py", "from surepick_bench.policies.specs import LUCB\n"),
+        (f"{LIBRARY}/cli/app.py", "from surepick_bench.command import BENCH\n"),
+        (f"{LIBRARY}/cli/commands/run.py", "from surepick_bench.theory import hardness\n"),
+        (f"{SERVER}/settings.py", "from surepick_bench.spec import Cell\n"),
+    ],
+    "a server in floors": [
+        (f"{SERVER}/settings.py", "from surepick_server.web.auth import Guard\n"),
+        (f"{SERVER}/access/tokens.py", "from surepick_server.openid import Provider\n"),
+        (f"{SERVER}/client/study.py", "from surepick_server.commands.serve import check_server_extra\n"),
+    ],
+    "experiments in floors": [
+        (f"{BENCH}/theory/hardness.py", "from surepick_bench.policies.specs import LUCB\n"),
+        (f"{BENCH}/mercer/kernels.py", "from surepick_bench.simulators import throughput\n"),
+    ],
+    "an algorithm cannot peek": [
+        (f"{LIBRARY}/policies/items.py", "from surepick.environments import Environment\n"),
+        (f"{LIBRARY}/environments/environment.py", "from surepick.policies.base import Policy\n"),
+    ],
+    "the wings of policies in floors": [
+        (f"{LIBRARY}/policies/certified/conclusion.py", "from surepick.policies.carried.state import CarriedState\n"),
+        (f"{LIBRARY}/policies/paired/rule.py", "from surepick.policies.paper.arm_elimination import compare\n"),
     ],
     "nobody sees the wings of policies": [
-        ("studies/progress.py", "from surepick_bench.policies.means import LUCB\n"),
+        (f"{LIBRARY}/studies/progress.py", "from surepick.policies.carried.state import CarriedState\n"),
+        (f"{BENCH}/runner.py", "from surepick.policies.paper.arm_elimination import compare\n"),
     ],
-    "the library does without the server, its client and the experiments": [
-        ("studies/opening.py", "from surepick_server.client.server import Server\n"),
-        ("policies/options.py", "from surepick_bench.mercer import MercerEmbedding\n"),
-        ("policies/registry.py", "from surepick_bench.policies.specs import LUCB\n"),
-        ("cli/app.py", "from surepick_bench.command import BENCH\n"),
-    ],
-    "theory is for experiments": [("cli/commands/run.py", "from surepick_bench.theory import hardness\n")],
     "tables are read and written by those named here only": [
-        ("forecasts/result.py", "from surepick.tables import read_table\n"),
-        ("reports/study/charts.py", "from surepick.tables.delimited import write_table\n"),
-        ("linalg/factorisations.py", "from surepick.tables import read_table\n"),
+        (f"{LIBRARY}/forecasts/result.py", "from surepick.tables import read_table\n"),
+        (f"{LIBRARY}/reports/study/charts.py", "from surepick.tables.delimited import write_table\n"),
+        (f"{LIBRARY}/linalg/factorisations.py", "from surepick.tables import read_table\n"),
     ],
-    "the front page is for users": [("policies/means.py", "from surepick import forecast\n")],
+    "the front page is for users": [
+        (f"{LIBRARY}/policies/items.py", "from surepick import forecast\n"),
+        (f"{BENCH}/runner.py", "import surepick\n"),
+    ],
     "no circles": [
-        ("errors.py", TYPES_ONLY.format("from surepick.core.plans import Design")),
-        ("core/records.py", TYPES_ONLY.format("from surepick.linalg.factorisations import Whitened")),
+        (f"{LIBRARY}/errors.py", TYPES_ONLY.format("from surepick.core.plans import Design")),
+        (f"{LIBRARY}/core/records.py", TYPES_ONLY.format("from surepick.linalg.factorisations import Whitened")),
+        (f"{SERVER}/web/auth.py", "from surepick_server.pages.layout import root_of\n"),
     ],
-    "heavy packages only where they belong": [("linalg/convex_hull_2d.py", "import torch\n")],
+    "heavy packages only where they belong": [(f"{LIBRARY}/linalg/convex_hull_2d.py", "import torch\n")],
+    "heavy packages of the server and of the experiments": [
+        (f"{SERVER}/settings.py", "import jinja2\n"),
+        (f"{BENCH}/results.py", "import matplotlib\n"),
+    ],
 }
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("copy")
-    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "templates"))
+    dropped = shutil.ignore_patterns("__pycache__", "templates", "static")
+    shutil.copytree(ROOT / "packages", folder / "packages", ignore=dropped)
     shutil.copy(ROOT / "pyproject.toml", folder)
     return folder
 
@@ -57,7 +90,8 @@ def copy(tmp_path_factory) -> Path:
 def verdicts(folder: Path) -> dict[str, bool]:
     """Contract -> whether it is kept."""
     linter = Path(sys.executable).with_name("lint-imports")
-    environment = os.environ | {"PYTHONPATH": str(folder / "src"), "COLUMNS": "200"}
+    sources = os.pathsep.join(str(source) for source in folder.glob("packages/*/src"))
+    environment = os.environ | {"PYTHONPATH": sources, "COLUMNS": "200"}
     done = subprocess.run(
         [linter, "--no-cache"], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -78,7 +112,7 @@ def test_every_contract_has_a_breach():
     ("contract", "file", "line"), [(name, *breach) for name, breaches in BREACHES.items() for breach in breaches]
 )
 def test_a_breach_is_found(copy, contract, file, line):
-    path = copy / "src/surepick" / file
+    path = copy / "packages" / file
     text = path.read_text(encoding="utf-8")
     first = "from __future__ import annotations\n" if "from __future__" in text else ""
     try:
@@ -88,12 +122,30 @@ def test_a_breach_is_found(copy, contract, file, line):
         path.write_text(text, encoding="utf-8")
 
 
-def test_every_package_has_a_layer():
-    (layers,) = (contract["layers"] for contract in CONTRACTS if contract["type"] == "layers")
-    listed = {module for layer in layers for module in re.split(r" [|:] ", layer)}
-    places = (ROOT / "src/surepick").iterdir()
-    there = {place.stem for place in places if place.suffix == ".py" or (place / "__init__.py").exists()}
-    assert listed == {f"surepick.{name}" for name in there - {"__init__", "__main__"}}
+def stacks() -> dict[str, set[str]]:
+    """Package -> its modules that have a floor in the contract about them."""
+    found: dict[str, set[str]] = {}
+    for contract in CONTRACTS:
+        if contract["type"] == "layers":
+            names = {name for layer in contract["layers"] for name in re.split(r" [|:] ", layer)}
+            for package in contract.get("containers", [""]):
+                found |= {package or contract["name"]: names}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("folder", "stack", "prefix", "without"),
+    [
+        (LIBRARY, "the direction of dependence", "surepick.", {"__main__"}),
+        (SERVER, "surepick_server", "", set()),
+        (BENCH, "surepick_bench", "", {"command"}),
+    ],
+)
+def test_every_module_has_a_floor(folder, stack, prefix, without):
+    """But `without`: what only a shell, or another machine, calls."""
+    places = (ROOT / "packages" / folder).iterdir()
+    there = {place.stem for place in places if place.suffix == ".py" or list(place.glob("*.py"))}
+    assert stacks()[stack] == {f"{prefix}{name}" for name in there - without - {"__init__"}}
 
 
 ASKS_WHICH = re.compile(
@@ -114,7 +166,7 @@ def asking_which(folder: Path) -> set[str]:
 
 
 def test_nobody_asks_which_algorithm_it_has():
-    assert not asking_which(ROOT / "src/surepick")
+    assert not asking_which(ROOT / "packages" / LIBRARY)
 
 
 @pytest.mark.parametrize(
@@ -129,26 +181,51 @@ def test_nobody_asks_which_algorithm_it_has():
     ],
 )
 def test_a_line_that_asks_which_algorithm_it_has_is_found(copy, line):
-    path = copy / "src/surepick/forecasts/asking.py"
+    path = copy / "packages" / LIBRARY / "forecasts/asking.py"
     try:
         path.write_text(f"{line}\n", encoding="utf-8")
-        assert asking_which(copy / "src/surepick") - asking_which(ROOT / "src/surepick") == {
+        assert asking_which(copy / "packages" / LIBRARY) - asking_which(ROOT / "packages" / LIBRARY) == {
             f"forecasts/asking.py: {line}"
         }
     finally:
         path.unlink()
 
 
-def test_every_package_that_an_extra_brings_is_imported():
+PROJECTS = {
+    file.parent: tomllib.loads(read(file))["project"] for file in sorted(ROOT.glob("packages/*/pyproject.toml"))
+}
+CALLED = {  # by another name than that of its distribution
+    "scikit-learn": "sklearn",
+    "python-multipart": "multipart",
+    "prometheus-client": "prometheus_client",
+    "lazy-loader": "lazy_loader",
+}
+
+
+@pytest.mark.parametrize("folder", list(PROJECTS), ids=lambda folder: folder.name)
+def test_every_package_that_is_brought_is_imported(folder):
     """Nobody has to install what nothing uses."""
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    called = {
-        "scikit-learn": "sklearn",
-        "python-multipart": "multipart",
-        "prometheus-client": "prometheus_client",
+    project = PROJECTS[folder]
+    lines = {*project["dependencies"]}
+    lines |= {line for extra, wanted in project["optional-dependencies"].items() if extra != "dev" for line in wanted}
+    names = {re.match(r"[\w-]+", line)[0] for line in lines} - {each["name"] for each in PROJECTS.values()}
+    source = "\n".join(read(path) for path in folder.rglob("*.py"))
+    assert len(names) >= 3
+    assert [name for name in sorted(names) if not re.search(rf"\b{CALLED.get(name, name)}\b", source)] == []
+
+
+def test_the_distributions_go_together():
+    """One version, which each of them asks of the others, and an entry for each name that the library knows of."""
+    assert set(PROJECTS) == {ROOT / "packages" / name for name in ("surepick", "surepick-server", "surepick-bench")}
+    versions = {
+        re.search(r'^__version__ = "([\d.]+)"', read(file), re.MULTILINE)[1]
+        for file in ROOT.glob("packages/*/src/*/__init__.py")
     }
-    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    for extra, wanted in extras.items():
-        names = [re.match(r"[\w-]+", line)[0] for line in wanted if extra != "dev" and not line.startswith("surepick[")]
-        for name in names:
-            assert re.search(rf"\b{called.get(name, name)}\b", source), f"the extra {extra} brings {name}"
+    assert len(versions) == 1
+    for folder, project in PROJECTS.items():
+        for kind, entries in project.get("entry-points", {}).items():
+            assert kind in ("surepick.commands", "surepick.policies", "surepick.embeddings", "surepick.questions")
+            for where in entries.values():
+                module, _, name = where.partition(":")
+                file = folder / "src" / f"{module.replace('.', '/')}.py"
+                assert re.search(rf"^{name}\b", read(file), re.MULTILINE), where

@@ -55,7 +55,8 @@ def packages(modules: set[str]) -> set[str]:
 
 
 NEED_EXTRAS = {"write_report"}
-PARTS = ("bench", "embeddings", "environments", "testing", "theory")
+PARTS = ("embeddings", "environments", "testing")
+ELSEWHERE = {"bench": "surepick_bench", "theory": "surepick_bench.theory"}  # parts of another distribution
 LIGHT_NAMES = [name for name in sp.__all__ if name not in NEED_EXTRAS]
 
 
@@ -231,5 +232,18 @@ def test_every_public_method_is_documented(thing, member):
 @pytest.mark.parametrize("part", PARTS)
 def test_the_parts_are_there_at_once_and_documented(part):
     assert getattr(sp, part).__name__ in loaded_by(f"import surepick\nassert surepick.{part}.__all__")
+    check_documented(part)
+
+
+def check_documented(part: str) -> None:
     for name in getattr(sp, part).__all__:
         assert inspect.getdoc(getattr(getattr(sp, part), name))
+
+
+@pytest.mark.parametrize("part", ELSEWHERE)
+def test_the_parts_of_the_experiments_load_when_they_are_named(part):
+    module = ELSEWHERE[part]
+    assert module not in loaded_by("import surepick\nassert surepick.__all__")
+    assert module in loaded_by(f"import surepick\nassert surepick.{part}.__all__")
+    assert getattr(sp, part).__name__ == module
+    check_documented(part)

@@ -17,7 +17,7 @@ from mkdocs.structure.nav import Link, Navigation, Section
 from pymdownx.slugs import slugify
 
 COMMENT = re.compile(r"^<!-- .* -->$", re.MULTILINE)
-SCHEMA = Path(__file__).parents[2] / "src/surepick/certificates/certificate.schema.json"
+SCHEMA = Path(__file__).parents[2] / "packages/surepick/src/surepick/certificates/certificate.schema.json"
 OUTPUT = re.compile(r'(<div class="language-text highlight"><pre><span></span><code>)(.*?)(</code>)', re.DOTALL)
 DRAWN = re.compile("[─═│┌└╞]")
 COLUMNS = re.compile(r"^(?=.*(?:\S {2,}\S|[─═│┌└╞])).*$", re.MULTILINE)  # two spaces between words, or a drawn line

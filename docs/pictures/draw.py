@@ -237,18 +237,17 @@ def peeking() -> tuple[int, list[str]]:
 
 
 FLOORS = (  # from the top; the folders and modules of a floor do not see each other
-    (("bench", "experiments, data sets"),),
+    (("surepick_server", "studies over HTTP, and their client"), ("surepick_bench", "experiments, data sets, theory")),
     (("cli", "commands"),),
-    (("serve", "studies over HTTP"), ("client", "a study on a server")),
     (("reports", "pages, figures"), ("testing", "checks of a policy"), ("integrations", "others' files")),
     (("certificates", "write, verify"), ("forecasts", "what it will cost")),
     (("find_best", "a loop around your measurement"), ("simulation", "a policy against an environment")),
-    (("studies", "ask, tell, replay; logs"), ("theory", "the paper's bounds")),
+    (("studies", "ask, tell, replay; logs"),),
     (("tuning", "gamma, norm and noise from a pilot"),),
     (("policies", "the algorithms"), ("environments", "hidden truths")),
     (("embeddings", "arms to vectors"), ("designs", "where to look"), ("estimators", "what follows")),
     (("tables", "files in and out"),),
-    (("blocks", "rows too many for memory"),),
+    (("chunks", "rows too many for memory"),),
     (("linalg", "factorisations"), ("items", "test items"), ("questions", "what is asked")),
     (("noise", "what is assumed of a measurement"),),
     (("core", "arms, plans, observations, certificates; JSON"),),
@@ -256,8 +255,9 @@ FLOORS = (  # from the top; the folders and modules of a floor do not see each o
     (("text", "lines of words"),),
 )
 OUTSIDE = (
+    "surepick_server",
+    "surepick_bench",
     "integrations",
-    "bench",
     "cli",
     "reports",
     "certificates",
@@ -268,7 +268,7 @@ OUTSIDE = (
 
 
 def house() -> tuple[int, list[str]]:
-    """The folders of src/surepick, floor by floor: a floor imports those below it."""
+    """The folders of surepick, and the two packages above it, floor by floor: a floor imports those below it."""
     drawn = [text(20, 28, "The house: a floor imports the floors below it", bold=True)]
     left, right, top, high = 20, 516, 46, 42
     for number_of, floor in enumerate(FLOORS):

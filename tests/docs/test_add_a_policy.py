@@ -14,10 +14,11 @@ from surepick_bench.results import read_results
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/examples/add_a_policy.md").read_text(encoding="utf-8")
 NEW_FILE = re.compile(
-    r"^`((?:src/surepick/)?[\w/]+\.(?:py|json|toml))`:\n\n```(?:python|json|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+    r"^`((?:packages/surepick/src/)?[\w/]+\.(?:py|json|toml))`:\n\n```(?:python|json|toml)\n(.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
 ENTRY = re.compile(
-    r"^Its entry in `EN[A-Z]+` of `([\w/.]+)`(?:, with `([^`]+)` at the top)?:\n\n```python\n(.*?)^```$",
+    r"^Its entry in `EN[A-Z]+` of `([\w/.-]+)`(?:, with `([^`]+)` at the top)?:\n\n```python\n(.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 COMMANDS = re.compile(r"^\$ (.*)$", re.MULTILINE)
@@ -28,7 +29,7 @@ DICTIONARY = re.compile(r"^ENVIRONMENTS: .*\n    \{\n", re.MULTILINE)
 def copy(tmp_path_factory) -> Path:
     """The package and the conformance tests, with what the page adds."""
     folder = tmp_path_factory.mktemp("copy")
-    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "packages", folder / "packages", ignore=shutil.ignore_patterns("__pycache__"))
     for part in ("conformance", "helpers"):
         shutil.copytree(ROOT / "tests" / part, folder / "tests" / part, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "tests/conftest.py", folder / "tests")
@@ -38,7 +39,7 @@ def copy(tmp_path_factory) -> Path:
         "uniform/uniform_sampling.py",
         "uniform/check.py",
         "uniform/pyproject.toml",
-        "src/surepick/environments/wave.py",
+        "packages/surepick/src/surepick/environments/wave.py",
         "wave.json",
     ]
     (folder / "uniform").mkdir()
@@ -59,7 +60,7 @@ def carried_out(command: str, folder: Path, *, stdin: str = "") -> subprocess.Co
     words = command.split()
     if words[1:4] == ["-m", "pip", "install"]:  # into a folder of its own, from what is here
         words[4:4] = ["--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--target", "site"]
-    paths = [str(folder / "src"), str(folder / "site"), os.environ.get("PYTHONPATH", "")]
+    paths = [*map(str, folder.glob("packages/*/src")), str(folder / "site"), os.environ.get("PYTHONPATH", "")]
     program = {"python": [sys.executable], "surepick": [sys.executable, "-m", "surepick"]}[words[0]]
     return subprocess.run(
         [*program, *words[1:]],

@@ -63,7 +63,7 @@ def test_every_relative_link_holds(page):
         "[a](concepts.md#absent)",
         "[a](#absent)",
         "[a](../README.md)",
-        "[a](../src/surepick/noise.py)",
+        "[a](../packages/surepick/src/surepick/noise.py)",
         "![a](figures/absent.png)",
         "[a](/docs/concepts.md)",
         "[`a` [b]](absent.md)",

@@ -12,7 +12,7 @@ from typing import Any
 
 
 def _is_ours(name: str) -> bool:
-    return name == "surepick" or name.startswith("surepick.")
+    return name.partition(".")[0] in ("surepick", "surepick_server", "surepick_bench")
 
 
 class FreshModules:

@@ -17,7 +17,10 @@ ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
 
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PROJECTS = {  # the folder of a distribution -> what it says of itself
+    file.parent.relative_to(ROOT).as_posix(): tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+    for file in sorted(ROOT.glob("packages/*/pyproject.toml"))
+}
 
 
 COMMANDS: Any = typer.main.get_command(app)

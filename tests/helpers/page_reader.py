@@ -26,7 +26,7 @@ import test_study_documents
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fresh_modules import FreshModules
-from page_blocks import PRINTS, PROJECT, ROOT, Block, Escaped, blocks
+from page_blocks import PRINTS, PROJECTS, ROOT, Block, Escaped, blocks
 from page_substitutes import FILES, INSTEAD, NAMES
 from typer.testing import CliRunner
 
@@ -161,13 +161,19 @@ class Reader:
         return ""
 
     def pip(self, words: list[str], line: str) -> str:
-        """Nothing is installed; the extras that the line names, also behind its #, exist."""
-        assert words[0] == "install"
-        named = {extra for listed in re.findall(r"(?:\.|surepick)\[([\w,]+)\]", line) for extra in listed.split(",")}
-        assert named <= set(PROJECT["optional-dependencies"]), line
-        rest = [word for word in words[1:] if not re.fullmatch(r"(?:\.|surepick)(?:\[[\w,]+\])?", word)]
+        """Nothing is installed; the distributions and extras that the line names, also behind its #, exist."""
+        assert words[0] in ("install", "wheel")
         pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower()
-        assert all(word in ("-c", "constraints.txt", "-e") or f"\n{word.lower()}==" in pinned for word in rest), line
+        paths = {f"./{folder}": project for folder, project in PROJECTS.items()}
+        known = paths | {project["name"]: project for project in PROJECTS.values()}
+        named = re.findall(r"([\w./-]+)\[([\w,-]+)\]", line)
+        for name, extras in named:
+            assert set(extras.split(",")) <= set(known[name]["optional-dependencies"]), line
+        options = ("-c", "constraints.txt", "-e", "--find-links", "--wheel-dir", "--no-deps", "wheels")
+        for word in words[1:]:
+            name = word.partition("[")[0]
+            offline = name in paths or "--find-links" in words  # no index has ours
+            assert (name in known and offline) or word in options or f"\n{word.lower()}==" in pinned, line
         return ""
 
     def python(self, words: list[str], line: str) -> str:

@@ -1,5 +1,5 @@
 """The algorithms. They never see an environment, a clock, a file or a random generator.
 
-`base` says what an algorithm is, `registry` names them all, `certificate` puts an answer into words. Others see nothing
+`base` says what an algorithm is, `registry` names them all, `verdict` puts an answer into words. Others see nothing
 else of this folder.
 """

@@ -1,7 +1,5 @@
 """`surepick bench`: experiments over many seeds, their tables and their figures."""
 
-from __future__ import annotations
-
 import math
 import sys
 import time

@@ -5,8 +5,6 @@ own data contradict (C = .5 where the norm is .89). Those of the certified polic
 check them against the truth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType

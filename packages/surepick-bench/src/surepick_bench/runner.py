@@ -1,7 +1,5 @@
 """Run experiments: in parallel, each replicate kept as it finishes, resumed after any interruption."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib

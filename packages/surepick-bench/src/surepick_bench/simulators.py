@@ -1,7 +1,5 @@
 """A line of three stations, simulated job by job: many designs and random-number streams at once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 

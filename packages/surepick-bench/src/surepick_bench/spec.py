@@ -6,8 +6,6 @@ The identity of a cell is the SHA-256 of its canonical JSON. A replicate that is
 run; one of another cell, of other settings or of another version of the package is never taken for it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ Own-stop and oracle numbers are different things and stand in different fields. 
 (Clopper-Pearson) 95 % interval.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """An identity provider: where it is (discovery), how to go there, and what it says of who comes back."""
 
-from __future__ import annotations
-
 import hmac
 import json
 import re

@@ -1,7 +1,5 @@
 """What an operator decides about a server."""
 
-from __future__ import annotations
-
 import importlib.util
 import ipaddress
 import re

@@ -14,8 +14,6 @@ A message says what was wrong, with the numbers; why it matters; and what to do.
 characters, whatever the names and values in it hold: control characters are written out, and what is longer is cut.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A finite set of test items that every arm answers, and the one order in which they are answered."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -5,8 +5,6 @@ A reward with mean mu is sigma-sub-Gaussian when E exp(s (X - mu)) <= exp(s^2 si
 its standard deviation.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 

@@ -1,7 +1,5 @@
 """One policy against one environment, from the first ask to its own stop."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import field

@@ -1,7 +1,5 @@
 """Texts from outside made safe to show: a name, a file or a table may hold any character, and any number of them."""
 
-from __future__ import annotations
-
 import difflib
 import re
 import unicodedata

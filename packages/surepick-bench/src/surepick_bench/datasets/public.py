@@ -1,7 +1,5 @@
 """What the readers of data sets share: files, refused rows, numbers for what repeats, coordinates."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import struct

@@ -1,7 +1,5 @@
 """Names of the environments: name + options + seed -> environment, so that an experiment is plain data."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path

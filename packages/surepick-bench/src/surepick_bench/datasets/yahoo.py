@@ -1,7 +1,5 @@
 """News articles shown to users: arms from the Yahoo! R6A log, and from generated records of the same form."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import zlib

@@ -1,7 +1,5 @@
 """The leading eigenfunctions of a kernel whose eigen-system is known: the paper's section on RKHS, as it assumes."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

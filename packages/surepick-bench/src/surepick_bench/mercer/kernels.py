@@ -1,7 +1,5 @@
 """Kernels whose eigenvalues and eigenfunctions are known: k(x, z) = sum_j mu_j phi_j(x) phi_j(z)."""
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Callable

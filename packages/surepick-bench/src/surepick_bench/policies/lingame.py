@@ -1,7 +1,5 @@
 """LinGame (Degenne, Menard, Shang & Valko 2020): a game of weights against the nearest contradicting parameter."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import field
 

@@ -1,7 +1,5 @@
 """What the peers for questions share: intervals of all arms that hold at all times, and the lists that follow."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import field
 from typing import ClassVar

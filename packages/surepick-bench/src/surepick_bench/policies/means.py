@@ -1,7 +1,5 @@
 """Action elimination (Even-Dar et al. 2006; Jamieson & Nowak 2014): no features, one confidence interval per arm."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import field
 from typing import ClassVar, cast

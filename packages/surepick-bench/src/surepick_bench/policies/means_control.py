@@ -1,7 +1,5 @@
 """Algorithm 2's counts and threshold on plain means: what the neural method is without its network."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import field
 

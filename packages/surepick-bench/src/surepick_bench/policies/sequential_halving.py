@@ -1,7 +1,5 @@
 """Sequential halving (Karnin, Koren & Somekh 2013): a budget in equal rounds, each keeps the better half."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import field
 

@@ -1,7 +1,5 @@
 """The field's other algorithms, by name: the entry points of `surepick.policies` give these."""
 
-from __future__ import annotations
-
 from surepick.policies.options import PolicySpec, features, nothing
 from surepick.questions import OF_MANY
 

@@ -1,7 +1,5 @@
 """XY-static allocation (Soare, Lazaric & Munos 2014): one fixed design for all differences, until one arm is told."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import field, replace
 from typing import Protocol

@@ -4,8 +4,6 @@ All of them are designs for the differences of one arm from each other arm, each
 solved to a certified gap. Nothing here is known to a policy.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

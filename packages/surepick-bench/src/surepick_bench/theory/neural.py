@@ -9,8 +9,6 @@ step of its proof goes through; `TheoremParameters.unmet` lists the steps that f
 carried out: docs/neural-guarantee.md.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -18,8 +18,6 @@ as printed took 1/90 of its bound on `sphere(100, 10)` and 1/300 on `two_cluster
 Pulls that a check of the embedding reserves are not in them.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

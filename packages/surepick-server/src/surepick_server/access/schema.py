@@ -1,7 +1,5 @@
 """The tables of a server, beside those of the studies, in the same database. Rows of `serve_audit` are only added."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -1,7 +1,5 @@
 """Tokens: 32 random bytes, shown once; the database keeps their hash."""
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 import re

@@ -3,8 +3,6 @@
 set by an owner, allowed by an admin -> an event is noted once -> delivered, or tried again with growing pauses
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

@@ -1,7 +1,5 @@
 """What a study says to others: its certificate, its report, its results, its history; and certificates checked."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

@@ -1,7 +1,5 @@
 """What requests bring, in JSON. Numbers are finite, texts have limits; the library checks what they mean."""
 
-from __future__ import annotations
-
 import base64
 import re
 import tempfile

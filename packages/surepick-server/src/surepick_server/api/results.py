@@ -1,7 +1,5 @@
 """Leases and results: what a caller measures."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """Routes that say who may call them, and what their answers rest on. A route that does not is refused at the start."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine
 from enum import StrEnum
 from json import JSONDecodeError

@@ -1,7 +1,5 @@
 """Studies: the list of them, a new one, what it would cost, where one stands, and how it ends."""
 
-from __future__ import annotations
-
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """A server: its studies, new ones, forecasts, and certificates that it checks."""
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """A study on a server, with the methods of `Study`."""
 
-from __future__ import annotations
-
 import base64
 import json
 import secrets

@@ -1,7 +1,5 @@
 """Requests to a server: who we are, what is sent again, and errors as the library raises them."""
 
-from __future__ import annotations
-
 import json
 import time
 import weakref

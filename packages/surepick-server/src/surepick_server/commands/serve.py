@@ -1,7 +1,5 @@
 """`surepick serve`: studies over HTTP, for a team."""
 
-from __future__ import annotations
-
 import os
 import socket
 from typing import Annotated

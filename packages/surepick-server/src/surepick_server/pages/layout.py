@@ -1,7 +1,5 @@
 """What all pages share: templates, links below the root path, the token of forms, and a sentence after a form."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import secrets

@@ -1,7 +1,5 @@
 """A new study: a table, what is measured and asked, what it will take beside two alternatives, and its creation."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The page of a study: where it stands, what its caller has to measure, and what its owners may do."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The studies of a database, for many threads: each study object is used by one thread at a time, and used again."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

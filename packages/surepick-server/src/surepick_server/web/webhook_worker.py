@@ -4,8 +4,6 @@ What was noted stands in the database, with how far it goes, so that neither a l
 webhook is sent one message at a time and has a limit for a whole answer, so that none makes others wait.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading

@@ -1,7 +1,5 @@
 """Answers to test items, what blocks had, and who was withdrawn, in a certificate: to JSON data and back."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

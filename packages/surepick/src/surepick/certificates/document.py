@@ -6,8 +6,6 @@
 The published form is certificate.schema.json, beside this file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path

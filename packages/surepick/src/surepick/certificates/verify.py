@@ -1,7 +1,5 @@
 """`verify`: we compute every number of a certificate again from its results, without the study or its database."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The facts of a certificate, read from the file: we refuse values of another kind or out of range."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Passes over blocks of rows: a function of each block, and a sum of what comes out, in a fixed tree."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence

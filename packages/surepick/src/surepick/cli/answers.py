@@ -1,7 +1,5 @@
 """Answers of studies as people read them, and as JSON."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Exit codes: 0 done, 1 storage or internal failure, 2 bad input, 3 not certified, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

@@ -1,7 +1,5 @@
 """The study that a command works on: its address, its name, and how it is opened."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -1,7 +1,5 @@
 """Names of other packages in help: looked up only where help is shown."""
 
-from __future__ import annotations
-
 POLICIES, QUESTIONS = "{policies}", "{questions}"  # stand in the help of options
 
 

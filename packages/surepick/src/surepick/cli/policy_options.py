@@ -1,7 +1,5 @@
 """From options of the command line to policies."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from itertools import product

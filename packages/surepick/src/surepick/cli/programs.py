@@ -1,7 +1,5 @@
 """Files of the programs that evaluate models, as options of `create`, `ask` and `tell`."""
 
-from __future__ import annotations
-
 import importlib
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The answer, and what it promises."""
 
-from __future__ import annotations
-
 from surepick.core.plans import RoundRecord
 from surepick.core.records import record
 from surepick.text import html_table, money, printable

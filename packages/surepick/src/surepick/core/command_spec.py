@@ -1,7 +1,5 @@
 """How a name becomes a command of `surepick`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

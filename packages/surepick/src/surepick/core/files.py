@@ -1,7 +1,5 @@
 """Files on a disk: read if they have an end, written whole or not at all (beside the target, then renamed over it)."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

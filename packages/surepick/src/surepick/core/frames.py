@@ -1,7 +1,5 @@
 """Data frames of other libraries as plain columns; none of these libraries is loaded here but by its own objects."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from surepick.core.records import record

@@ -4,8 +4,6 @@ A table passes through spreadsheets, pandas and databases before it comes back, 
 and missing cells in its own way. Names are compared in one form, so that what came back is what went out.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Independent random streams, derived from names instead of from call order."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 from typing import Literal

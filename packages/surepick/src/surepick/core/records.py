@@ -6,8 +6,6 @@ that it is a view of are read-only, down to the memory. Read-only arrays are sha
 writeable view of it and do not make it writeable again.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import types

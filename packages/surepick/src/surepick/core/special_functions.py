@@ -3,8 +3,6 @@
 Loading scipy takes as long as a small study: what every run computes is computed without it.
 """
 
-from __future__ import annotations
-
 import importlib
 import math
 from types import ModuleType

@@ -3,8 +3,6 @@
 A stranger's class may raise anything when it is looked at, so every look at one is guarded here.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set

@@ -1,7 +1,5 @@
 """The outer iteration of the solver: a restricted problem that grows by the farthest pairs and the best arms."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 

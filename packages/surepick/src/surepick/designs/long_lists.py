@@ -1,7 +1,5 @@
 """The optimal design for all differences of rows too many for memory: a pool, and passes that price the rest."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial, reduce
 

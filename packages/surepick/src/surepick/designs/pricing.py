@@ -1,7 +1,5 @@
 """What each arm gains under the multipliers of a working set, and the lower bound that the largest gain gives."""
 
-from __future__ import annotations
-
 import math
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """From weights to whole pulls, with a promise on what the rounding costs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

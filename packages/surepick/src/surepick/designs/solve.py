@@ -1,7 +1,5 @@
 """The optimal design with a certificate: a restricted problem that grows by the farthest pairs and the best arms."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

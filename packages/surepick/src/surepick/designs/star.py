@@ -1,7 +1,5 @@
 """Optimal designs for given vectors, or for one arm against the others, in place of all differences of a set."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What every embedding offers: vectors for the arms, and a bound on how wrong a linear function of them can be."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import ClassVar, Protocol, runtime_checkable
 

@@ -1,7 +1,5 @@
 """Positive semi-definite kernels: how alike two arms are, and so how alike their rewards."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

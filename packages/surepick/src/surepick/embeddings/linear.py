@@ -1,7 +1,5 @@
 """Truncated singular value decomposition of the features: the paper's section "high-dimensional linear bandits"."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A neural network as a map from arms to vectors: its gradient with respect to the weights, and its last layer."""
 
-from __future__ import annotations
-
 import math
 from functools import cached_property
 

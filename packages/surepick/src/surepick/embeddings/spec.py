@@ -1,7 +1,5 @@
 """How another package gives an embedding a name."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """The kernel of an infinitely wide ReLU network, by its arc-cosine recursion."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

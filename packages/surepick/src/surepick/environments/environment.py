@@ -1,7 +1,5 @@
 """The hidden truth that a simulated study is played against."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

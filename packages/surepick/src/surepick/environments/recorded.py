@@ -1,7 +1,5 @@
 """Recorded measurements as an environment: simulate a policy on what was really measured."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack

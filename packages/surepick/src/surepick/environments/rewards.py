@@ -4,8 +4,6 @@ The sum and the sum of squares of n rewards of an arm are drawn from their joint
 a call costs the same for one pull and for a million.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable

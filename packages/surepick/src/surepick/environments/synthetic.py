@@ -1,7 +1,5 @@
 """Synthetic instances: the paper's two clusters and its high-dimensional example, and classics of the field."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """Observations -> estimates with widths."""
 
-from __future__ import annotations
-
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedding, IndependentArms
 from surepick.estimators.contrast_weights import anytime_radius, mixture_radius, noise_multiplier

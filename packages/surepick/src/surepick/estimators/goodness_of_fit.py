@@ -3,8 +3,6 @@
 A declared bound that holds passes them but for a chosen probability; passing proves nothing, and grants nothing.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -5,8 +5,6 @@
 So a step costs O(arms), however many pulls there were.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Protocol

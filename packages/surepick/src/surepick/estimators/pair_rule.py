@@ -1,7 +1,5 @@
 """Which arms another arm leads by the width of their difference: all pairs, in blocks, and with a screen for many."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from surepick.core.records import BoolArray, FloatArray, IntArray, record

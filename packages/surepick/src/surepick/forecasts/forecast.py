@@ -1,7 +1,5 @@
 """What a study will cost before it starts: any policy, fed with made-up rewards instead of measurements."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, overload

@@ -1,7 +1,5 @@
 """What a forecast says."""
 
-from __future__ import annotations
-
 from surepick.core.records import record
 from surepick.text import about, html_table
 

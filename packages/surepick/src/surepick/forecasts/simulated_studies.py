@@ -1,7 +1,5 @@
 """Simulated studies: a policy fed with made-up rewards, around a guess or in the worst case."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Warnings about a policy, before anything is measured."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,8 +4,6 @@ The id of an item is "ID:HASH": the id of the sample (or its place from 1) and 1
 choices and target. So a sample that is another one now is refused, and not counted as an answer to the old one.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ The id of an item is "TASK:DOC_ID:DOC_HASH", with the first 16 digits of the har
 document that is another one now is refused, and not counted as an answer to the old one.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

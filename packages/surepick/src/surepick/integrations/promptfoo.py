@@ -4,8 +4,6 @@ The id of an item is the JSON of the variables of its test, with sorted names. S
 was changed is another item, which is refused. Assertions belong into `defaultTest`, since a file of tests has none.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Which program that evaluates models wrote a file, or the files of a folder; none of them is needed for it."""
 
-from __future__ import annotations
-
 import re
 from enum import StrEnum
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Points in the plane, the common case after an embedding: few directions tell which of them matter."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

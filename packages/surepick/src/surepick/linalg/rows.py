@@ -1,7 +1,5 @@
 """Rows a block at a time: what is formed of a block stays in the cache, and takes no memory for all rows."""
 
-from __future__ import annotations
-
 import functools
 import os
 import threading

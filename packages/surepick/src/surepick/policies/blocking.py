@@ -1,7 +1,5 @@
 """What a study says of its blocks, and plans that fill them. Validity rests on none of the latter."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

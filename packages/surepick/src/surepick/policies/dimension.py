@@ -5,8 +5,6 @@ gamma(d)   = (16 + 8 sqrt(g(d, zeta))) gamma-tilde(d)
 d_eff(eps) = min {d : gamma(d) <= eps}                                             (Definition 1)
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import ParamSpec

@@ -1,7 +1,5 @@
 """Lists too long to be compared one by one: a part of the list answers for all of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """When the data speak against the embedding: the checks of a round, their level, and what they do to a verdict."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

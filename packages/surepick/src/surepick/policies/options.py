@@ -1,7 +1,5 @@
 """Options of policies: a field with its default, and the check that refuses values without meaning."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module

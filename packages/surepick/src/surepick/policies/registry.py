@@ -3,8 +3,6 @@
 Names that are not in `ENTRIES` are those of other packages (`core.plugins`).
 """
 
-from __future__ import annotations
-
 import importlib.util
 import warnings
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What measuring every candidate equally often costs, for the same promise."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Bounds on quantities that are measured beside the reward."""
 
-from __future__ import annotations
-
 import re
 
 from surepick.core.records import record

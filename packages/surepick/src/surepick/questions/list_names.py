@@ -1,7 +1,5 @@
 """What the lists of an answer are called, for readers who never saw the question."""
 
-from __future__ import annotations
-
 from surepick.core.records import record
 from surepick.questions.own import OwnQuestion
 from surepick.questions.records import Above, AllGood, BestFeasible, Question, TopM

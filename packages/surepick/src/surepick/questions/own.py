@@ -1,7 +1,5 @@
 """Questions of other packages."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from surepick.core.records import BoolArray, FloatArray

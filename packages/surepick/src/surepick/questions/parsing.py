@@ -1,7 +1,5 @@
 """Questions from their names and options, and from plain data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """One record a question; None in a problem's place for one asks for one epsilon-best arm."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal

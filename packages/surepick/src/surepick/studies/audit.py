@@ -1,7 +1,5 @@
 """The audit: we compute every decision again from the stored results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest

@@ -1,7 +1,5 @@
 """The closed loop: ask, measure and tell until the study stops."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import sys

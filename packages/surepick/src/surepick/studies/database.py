@@ -1,7 +1,5 @@
 """Studies in a database: make one, open one, list them."""
 
-from __future__ import annotations
-
 import json
 import weakref
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a study says and takes, by the ids of its arms: results as users report them, and the log behind them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Studies by their address: that of a database, or of a server."""
 
-from __future__ import annotations
-
 import importlib
 import ipaddress
 import os

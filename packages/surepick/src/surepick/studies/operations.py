@@ -3,8 +3,6 @@
 Each verb is written here once; `Study` inherits them. What a certificate says of them is in `deviations.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

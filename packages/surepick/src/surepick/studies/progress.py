@@ -1,7 +1,5 @@
 """The status of a study, in numbers and in a sentence. It depends on no reward of the open plan."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal

@@ -3,8 +3,6 @@
 tell -> _fail, _store -> fresh, plans_of, _check_wanted, with_leases, _unusual -> the log
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace

@@ -7,8 +7,6 @@ made, so that no two studies of one question have the same code. A certificate w
 something else than was registered. docs/certificates.md defines it for other programs.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

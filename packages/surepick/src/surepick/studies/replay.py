@@ -1,7 +1,5 @@
 """The replay of a log: we judge its closed plans in order, each once. Only the replay turns results into states."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The loop ask - measure - tell over a program, with several calls at a time."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections import Counter

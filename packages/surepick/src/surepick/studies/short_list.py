@@ -1,7 +1,5 @@
 """What follows a study that shortens a long list: the study of the short list."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from surepick.errors import InvalidInput, OutOfTurn

@@ -1,7 +1,5 @@
 """The border of the log: we check results before they enter, and add them up afterwards."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

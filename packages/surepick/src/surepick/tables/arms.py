@@ -1,7 +1,5 @@
 """Tables as arms: ids, features, and rows that share an id."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What stands in a file: its bytes, or its text. Only regular files are read; each kind of bad one has its words."""
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import re

@@ -4,8 +4,6 @@ What is found on the way: comments, Excel's line sep=;, a header further down, t
 cells, spaces before quotes, R's row names, rows and columns of separators alone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

@@ -5,8 +5,6 @@ mistaken for each other, so a column has one of two notations. `notation` finds 
 says why it cannot: 1,234 alone is never taken for 1.234.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

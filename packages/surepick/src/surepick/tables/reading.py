@@ -1,7 +1,5 @@
 """Files as tables: text with separators, spreadsheets, Parquet, Arrow, JSON, and Olympus folders."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What of a table is used: the columns of ids and features, and the rows that have a value in each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from enum import Enum

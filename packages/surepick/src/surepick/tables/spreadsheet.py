@@ -1,7 +1,5 @@
 """Sheets of .xlsx, .xlsb, .xls and .ods files as rows, through python-calamine."""
 
-from __future__ import annotations
-
 import io
 import re
 import zipfile

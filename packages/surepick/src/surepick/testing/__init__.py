@@ -16,8 +16,6 @@ they play is four candidates, so a policy that passes is not fast, and its inter
 above delta is noticed, half a width that is missing is not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from surepick.testing import checks

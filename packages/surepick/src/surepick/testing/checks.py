@@ -1,7 +1,5 @@
 """The checks of `surepick.testing`: each defends one belief about policies."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -1,7 +1,5 @@
 """Which Gaussian kernel, from a pilot: its gamma, and an estimate (never a bound) of the norm of the mean rewards."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

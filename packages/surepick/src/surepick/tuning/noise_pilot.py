@@ -1,7 +1,5 @@
 """A pilot before a study: the spread of repeated measurements bounds the scale of the noise."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """`surepick certificate`: the answer of a durable study, and the assumptions that it rests on."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

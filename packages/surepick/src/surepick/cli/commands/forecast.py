@@ -1,7 +1,5 @@
 """`surepick forecast`: what a study will cost, before it starts."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """`surepick ask`: what to measure next, and leases on it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`surepick run-study`: close the loop with any program that prints one reward a line."""
 
-from __future__ import annotations
-
 import getpass
 import signal
 import socket

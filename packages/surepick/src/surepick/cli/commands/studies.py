@@ -1,7 +1,5 @@
 """`surepick create`: a new study in a database."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from typer import Argument, Option

@@ -9,8 +9,6 @@ is the best bet on a margin m: it gains T m and costs l' L l / 2. A control that
 tells the effects of blocks apart in which the candidate or the arm is missing.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from surepick.core.observations import BlockTotals

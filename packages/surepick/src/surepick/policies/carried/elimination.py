@@ -1,7 +1,5 @@
 """Certified elimination whose evidence is carried on: one e-process an arm, whatever candidates were tried."""
 
-from __future__ import annotations
-
 from dataclasses import field, replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """What the past suggests of the means, and how far each candidate seems ahead. For steering only."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 

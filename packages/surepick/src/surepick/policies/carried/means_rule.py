@@ -9,8 +9,6 @@ q_j = s_j^2 / n_j and q_c = s_c^2 / n_c is best at
 where it costs q_j (T - T_j)^2 / 2 + q_c (T - F_j(c))^2 / 2, and q_h F_j(h)^2 / 2 for each former candidate h.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

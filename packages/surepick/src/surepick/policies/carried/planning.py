@@ -1,7 +1,5 @@
 """What to measure next: the opening, the candidate, the dimension, the batch."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

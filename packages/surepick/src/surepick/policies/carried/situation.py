@@ -1,7 +1,5 @@
 """What planning and evidence have in common: the question, the arms as an embedding sees them, and guesses."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Certified elimination: one e-process for each rival of a candidate, and batches aimed at those still open."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import field, replace
 from functools import partial

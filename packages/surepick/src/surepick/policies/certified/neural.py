@@ -1,7 +1,5 @@
 """Certified elimination with an embedding that is learnt anew for every batch, from the batches before it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import field
 

@@ -14,8 +14,6 @@ The rounds, delta_k, L_k and the rounding are those of Algorithm 1 (`arm_elimina
 last round. "line 5" in a comment is that line.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import field, replace
 

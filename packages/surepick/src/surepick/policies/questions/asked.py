@@ -1,7 +1,5 @@
 """The question of a problem, as a policy asks it."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Certified lists: every arm is put on a list once evidence against the contrary is strong enough."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import field, replace
 

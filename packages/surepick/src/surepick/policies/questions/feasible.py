@@ -1,7 +1,5 @@
 """The best arm of those that keep some bounds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace

@@ -4,8 +4,6 @@ A false answer needs the process of a true null to reach its threshold; docs/que
 can be false, and so how many nulls share delta.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import field, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The intervals that decide: by how much each candidate could still be better, against the limit."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import accumulate, pairwise

@@ -1,7 +1,5 @@
 """What every section of a report needs to know of its study, read once from the certificate. No sentence is here."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Hashes of what is stored: a chain of texts, the arms, and the one form of JSON data that is hashed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence

@@ -7,8 +7,6 @@
 Everything behind this file (the log, its tables, the receipts) sees canonical keys only.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """A log in memory."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence

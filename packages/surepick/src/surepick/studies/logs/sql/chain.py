@@ -1,7 +1,5 @@
 """The hash chain of a database: each plan and each decision holds the hash of the one before it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident

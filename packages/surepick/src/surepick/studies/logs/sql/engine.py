@@ -1,7 +1,5 @@
 """Connections to the database of durable studies: settings that make them safe, and errors in words."""
 
-from __future__ import annotations
-
 import os
 import re
 import sqlite3

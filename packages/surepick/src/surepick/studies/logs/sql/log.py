@@ -1,7 +1,5 @@
 """The log in a database: SQLite or PostgreSQL, the same tables, one writer of a study at a time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace

@@ -5,8 +5,6 @@ which file it opened, and nothing is acknowledged while the name leads elsewhere
 was stored last stands in FILE-wal, and FILE-shm says where in it.
 """
 
-from __future__ import annotations
-
 import threading
 import weakref
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """How long we wait for a database: in the address, in the environment, or as usual."""
 
-from __future__ import annotations
-
 import math
 import os
 from dataclasses import dataclass

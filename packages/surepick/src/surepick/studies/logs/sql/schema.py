@@ -1,7 +1,5 @@
 """The tables of durable studies. Rows are only ever added; `migrations/` has the steps from schema to schema."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The turn of a writer: a transaction in which nobody else writes to the study."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import struct

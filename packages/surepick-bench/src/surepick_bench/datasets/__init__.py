@@ -1,20 +1,5 @@
 """Data sets that can be pulled, and every environment by its name."""
 
-from surepick_bench.datasets.public import crossed_barrel, livecodebench, mnist, nasbench_macro, random_network
-from surepick_bench.datasets.registry import environment_names, make_environment, open_bandit
-from surepick_bench.datasets.yahoo import (
-    YahooDraw,
-    YahooLog,
-    YahooRecord,
-    draw_yahoo,
-    yahoo_like,
-    yahoo_log,
-    yahoo_r6a,
-    yahoo_records,
-)
+import lazy_loader
 
-__all__ = [
-    "YahooDraw", "YahooLog", "YahooRecord", "crossed_barrel", "draw_yahoo", "environment_names", "livecodebench",
-    "make_environment", "mnist", "nasbench_macro", "open_bandit", "random_network", "yahoo_like", "yahoo_log",
-    "yahoo_r6a", "yahoo_records",
-]  # fmt: skip
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

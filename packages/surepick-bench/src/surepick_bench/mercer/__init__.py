@@ -1,17 +1,5 @@
 """Embeddings by the eigenfunctions of a kernel."""
 
-from surepick_bench.mercer.embedding import MercerEmbedding
-from surepick_bench.mercer.kernels import (
-    Expansion,
-    ExpansionRecord,
-    FourierExpansion,
-    HermiteExpansion,
-    ProductExpansion,
-    SineExpansion,
-    parse_expansion,
-)
+import lazy_loader
 
-__all__ = [
-    "Expansion", "ExpansionRecord", "FourierExpansion", "HermiteExpansion", "MercerEmbedding", "ProductExpansion",
-    "SineExpansion", "parse_expansion",
-]  # fmt: skip
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,33 +1,5 @@
 """The hidden truth: synthetic instances and data sets that can be pulled. No policy sees them."""
 
-from surepick.environments.environment import Environment, with_block_effects
-from surepick.environments.recorded import digits, recorded_answers, table, table_with_added_noise
-from surepick.environments.rewards import RecordedRewards
-from surepick.environments.synthetic import (
-    falling_means,
-    given_means,
-    high_dimensional,
-    one_better,
-    soare,
-    some_better,
-    sphere,
-    two_clusters,
-)
+import lazy_loader
 
-__all__ = [
-    "Environment",
-    "RecordedRewards",
-    "digits",
-    "falling_means",
-    "given_means",
-    "high_dimensional",
-    "one_better",
-    "recorded_answers",
-    "soare",
-    "some_better",
-    "sphere",
-    "table",
-    "table_with_added_noise",
-    "two_clusters",
-    "with_block_effects",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

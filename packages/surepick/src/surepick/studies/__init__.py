@@ -1,29 +1,5 @@
 """Studies: ask, measure, report, on real measurements."""
 
-from surepick.studies.logs.base import (
-    INDEPENDENT_OF_VALUE,
-    Decision,
-    Deviations,
-    Event,
-    Leased,
-    Log,
-    Planned,
-    Results,
-)
-from surepick.studies.logs.memory import MemoryLog
-from surepick.studies.recording import Receipt
-from surepick.studies.study import Study
+import lazy_loader
 
-__all__ = [
-    "INDEPENDENT_OF_VALUE",
-    "Decision",
-    "Deviations",
-    "Event",
-    "Leased",
-    "Log",
-    "MemoryLog",
-    "Planned",
-    "Receipt",
-    "Results",
-    "Study",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

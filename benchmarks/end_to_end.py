@@ -108,12 +108,7 @@ def new_study(features: np.ndarray, file: Path | None) -> sp.Study:
     """The study, in memory or in a database."""
     arms = sp.Arms(features)
     policy = sp.make_policy(
-        "certified-linear",
-        arms,
-        epsilon=EPSILON,
-        delta=DELTA,
-        noise=sp.SubGaussian(SIGMA),
-        norm_bound=NORM_BOUND,
+        "certified-linear", arms, epsilon=EPSILON, delta=DELTA, noise=sp.SubGaussian(SIGMA), norm_bound=NORM_BOUND
     )
     if file is None:
         return sp.Study(arms, policy)

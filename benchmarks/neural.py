@@ -96,11 +96,7 @@ def costs(num_arms: int, network: Network, trainers: tuple[str, ...]) -> Iterato
     start = arms.start
     found = seconds_of(device, lambda: arms.spectrum(start, path="gram"))
     yield Cost("embedding", found, gram + 9.0 * num_arms**3)
-    each = {
-        "gauss-newton": gram + num_arms**3 / 3.0 + 8.0 * one,
-        "gradient-descent": 4.0 * one,
-        "adamw": 3.0 * one,
-    }
+    each = {"gauss-newton": gram + num_arms**3 / 3.0 + 8.0 * one, "gradient-descent": 4.0 * one, "adamw": 3.0 * one}
     for trainer in trainers:
         started = time.perf_counter()
         trained = train(arms, seen, trainer=trainer)
@@ -123,10 +119,7 @@ def main() -> None:
     arms, width = DEFAULTS[chosen.device]
     numbers = [int(number) for number in (chosen.arms or arms).split(",")]
     network = Network(
-        width=chosen.width or width,
-        architecture=chosen.architecture,
-        device=chosen.device,
-        precision=chosen.precision,
+        width=chosen.width or width, architecture=chosen.architecture, device=chosen.device, precision=chosen.precision
     )
     if chosen.device == "cuda":
         print(torch.cuda.get_device_name())

@@ -42,7 +42,7 @@ from surepick.embeddings import GaussianKernel
 from surepick.linalg.rows import one_thread
 from surepick.noise import largest_scale
 from surepick.policies.registry import policy_options
-from surepick_bench.theory.hardness import hardness, pac_complexity, reference_pulls
+from surepick_bench.theory.complexity import hardness, pac_complexity, reference_pulls
 from surepick_bench.theory.neural import reward_norm
 
 EPSILON, DELTA = 0.1, 0.05

@@ -15,9 +15,8 @@ from typer.testing import CliRunner
 import surepick as sp
 from surepick.cli.app import app
 from surepick.core import plugins
-from surepick.core.command_spec import CommandSpec
-from surepick.core.plugins import COMMANDS, EMBEDDINGS, POLICIES, QUESTIONS, plugin_names
-from surepick.embeddings.spec import EmbeddingSpec
+from surepick.core.plugins import COMMANDS, EMBEDDINGS, POLICIES, QUESTIONS, CommandSpec, plugin_names
+from surepick.embeddings.base import EmbeddingSpec
 from surepick.policies.options import PolicySpec
 from surepick.policies.questions.asked import wrongly_listed
 from surepick.policies.registry import IN_BENCH, policy_options

@@ -198,15 +198,7 @@ def test_every_policy_is_told_what_it_must_be_told(policies):
         assert policy.problem.epsilon == 0.1
 
 
-GENERATED = (
-    "two clusters, K 250",
-    "perturbation 1e-3",
-    "sphere",
-    "soare",
-    "digits",
-    "high-dimensional",
-    "one better",
-)
+GENERATED = ("two clusters, K 250", "perturbation 1e-3", "sphere", "soare", "digits", "high-dimensional", "one better")
 
 
 @pytest.mark.parametrize("label", GENERATED)

@@ -48,11 +48,7 @@ STUDIES = {  # name -> (policy, measure, more)
     "linear": (("certified-linear", arms(preparation=("standardize",)), {"norm_bound": 3.0}), draws, {}),
     "costs": (("certified-linear", arms(costs=[0.1, 0.2, 0.7, 0.1, 1 / 3, 3.0]), {"norm_bound": 3.0}), draws, {}),
     "above": (("certified-independent", arms(), {"question": "above", "threshold": 0.4}), draws, {}),
-    "segments": (
-        ("certified-independent", arms(segments=["n", "s"] * 3), {"question": "top", "m": 1}),
-        draws,
-        {},
-    ),
+    "segments": (("certified-independent", arms(segments=["n", "s"] * 3), {"question": "top", "m": 1}), draws, {}),
     "minimize": (("certified-independent", sp.Arms(ids=IDS), {}), draws, {"minimize": True}),
     "parts": (("certified-independent", sp.Arms(ids=IDS), {}), draws, {"judge": "as they come"}),
     "blocks": (

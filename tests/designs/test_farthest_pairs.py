@@ -66,12 +66,7 @@ KINDS = [
 
 
 @settings(max_examples=budget(400))
-@given(
-    seeds,
-    st.sampled_from(KINDS),
-    st.integers(2, 900),
-    st.sampled_from([np.inf, 1.0, 0.999, 1.001]),
-)
+@given(seeds, st.sampled_from(KINDS), st.integers(2, 900), st.sampled_from([np.inf, 1.0, 0.999, 1.001]))
 def test_in_the_plane(seed, kind, count, share):
     rng = np.random.default_rng(seed)
     points = shape_in_the_plane(rng, kind, count) * 10.0 ** rng.uniform(-5, 5) + rng.standard_normal(2)

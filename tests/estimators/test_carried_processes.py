@@ -237,8 +237,7 @@ def only_what_is_matched(self, candidate, amount, rows):
 
 
 @pytest.mark.parametrize(
-    ("name", "spoilt"),
-    [("_penalty", no_norm), ("unmatched", no_misspecification), ("unmatched", only_what_is_matched)],
+    ("name", "spoilt"), [("_penalty", no_norm), ("unmatched", no_misspecification), ("unmatched", only_what_is_matched)]
 )
 def test_an_omitted_bias_is_noticed(name, spoilt, monkeypatch):
     monkeypatch.setattr(VectorProcesses, name, spoilt)

@@ -44,11 +44,7 @@ def check_storm(storm: Storm, report: dict) -> None:
     assert Counter(stored(storm)) == Counter(expected(storm))
     own = num_own(storm)
     totals = {name: sum(done[name] for done in report["processes"]) for name in ("counted", "repeated", "late")}
-    assert totals == {
-        "counted": storm.processes * own,
-        "repeated": storm.processes * (storm.results - own),
-        "late": 0,
-    }
+    assert totals == {"counted": storm.processes * own, "repeated": storm.processes * (storm.results - own), "late": 0}
 
 
 def check_judgement(storm: Storm) -> None:

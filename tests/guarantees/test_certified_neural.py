@@ -78,15 +78,7 @@ def play(policy: CertifiedNeural, world: World, seed: int, *, checked: bool = Tr
                 misfits.append(misfit(learn(policy, state.seen).vectors, world.means))
         state = policy.tell(state, plan, world.pull(plan.counts, rng)).state
     good = world.is_epsilon_best(policy.claim(state).leader, policy.problem.epsilon)
-    return Played(
-        state,
-        good,
-        certificate_of(policy, state).verdict,
-        tuple(misfits),
-        own,
-        through,
-        state.round - 2,
-    )
+    return Played(state, good, certificate_of(policy, state).verdict, tuple(misfits), own, through, state.round - 2)
 
 
 def make(world: World, **options: object) -> CertifiedNeural:

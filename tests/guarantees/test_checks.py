@@ -72,10 +72,7 @@ def honest_instances():
     arms = sp.Arms(features)
     yield (
         sp.environments.Environment(arms=arms, means=means, noise=sp.SubGaussian(0.5)),
-        {
-            "norm_bound": 1.0,
-            "epsilon": 0.5,
-        },
+        {"norm_bound": 1.0, "epsilon": 0.5},
     )
 
 

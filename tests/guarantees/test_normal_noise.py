@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 from bounds import failures_allowed
 from budgets import few_and_all_studies
-from normal_studies import (
-    believed_wrongly,
-    five_arms,
-    settled_wrongly,
-    wrong_answers,
-    wrong_answers_with_features,
-)
+from normal_studies import believed_wrongly, five_arms, settled_wrongly, wrong_answers, wrong_answers_with_features
 
 from surepick import estimators
 from surepick.estimators import normal_mgf_after

@@ -7,13 +7,7 @@ DELTA = 0.05
 
 def linear(environment, *, epsilon=0.2, norm_bound=1.0, name="linear-embedding", **options):
     return sp.make_policy(
-        name,
-        environment.arms,
-        epsilon=epsilon,
-        delta=DELTA,
-        noise=environment.noise,
-        norm_bound=norm_bound,
-        **options,
+        name, environment.arms, epsilon=epsilon, delta=DELTA, noise=environment.noise, norm_bound=norm_bound, **options
     )
 
 

@@ -61,12 +61,7 @@ def as_asked(scores: np.ndarray, asked: np.ndarray) -> np.ndarray:
 
 
 def played(
-    scores: np.ndarray,
-    sizes: tuple[int, ...],
-    choose: Choose,
-    *,
-    who: Who = everybody,
-    answer: Answer = as_asked,
+    scores: np.ndarray, sizes: tuple[int, ...], choose: Choose, *, who: Who = everybody, answer: Answer = as_asked
 ) -> ItemProcesses:
     """The processes after batches of these sizes, of a table whose columns stand in the order of the items."""
     num_arms, num_items = scores.shape

@@ -135,5 +135,5 @@ rng = np.random.default_rng(0)
 arms, noise = sp.Arms(rng.uniform(size=(30, 2))), sp.SubGaussian(0.3)
 counts = np.full(30, 4)
 sums = counts * np.sin(3 * arms.features[:, 0]) + rng.normal(0.0, 0.6, size=30)
-""",
+"""
 }

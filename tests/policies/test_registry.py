@@ -93,11 +93,7 @@ def test_the_names_of_one_algorithm_differ_in_their_rule_and_their_embedding():
         assert (type(policies[name].rule), policies[name].embedding.traits.family) == (rule, family)
     assert {
         name: policies[f"certified-{name}"].embedding.traits.family for name in ("independent", "kernel", "linear")
-    } == {
-        "independent": "independent",
-        "kernel": "kernel",
-        "linear": "linear",
-    }
+    } == {"independent": "independent", "kernel": "kernel", "linear": "linear"}
 
 
 @pytest.mark.parametrize("call", [policy_summary, sp.paper_settings, make])
@@ -202,10 +198,7 @@ def test_an_option_of_a_question_needs_the_question(option):
 @pytest.mark.parametrize("name", ["neural-embedding", "certified-neural"])
 def test_the_options_that_are_known_without_torch_are_those_of_the_record(name):
     assert tuple(ENTRIES[name].listed.split()) == ENTRIES[name].record_fields()
-    assert [other for other, entry in ENTRIES.items() if entry.listed] == [
-        "neural-embedding",
-        "certified-neural",
-    ]
+    assert [other for other, entry in ENTRIES.items() if entry.listed] == ["neural-embedding", "certified-neural"]
 
 
 @pytest.mark.parametrize("name", sp.policy_names())

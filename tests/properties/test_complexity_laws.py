@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from surepick.core.plans import Embedding, IndependentArms
 from surepick.policies.dimension import embedding_design, worst_gap
-from surepick_bench.theory.hardness import (
+from surepick_bench.theory.complexity import (
     achievable_gap,
     critical_round,
     hardness,

@@ -109,8 +109,7 @@ def test_what_ask_writes_is_canonical(plan, ordinal, name):
 
 
 @pytest.mark.parametrize(
-    ("saboteur", "again"),
-    [("normal_form", " p1.0@A"), ("LOOKS_LIKE_ONE", "P1.0@A"), ("LOOKS_LIKE_ONE", "p1.00@A")],
+    ("saboteur", "again"), [("normal_form", " p1.0@A"), ("LOOKS_LIKE_ONE", "P1.0@A"), ("LOOKS_LIKE_ONE", "p1.00@A")]
 )
 def test_the_laws_would_notice_what_each_part_does(monkeypatch, saboteur, again):
     """Without the part the result counts twice, as it did before there was one."""

@@ -89,7 +89,7 @@ CASES = {
     f"{API}/studies/{{name}}/plan": [("POST", f"{STUDY}/plan", {"json": {"free": free}}) for free in (False, True)],
     f"{API}/studies/{{name}}/open": [("GET", f"{STUDY}/open", {})],
     f"{API}/studies/{{name}}/recorded": [
-        ("POST", f"{STUDY}/recorded", {"json": {"ids": ["a", "b"], "keys": [LEASED, OWN]}}),
+        ("POST", f"{STUDY}/recorded", {"json": {"ids": ["a", "b"], "keys": [LEASED, OWN]}})
     ],
     f"{API}/studies/{{name}}/answer": [("GET", f"{STUDY}/answer", {})],
     f"{API}/studies/{{name}}/totals": [*probes_beside(1.0, 0.0)],
@@ -105,11 +105,9 @@ CASES = {
     f"{API}/studies/{{name}}/webhooks/{{number}}/allow": [("POST", f"{STUDY}/webhooks/1/allow", {"json": {}})],
     f"{API}/studies/{{name}}/judge": [("POST", f"{STUDY}/judge", {})],
     f"{API}/studies/{{name}}/add": [("POST", f"{STUDY}/add", {"json": {"ids": ["c"]}})],
-    f"{API}/studies/{{name}}/withdraw": [
-        ("POST", f"{STUDY}/withdraw", {"json": {"ids": ["b"], "reason": "sold out"}}),
-    ],
+    f"{API}/studies/{{name}}/withdraw": [("POST", f"{STUDY}/withdraw", {"json": {"ids": ["b"], "reason": "sold out"}})],
     f"{API}/studies/{{name}}/abandon": [
-        ("POST", f"{STUDY}/abandon", {"json": {"ids": ["c"], "reason": "independent-of-value"}}),
+        ("POST", f"{STUDY}/abandon", {"json": {"ids": ["c"], "reason": "independent-of-value"}})
     ],
     f"{API}/studies/{{name}}/close": [("POST", f"{STUDY}/close", {"json": {"reason": "enough"}})],
 }

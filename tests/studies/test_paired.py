@@ -111,13 +111,7 @@ def test_leases_of_single_pulls_are_pairs_all_the_same(stored_at):
     study = create_stored_study(stored_at, "line", policy_of())
     while (batch := study.lease(1, worker="ann")) is not None and batch.total:
         _, keys = zip(*batch.keys(), strict=True)
-        study.tell(
-            batch.pulls(),
-            observed(batch.pulls(), batch.blocks),
-            keys,
-            worker="ann",
-            blocks=batch.blocks,
-        )
+        study.tell(batch.pulls(), observed(batch.pulls(), batch.blocks), keys, worker="ann", blocks=batch.blocks)
     assert (study.certificate().verdict, study.recommend()) == ("certified", "b")
 
 

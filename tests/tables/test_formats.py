@@ -107,10 +107,7 @@ def test_a_header_that_begins_with_a_hash_is_a_header(write, above, words):
 
 
 def test_a_file_of_comments_is_refused(write):
-    with (
-        pytest.warns(TableWarning, match="2 comment lines"),
-        pytest.raises(InvalidInput, match="holds only comments"),
-    ):
+    with pytest.warns(TableWarning, match="2 comment lines"), pytest.raises(InvalidInput, match="holds only comments"):
         read_table(write("# a\n# b\n"))
 
 

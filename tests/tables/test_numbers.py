@@ -12,16 +12,7 @@ from table_notes import noted
 from surepick.errors import InvalidInput
 from surepick.studies import program
 from surepick.tables import Table, TableWarning, read_table, write_table
-from surepick.tables.numbers import (
-    COMMA,
-    POINT,
-    NumberText,
-    Written,
-    cell_number,
-    is_missing,
-    lone_number,
-    notation,
-)
+from surepick.tables.numbers import COMMA, POINT, NumberText, Written, cell_number, is_missing, lone_number, notation
 from surepick_server.pages.layout import typed_number
 
 MARKS = [POINT, COMMA, "'", "’", " ", "\u00a0", "\u202f", ""]

@@ -13,7 +13,7 @@ from surepick.embeddings import LinearEmbedding
 from surepick.environments import soare, sphere, two_clusters
 from surepick.errors import ContractError, InvalidInput
 from surepick.policies.dimension import effective_dimension, embedding_design, worst_gap
-from surepick_bench.theory.hardness import (
+from surepick_bench.theory.complexity import (
     achievable_gap,
     critical_round,
     hardness,

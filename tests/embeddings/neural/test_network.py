@@ -126,12 +126,7 @@ def test_the_start_is_a_function_of_the_seed(architecture):
 @pytest.mark.parametrize("depth", [2, 3, 5])
 @pytest.mark.parametrize(
     ("architecture", "inputs", "columns"),
-    [
-        ("symmetric", "raw", 10),
-        ("symmetric", "normalized", 12),
-        ("standard", "raw", 5),
-        ("standard", "normalized", 6),
-    ],
+    [("symmetric", "raw", 10), ("symmetric", "normalized", 12), ("standard", "raw", 5), ("standard", "normalized", 6)],
 )
 def test_the_weights_are_counted_as_in_the_paper(architecture, inputs, columns, depth):
     """p = m + m d + m^2 (L - 2), d the inputs after appending the norm and doubling."""

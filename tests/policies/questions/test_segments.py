@@ -37,8 +37,7 @@ def test_the_best_of_each_segment_is_the_usual_question():
 
 
 @pytest.mark.parametrize(
-    ("question", "nulls"),
-    [({}, 1 + 2), ({"question": "top", "m": 2}, 2), ({"question": "all-good"}, 2 + 3)],
+    ("question", "nulls"), [({}, 1 + 2), ({"question": "top", "m": 2}, 2), ({"question": "all-good"}, 2 + 3)]
 )
 def test_segments_share_delta_by_their_nulls_so_that_all_have_one_threshold(question, nulls):
     asked = inquiry_of(policy_of(["b", "a", "a", "b", "c", "a"], **question).problem)

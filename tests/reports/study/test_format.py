@@ -9,14 +9,7 @@ from surepick.text import percent
 
 @pytest.mark.parametrize(
     ("delta", "words"),
-    [
-        (0.05, "5"),
-        (0.01, "1"),
-        (0.3, "30"),
-        (0.125, "12.5"),
-        (1e-6, "0.0001"),
-        (0.1234567891, "12.34567891"),
-    ],
+    [(0.05, "5"), (0.01, "1"), (0.3, "30"), (0.125, "12.5"), (1e-6, "0.0001"), (0.1234567891, "12.34567891")],
 )
 def test_a_probability_in_words(delta, words):
     assert percent(delta) == words

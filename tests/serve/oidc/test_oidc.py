@@ -5,18 +5,7 @@ import re
 import httpx
 import pytest
 from fastapi import Response
-from identity_providers import (
-    ANN,
-    LOGIN,
-    SESSION,
-    came_back,
-    changed,
-    refused,
-    sent_back,
-    sent_to,
-    stored,
-    trail,
-)
+from identity_providers import ANN, LOGIN, SESSION, came_back, changed, refused, sent_back, sent_to, stored, trail
 from page_forms import Visitor
 from servers import serving
 

@@ -35,7 +35,7 @@ from surepick.simulation import Run, simulate
 from surepick.tables import read_columns, write_table
 from surepick_bench.datasets.registry import make_environment
 from surepick_bench.spec import Cell
-from surepick_bench.theory.hardness import hardness, reference_pulls
+from surepick_bench.theory.complexity import hardness, reference_pulls
 
 # --- The two tidy tables of an experiment: a row per replicate, and a row per round.
 

@@ -249,12 +249,7 @@ UNIT_NOISE = "subgaussian:1"  # what the published code assumes, whatever the re
 
 
 def published(
-    name: str,
-    *,
-    label: str | None = None,
-    noise: str | None = UNIT_NOISE,
-    max_pulls: int | None = None,
-    **options: Any,
+    name: str, *, label: str | None = None, noise: str | None = UNIT_NOISE, max_pulls: int | None = None, **options: Any
 ) -> PolicySpec:
     """A policy with the literal settings of its source."""
     return PolicySpec(label or name, name, {**paper_settings(name), **options}, noise, max_pulls)

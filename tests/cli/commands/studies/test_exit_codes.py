@@ -11,13 +11,7 @@ from study_commands import NOISE
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ("ask",),
-        ("status",),
-        ("certificate",),
-        ("export", "--out", "x.csv"),
-        ("run-study", "--measure", "x {id}"),
-    ],
+    [("ask",), ("status",), ("certificate",), ("export", "--out", "x.csv"), ("run-study", "--measure", "x {id}")],
 )
 def test_without_the_extra_the_pip_command_is_named(paint, refused, monkeypatch, words):
     found = importlib.util.find_spec

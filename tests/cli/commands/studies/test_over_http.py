@@ -125,8 +125,7 @@ def test_tokens_from_the_environment(served, monkeypatch, refused):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [("migrate",), ("serve",), ("token", "list"), ("token", "revoke", "ann"), ("token", "create", "ann")],
+    "words", [("migrate",), ("serve",), ("token", "list"), ("token", "revoke", "ann"), ("token", "create", "ann")]
 )
 def test_what_needs_the_database_itself(refused, monkeypatch, words):
     for url in ("http://127.0.0.1:8421", "https://lab.example.org"):

@@ -431,11 +431,7 @@ def draw_yahoo(
 
 
 def yahoo_like(
-    num_arms: int = 200,
-    seed: int = 0,
-    *,
-    num_rewarding: int | None = None,
-    rank_tolerance: float = ROUNDING_KEPT,
+    num_arms: int = 200, seed: int = 0, *, num_rewarding: int | None = None, rank_tolerance: float = ROUNDING_KEPT
 ) -> Environment:
     """Generated records in the form of `yahoo_r6a`: no line of them is Yahoo's. Noise N(0, 1).
 

@@ -225,12 +225,7 @@ def _drawable(rows: Replicates, measure: Measure) -> FloatArray:
 
 
 def _lines(
-    rows: Replicates,
-    measure: Measure,
-    across: str,
-    panels: str | None,
-    styles: figure_page.Looks,
-    published: Published,
+    rows: Replicates, measure: Measure, across: str, panels: str | None, styles: figure_page.Looks, published: Published
 ) -> figure_page.Page:
     other = _panel_of(rows, panels)
     values = np.unique(other)

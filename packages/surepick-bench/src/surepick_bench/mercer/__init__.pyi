@@ -1,5 +1,13 @@
 from .embedding import MercerEmbedding
-from .kernels import Expansion, ExpansionRecord, FourierExpansion, HermiteExpansion, ProductExpansion, SineExpansion, parse_expansion
+from .kernels import (
+    Expansion,
+    ExpansionRecord,
+    FourierExpansion,
+    HermiteExpansion,
+    ProductExpansion,
+    SineExpansion,
+    parse_expansion,
+)
 
 __all__ = [
     "Expansion",

@@ -10,8 +10,8 @@ from surepick.core.plans import Embedding
 from surepick.core.records import FloatArray, record, set_fields
 from surepick.core.values import check_choice, whole_number
 from surepick.embeddings import base
+from surepick.embeddings.base import EmbeddingSpec
 from surepick.embeddings.linear import KEPT_ENTRIES
-from surepick.embeddings.spec import EmbeddingSpec
 from surepick.errors import InvalidInput
 from surepick.linalg.rows import equal_rows
 from surepick_bench.mercer.kernels import Expansion, parse_expansion

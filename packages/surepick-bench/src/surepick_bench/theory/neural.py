@@ -21,7 +21,7 @@ from surepick.embeddings import tangent_kernel
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import symmetric_spectrum
 from surepick.text import quoted
-from surepick_bench.theory.hardness import checked_means
+from surepick_bench.theory.complexity import checked_means
 
 ROUNDING_ALLOWANCE = 1e-9
 NOISE_FACTOR = 1024.0

@@ -33,7 +33,7 @@ from surepick.errors import InvalidInput
 from surepick.policies.dimension import effective_dimension, embedding_design, worst_gap
 from surepick.text import quoted
 from surepick_bench.mercer import FourierExpansion, HermiteExpansion, SineExpansion
-from surepick_bench.theory.hardness import achievable_gap, checked_accuracy, checked_gaps, critical_round, hardness
+from surepick_bench.theory.complexity import achievable_gap, checked_accuracy, checked_gaps, critical_round, hardness
 
 ROUND_FACTOR = 512.0
 

@@ -1,6 +1,6 @@
 """The commands of a server, by name: entry points of `surepick.commands` give these."""
 
-from surepick.core.command_spec import CommandSpec
+from surepick.core.plugins import CommandSpec
 
 SERVE = CommandSpec(
     "Team",

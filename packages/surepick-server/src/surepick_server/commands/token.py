@@ -74,10 +74,7 @@ def bind_token(
 
 
 @token.command("list")
-def list_tokens(
-    url: UrlArgument,
-    output: OutputOption = options.Format.text,
-) -> None:
+def list_tokens(url: UrlArgument, output: OutputOption = options.Format.text) -> None:
     """List the tokens, without what they are."""
     found = _tokens(url).list()
     now = datetime.now(UTC).timestamp()
@@ -100,8 +97,7 @@ def list_tokens(
 
 @token.command("revoke")
 def revoke_token(
-    url: UrlArgument,
-    name: Annotated[str, Argument(metavar="NAME", help="Whose.", show_default=False)],
+    url: UrlArgument, name: Annotated[str, Argument(metavar="NAME", help="Whose.", show_default=False)]
 ) -> None:
     """Make a token worthless from now on, with all sessions that it opened."""
     revoked = _tokens(url).revoke(name)

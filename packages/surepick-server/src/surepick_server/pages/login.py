@@ -15,20 +15,11 @@ from fastapi.responses import RedirectResponse
 from surepick.errors import InvalidInput, SurepickError
 from surepick.reports.study.page import TEMPLATES
 from surepick.studies.logs.base import system_clock
+from surepick_server import openid
 from surepick_server.access.tokens import Principal, Role
 from surepick_server.api import studies
 from surepick_server.api.models import NewToken, brought
 from surepick_server.api.routing import Admin, Routes, Shared, Viewer, Visibility
-from surepick_server.openid import (
-    FLOW_SECONDS,
-    NotBelieved,
-    ProviderAway,
-    ProviderWrong,
-    begun_login,
-    opened_login,
-    said_error,
-    sealed_login,
-)
 from surepick_server.pages.layout import FOLDER, Posted, page, root_of, set_cookie, to
 from surepick_server.web.auth import COOKIE, ServerState, address_of, server_of
 from surepick_server.web.connections import identity_of, peer_of
@@ -128,14 +119,14 @@ def start(request: Request, server: Shared, next: str = "/") -> Response:  # noq
     if request.headers.get("sec-fetch-site") not in OURS:  # another site's page does not begin it: people do
         return to(request, f"/login?next={quote(path, safe='')}")
     server.slowed(server.logins, f"to the provider, {peer_of(address_of(request))}")
-    flow = begun_login(path)
+    flow = openid.begun_login(path)
     try:
         answer = RedirectResponse(provider.address(flow, _back(request)), HTTPStatus.SEE_OTHER)
-    except (ProviderAway, ProviderWrong) as error:
+    except (openid.ProviderAway, openid.ProviderWrong) as error:
         raise _unanswered(provider, error) from error
     # it has to come back from another site; all that it can do is to end the login that it began
     limits = {"path": root_of(request) + START, "samesite": "lax"}
-    set_cookie(request, answer, FLOW_COOKIE, sealed_login(flow, server.sessions), FLOW_SECONDS, **limits)
+    set_cookie(request, answer, FLOW_COOKIE, openid.sealed_login(flow, server.sessions), openid.FLOW_SECONDS, **limits)
     return answer
 
 
@@ -146,20 +137,20 @@ def back(request: Request, server: Shared, code: str = "", state: str = "", erro
     server.slowed(server.logins, peer_of(address))
     name, issuer = provider.about.name, provider.about.issuer
     try:
-        flow = opened_login(request.cookies.get(FLOW_COOKIE, ""), state, server.sessions)
-    except NotBelieved as why:
+        flow = openid.opened_login(request.cookies.get(FLOW_COOKIE, ""), state, server.sessions)
+    except openid.NotBelieved as why:
         raise HTTPError(HTTPStatus.FORBIDDEN, NOT_BEGUN) from why
     if error:
-        raise HTTPError(HTTPStatus.FORBIDDEN, f"{name} did not log you in ({said_error(error)}).")
+        raise HTTPError(HTTPStatus.FORBIDDEN, f"{name} did not log you in ({openid.said_error(error)}).")
     try:
         if iss not in ("", issuer):
-            raise NotBelieved("iss")
+            raise openid.NotBelieved("iss")
         person = provider.person(flow, code, _back(request))
-    except NotBelieved as why:
+    except openid.NotBelieved as why:
         server.trail.add("", address, "log in refused", None, f"by {issuer}: {why}")
         sentence = f"What came from {name} does not hold ({why}), so nobody was logged in. Begin the login again."
         raise HTTPError(HTTPStatus.FORBIDDEN, sentence) from why
-    except (ProviderAway, ProviderWrong) as why:
+    except (openid.ProviderAway, openid.ProviderWrong) as why:
         raise _unanswered(provider, why) from why
     found = server.tokens.known_as(person.identities)
     if found is None:
@@ -184,7 +175,7 @@ def _back(request: Request) -> str:
 
 def _unanswered(provider: Provider, why: Exception) -> HTTPError:
     """The refusal if the provider does not do its part; the log says it to the operator."""
-    status = HTTPStatus.SERVICE_UNAVAILABLE if isinstance(why, ProviderAway) else HTTPStatus.BAD_GATEWAY
+    status = HTTPStatus.SERVICE_UNAVAILABLE if isinstance(why, openid.ProviderAway) else HTTPStatus.BAD_GATEWAY
     log.warning("the identity provider failed", extra={"said": {"kind": type(why).__name__, "why": str(why)}})
     sentence = f"{provider.about.name} cannot be asked who you are: {why}. Try again later, or log in with a token."
     return HTTPError(status, sentence)

@@ -25,17 +25,8 @@ from surepick_server.access.schema import AuditLog, make_tables
 from surepick_server.access.tokens import LOCAL, PREFIX, Ended, Principal, Role, Tokens
 from surepick_server.access.webhooks import Webhooks
 from surepick_server.settings import Settings
+from surepick_server.web import open_studies
 from surepick_server.web.connections import identity_of, named_in, peer_of
-from surepick_server.web.open_studies import (
-    Answer,
-    HTTPError,
-    Kept,
-    Metrics,
-    Studies,
-    as_document,
-    problem_kind,
-    status_of,
-)
 
 if TYPE_CHECKING:
     from surepick_server.openid import Provider
@@ -73,7 +64,9 @@ class Guard:
         answer: makes the answers that refuse.
     """
 
-    def __init__(self, app: ASGIApp, server: ServerState, answer: Answer = as_document) -> None:
+    def __init__(
+        self, app: ASGIApp, server: ServerState, answer: open_studies.Answer = open_studies.as_document
+    ) -> None:
         self.app = app
         self.server = server
         self.settings = server.settings
@@ -108,7 +101,9 @@ class Guard:
         except SurepickError as error:
             if scope["path"].endswith(HEALTH):  # whether the server answers: it does
                 return None
-            return self.answer(Request(scope), status_of(error), str(error), None, problem_kind(error))
+            return self.answer(
+                Request(scope), open_studies.status_of(error), str(error), None, open_studies.problem_kind(error)
+            )
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         request, headers = Request(scope), dict(scope["headers"])
@@ -208,15 +203,15 @@ class ServerState:
     """What all routes share."""
 
     settings: Settings  # of the operator
-    studies: Studies  # of the database
+    studies: open_studies.Studies  # of the database
     tokens: Tokens  # who may do what
     trail: AuditLog  # what was done
     webhooks: Webhooks  # who is told what happens
     sessions: URLSafeTimedSerializer  # signs the cookies of pages
     ended: Ended  # sessions that were logged out
     provider: Provider | None = None  # by whom people may log in; None: by tokens alone
-    metrics: Metrics = field(default_factory=Metrics)  # counts for the operator
-    kept: Kept = field(init=False, default_factory=Kept)  # documents of closed rounds
+    metrics: open_studies.Metrics = field(default_factory=open_studies.Metrics)  # counts for the operator
+    kept: open_studies.Kept = field(init=False, default_factory=open_studies.Kept)  # documents of closed rounds
     pace: Pace = field(init=False)
     logins: Pace = field(init=False)
     streams: int = field(init=False, default=0)
@@ -289,7 +284,7 @@ class ServerState:
         if found is not None and way is not AuthMethod.token and request.method not in SAFE:
             _check_origin(request)
         if found is None:
-            raise HTTPError(
+            raise open_studies.HTTPError(
                 HTTPStatus.UNAUTHORIZED,
                 "Say who you are: Authorization: Bearer TOKEN, with a token that is neither revoked nor expired.",
                 {"www-authenticate": "Bearer"},
@@ -322,11 +317,11 @@ class ServerState:
         opened = self._opened(request)
         return AuthMethod.session, None if opened is None else self.tokens.holder(*opened)
 
-    def unknown(self, request: Request, identities: tuple[str, ...], way: str, whom: str) -> HTTPError:
+    def unknown(self, request: Request, identities: tuple[str, ...], way: str, whom: str) -> open_studies.HTTPError:
         """The refusal of somebody whom no admin has entered, with `whom` who names them; only the trail has them."""
         called = " or ".join(reversed(identities))
         self.trail.add("", address_of(request), "log in refused", None, f"by {way}: {called}")
-        return HTTPError(
+        return open_studies.HTTPError(
             HTTPStatus.FORBIDDEN,
             f"{whom} knows you as {called}, and nobody of that name may use this server; ask one of its admins to "
             "enter you.",
@@ -347,7 +342,7 @@ class ServerState:
         """Count a request; an HTTPError if there were too many."""
         wait = pace.wait(key)
         if wait > 0.0:
-            raise HTTPError(
+            raise open_studies.HTTPError(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 f"Too many requests; ask again in {math.ceil(wait)} s.",
                 {"retry-after": str(math.ceil(wait))},
@@ -381,7 +376,9 @@ def _check_origin(request: Request) -> None:
     if site not in (None, "same-origin", "none") or (origin is not None and origin != ours):
         encrypted = origin == f"https://{request.headers.get('host', '')}"
         more = " Behind a proxy that encrypts, name it: surepick serve --trusted-proxy ADDRESS." if encrypted else ""
-        raise HTTPError(HTTPStatus.FORBIDDEN, f"This request comes from another site; nothing was done.{more}")
+        raise open_studies.HTTPError(
+            HTTPStatus.FORBIDDEN, f"This request comes from another site; nothing was done.{more}"
+        )
 
 
 def server_of(request: Request) -> ServerState:
@@ -399,9 +396,11 @@ def needs(role: Role) -> Callable[[Request], Principal]:
         if found.study is not None and study != found.study:
             if study is None and role is Role.viewer:
                 return found
-            raise HTTPError(HTTPStatus.NOT_FOUND if study else HTTPStatus.FORBIDDEN, _unseen(study))
+            raise open_studies.HTTPError(HTTPStatus.NOT_FOUND if study else HTTPStatus.FORBIDDEN, _unseen(study))
         if found.role < role:
-            raise HTTPError(HTTPStatus.FORBIDDEN, f"That takes the role {role.name}, and yours is {found.role.name}.")
+            raise open_studies.HTTPError(
+                HTTPStatus.FORBIDDEN, f"That takes the role {role.name}, and yours is {found.role.name}."
+            )
         return found
 
     return caller

@@ -147,10 +147,7 @@ def _looks(study: Study) -> tuple[Closed, ...]:
 
 
 def document_of(
-    facts: Facts,
-    *,
-    watch: Callable[[Closed, Any], None] | None = None,
-    replayed: Iterable[Judged] | None = None,
+    facts: Facts, *, watch: Callable[[Closed, Any], None] | None = None, replayed: Iterable[Judged] | None = None
 ) -> dict[str, Any]:
     """The certificate that follows from the facts."""
     policy, arms = facts.policy, facts.arms

@@ -40,15 +40,7 @@ def certificate_json(answer: Certificate, progress: Progress) -> dict[str, Any]:
         | picked(progress, "confidence", "ruled_out")
         | picked(answer, "minimize", "assumptions")
     )
-    shown = (
-        "round",
-        "dim",
-        "value",
-        "lower_bound",
-        "misspecification",
-        "pulls",
-        "total_pulls",
-    )
+    shown = ("round", "dim", "value", "lower_bound", "misspecification", "pulls", "total_pulls")
     rounds = [
         picked(row, *shown) | {"active": len(row.active)} | picked(row, "certified_gap", "alarms")
         for row in answer.rounds

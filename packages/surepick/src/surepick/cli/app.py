@@ -20,8 +20,7 @@ import surepick
 from surepick.cli.options import with_groups
 from surepick.cli.output import BAD_INPUT, DONE, FAILURE, INTERRUPTED, noted, say
 from surepick.cli.plugin_names import with_plugins
-from surepick.core.command_spec import CommandSpec
-from surepick.core.plugins import COMMANDS, plugin, plugin_names
+from surepick.core.plugins import COMMANDS, CommandSpec, plugin, plugin_names
 from surepick.errors import InvalidInput, NotConverged, StorageError, SurepickError
 from surepick.text import did_you_mean, one_line, quoted
 

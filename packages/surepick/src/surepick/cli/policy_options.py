@@ -31,8 +31,7 @@ class QuestionOptions:
     """What is asked of the candidates."""
 
     question: Annotated[
-        str | None,
-        Option(help=f"{QUESTIONS}: which is the best (usual), which are above, the m best, ..."),
+        str | None, Option(help=f"{QUESTIONS}: which is the best (usual), which are above, the m best, ...")
     ] = None
     m: Annotated[int | None, Option(min=1, help="How many of the best (question top).")] = None
     threshold: Annotated[float | None, Option(help="What means are compared with (question above).")] = None
@@ -181,8 +180,7 @@ class PolicyOptions(QuestionOptions):
         bool, Option("--once-a-block", help="A candidate is measured at most once in a block; with --blocks.")
     ] = False
     later: Annotated[
-        list[str] | None,
-        Option(metavar="ID", help="A candidate that is not there yet, and may be added; repeatable."),
+        list[str] | None, Option(metavar="ID", help="A candidate that is not there yet, and may be added; repeatable.")
     ] = None
     option: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Another one, repeatable.")] = None
 

@@ -28,8 +28,7 @@ class AnswerOptions:
     """Results that a program wrote."""
 
     program: Annotated[
-        RecognisedProgram | None,
-        Option("--as", help="RESULTS is what this program wrote, or a folder of it."),
+        RecognisedProgram | None, Option("--as", help="RESULTS is what this program wrote, or a folder of it.")
     ] = None
     metric: Annotated[str | None, Option(help="With --as: the score that counts; none: the usual one.")] = None
     candidate: Annotated[str | None, Option(help="With --as: whose answers these are; none: as the files say.")] = None

@@ -127,10 +127,7 @@ class Example:
     norm_bound: str
 
 
-EXAMPLES = {
-    "two-clusters": Example(lambda seed: two_clusters(seed=seed), "1"),
-    "digits": Example(digits, "2"),
-}
+EXAMPLES = {"two-clusters": Example(lambda seed: two_clusters(seed=seed), "1"), "digits": Example(digits, "2")}
 SourceArgument = Annotated[str, Argument(metavar="TABLE", help="As for run, or an example: two-clusters, digits.")]
 
 

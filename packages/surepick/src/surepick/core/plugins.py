@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,6 +20,7 @@ from surepick.text import quoted
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
 
 T = TypeVar("T")
 
@@ -90,3 +92,23 @@ def _entry_points(group: str, _: tuple[str, ...]) -> Mapping[str, tuple[EntryPoi
         if one.value not in {known.value for known in found.get(one.name, ())}:
             found[one.name] = (*found.get(one.name, ()), one)
     return found
+
+
+# --- How a name becomes a command of `surepick`.
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """A command. The entry point of another package in `surepick.commands` gives one; --help loads it, so its module
+    imports nothing that takes time.
+
+    Args:
+        panel: the heading of --help under which it stands; one of surepick's own, or another.
+        summary: one line: the first of the command's own help.
+        path: "module:function" of a function whose parameters are options of Typer, or of a `typer.Typer`. It is loaded
+            when the command is run. An exception of `surepick.errors` becomes one message and an exit code.
+    """
+
+    panel: str
+    summary: str
+    path: str

@@ -11,10 +11,7 @@ from surepick.errors import InvalidInput
 
 MOST_SEED = 2**32
 Chooser = Literal["program", "user"]
-WHO_CHOSE = {
-    "program": "drawn by the program when the study was set up",
-    "user": "given by whoever set the study up",
-}
+WHO_CHOSE = {"program": "drawn by the program when the study was set up", "user": "given by whoever set the study up"}
 
 
 def stream(seed: int, *names: str | int) -> np.random.Generator:

@@ -475,13 +475,7 @@ class _Played:
 
 
 def _played(
-    selection: Any,
-    means: Callable[[Arms, int], FloatArray],
-    noise: Noise,
-    number: int,
-    *,
-    seed: int,
-    max_pulls: int,
+    selection: Any, means: Callable[[Arms, int], FloatArray], noise: Noise, number: int, *, seed: int, max_pulls: int
 ) -> _Played:
     """Both steps against the truth of that number."""
     draws = int(stream(seed, "forecast", "noise", number).integers(2**62))

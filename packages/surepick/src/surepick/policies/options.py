@@ -13,8 +13,7 @@ from surepick.core import values
 from surepick.core.arms import Arms
 from surepick.core.plugins import EMBEDDINGS, plugin_names
 from surepick.core.records import FloatArray
-from surepick.embeddings.base import ExactFeatures
-from surepick.embeddings.spec import embedding_spec
+from surepick.embeddings.base import ExactFeatures, embedding_spec
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, PilotGaussian, known_scale
 from surepick.questions import (

@@ -48,11 +48,7 @@ class Program(Protocol):
     def takes_blocks(self) -> bool: ...
 
     def measure(
-        self,
-        names: Sequence[str],
-        running: Running | None = None,
-        blocks: Sequence[str] | None = None,
-        values: int = 1,
+        self, names: Sequence[str], running: Running | None = None, blocks: Sequence[str] | None = None, values: int = 1
     ) -> Outcome:
         """Call it once for measurements of these ids.
 
@@ -136,11 +132,7 @@ class Command:
         return same if any("{pulls}" in word for word in self._words) else same[:1]
 
     def measure(
-        self,
-        names: Sequence[str],
-        running: Running | None = None,
-        blocks: Sequence[str] | None = None,
-        values: int = 1,
+        self, names: Sequence[str], running: Running | None = None, blocks: Sequence[str] | None = None, values: int = 1
     ) -> Outcome:
         """Call the program once, for measurements of one candidate."""
         block = blocks[0] if blocks else ""
@@ -320,11 +312,7 @@ class BatchCommand:
         return pairs
 
     def measure(
-        self,
-        names: Sequence[str],
-        running: Running | None = None,
-        blocks: Sequence[str] | None = None,
-        values: int = 1,
+        self, names: Sequence[str], running: Running | None = None, blocks: Sequence[str] | None = None, values: int = 1
     ) -> Outcome:
         """Call the program once."""
         lines = names if blocks is None else [f"{name}\t{block}" for name, block in zip(names, blocks, strict=True)]

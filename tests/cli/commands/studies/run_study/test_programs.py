@@ -34,8 +34,7 @@ AWKWARD = (
 
 
 @pytest.mark.parametrize(
-    ("arguments", "value"),
-    [("{id} {pulls}", rewards), ("{id}", lambda name, pulls: [rewards(name, 1)[0]] * pulls)],
+    ("arguments", "value"), [("{id} {pulls}", rewards), ("{id}", lambda name, pulls: [rewards(name, 1)[0]] * pulls)]
 )
 def test_the_certificate_is_that_of_telling_by_hand(lab, arguments, value):
     code, output, errors = lab.run(arguments=arguments)

@@ -9,18 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from typer import Argument, Option
 
-from surepick.cli import options
+from surepick.cli import options, programs
 from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, command_line, resumed
 from surepick.cli.output import note, picked, print_json, print_table, say
-from surepick.cli.programs import (
-    ANSWERS,
-    AnswerOptions,
-    check_command_options,
-    check_program,
-    how_to_run,
-    refuse_untold,
-    write_plan,
-)
 from surepick.core.files import is_file
 from surepick.errors import InvalidInput, SurepickError
 from surepick.integrations.recognised import RecognisedProgram
@@ -93,7 +84,7 @@ def _checked(url: str, name: str, out: Path | None, program: RecognisedProgram |
     if out is not None and program is None:
         _keep_rewards(study, out)
     elif out is not None and program is not None:
-        check_program(program, study, out)
+        programs.check_program(program, study, out)
     return study
 
 
@@ -161,8 +152,8 @@ def _print_plan(
     whose = () if plan.lease is None or plan.lease.worker == ANYONE else ("--worker", plan.lease.worker)
     then = command_line("tell", *study, "RESULTS" if out is None else str(out), *whose)
     if out is not None and program is not None:
-        then = command_line("tell", *study, ANSWERS[program], "--as", program, *whose)
-        for line in how_to_run(program, plan, out, then):
+        then = command_line("tell", *study, programs.ANSWERS[program], "--as", program, *whose)
+        for line in programs.how_to_run(program, plan, out, then):
             say(line)
     elif out is None:
         beside = f", {plan.block_name}" if plan.blocks else ", item" if plan.items is not None else ""
@@ -189,7 +180,7 @@ def _beside(study: Study) -> tuple[str, ...]:
 def _write_plan(plan: Batch, out: Path, program: RecognisedProgram | None, beside: tuple[str, ...]) -> None:
     """A table with one row a measurement, whose rewards are to be filled in; or files for a program."""
     if program is not None:
-        write_plan(program, plan, out)
+        programs.write_plan(program, plan, out)
         return
     ids, keys = zip(*plan.keys(), strict=True)
     items = {ITEM: plan.item_ids} if plan.items is not None else {}
@@ -238,7 +229,7 @@ def tell(
         bool, Option("--accept-unusual", help="Results that stand out were looked at, and are what was read.")
     ] = False,
     as_prior: Annotated[bool, Option("--as-prior", help="Keep them apart: nothing is computed from them.")] = False,
-    answers: AnswerOptions,
+    answers: programs.AnswerOptions,
     reading: options.Reading,
     output: options.FormatOption = options.Format.text,
 ) -> None:
@@ -252,7 +243,7 @@ def tell(
     --as takes the files of a program that evaluates models, as they are. A result that stands out from what is known
     is asked about, and nothing is stored: it may be a typing error.
     """
-    check_command_options(answers, beside=bool(key or block or as_prior or options.given(reading)))
+    programs.check_command_options(answers, beside=bool(key or block or as_prior or options.given(reading)))
     if answers.program is not None:
         study = resumed(url, name)
         came = answers.answers(study, Path(results))
@@ -261,7 +252,7 @@ def tell(
         )
         _report(study, name, receipt, came.empty, output)
         return
-    refuse_untold(Path(results))
+    programs.refuse_untold(Path(results))
     table = read_table(results, **reading.options)
     study = resumed(url, name)
     id_column = id_column or study.column_names.id_in(table.columns)

@@ -52,8 +52,7 @@ def run(
     policy: PolicyOptions,
     seed: options.SeedOption = 0,
     max_pulls: Annotated[
-        int | None,
-        Option(min=0, help="Give up before passing this many; none: 20 uniform plans."),
+        int | None, Option(min=0, help="Give up before passing this many; none: 20 uniform plans.")
     ] = None,
     max_cost: options.MaxCostOption = None,
     certificate: Annotated[Path | None, Option(help="Write the certificate to this JSON file.")] = None,

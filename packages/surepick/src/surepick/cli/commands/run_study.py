@@ -66,11 +66,7 @@ def run_study(
     lease: Annotated[str, Option(help="How long a lease lasts if this process dies.")] = "1h",
     worker: Annotated[str | None, Option(help="Name of this loop, if several measure one study.")] = None,
     max_pulls: Annotated[
-        int | None,
-        Option(
-            min=0,
-            help="Begin no round that would pass this many; none: 20 uniform plans.",
-        ),
+        int | None, Option(min=0, help="Begin no round that would pass this many; none: 20 uniform plans.")
     ] = None,
     max_cost: options.MaxCostOption = None,
     unusual: Annotated[

@@ -152,7 +152,7 @@ def withdraw(
         str,
         Option(
             help=f"Why. {INDEPENDENT_OF_VALUE}: which one goes, and when, has nothing to do with results, so that the "
-            "promise is about the others; with any other reason it still has to be ruled out.",
+            "promise is about the others; with any other reason it still has to be ruled out."
         ),
     ],
     output: options.FormatOption = options.Format.text,

@@ -17,7 +17,8 @@ from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, tuning, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 from surepick.policies.blocking import blocking_of, check_idle, filled_blocks, price_of_blocks, shared_effect
-from surepick.policies.carried import blocks_rule, means_rule, vectors_rule
+from surepick.policies.carried import means_rule, vectors_rule
+from surepick.policies.carried import means_rule as blocks_rule
 from surepick.policies.carried.guesses import Guess
 from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.predictions import BatchSizes, moved_off

@@ -104,11 +104,7 @@ observation = Table(
 Index("results_of_a_plan", observation.c.study, observation.c.plan, observation.c.id)
 _IN_BLOCK = observation.c.block.is_not(None)
 Index(
-    "results_of_a_block",
-    observation.c.study,
-    observation.c.block,
-    sqlite_where=_IN_BLOCK,
-    postgresql_where=_IN_BLOCK,
+    "results_of_a_block", observation.c.study, observation.c.block, sqlite_where=_IN_BLOCK, postgresql_where=_IN_BLOCK
 )
 
 event = Table(

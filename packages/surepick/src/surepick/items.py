@@ -71,18 +71,13 @@ class Items:
 class ItemOrder:
     """The items in the one order in which all arms answer them.
 
-    Args:
-        items: the set.
-        seed: of the order, a non-negative integer.
-        by: who chose it.
-
     Raises:
         InvalidInput: the seed is no whole number, or negative.
     """
 
-    items: Items
-    seed: int
-    by: Chooser = "user"
+    items: Items  # the set
+    seed: int  # of the order, a non-negative integer
+    by: Chooser = "user"  # who chose it
 
     def __post_init__(self) -> None:
         whole_number("seed", self.seed, least=0, meaning="it decides the order of the items.")

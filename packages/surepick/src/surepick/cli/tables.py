@@ -51,15 +51,10 @@ class TableOptions:
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
-    """Reads tables as candidates.
+    """Reads tables as candidates."""
 
-    Args:
-        options: how.
-        features: the columns that are features.
-    """
-
-    options: TableOptions
-    features: Names | Unnamed | Unused
+    options: TableOptions  # how
+    features: Names | Unnamed | Unused  # the columns that are features
 
     def arms(self, source: str, *, reward: str | None = None) -> Arms:
         """The candidates, one a row; `reward` names a column of results, which is no feature where it is there."""

@@ -48,16 +48,12 @@ BETWEEN_WORDS = re.compile(r"[\s._-]+")
 class ColumnNames:
     """The names that were said when a study was made; no part of what it promises.
 
-    Args:
-        id: the column of the ids, "a,b" for several; None: "id".
-        reward: the column of the results; None: "reward".
-
     Raises:
         InvalidInput: one is empty, or no text that can be stored.
     """
 
-    id: str | None = None
-    reward: str | None = None
+    id: str | None = None  # the column of the ids, "a,b" for several; None: "id"
+    reward: str | None = None  # the column of the results; None: "reward"
 
     def __post_init__(self) -> None:
         for what, name in (("id", self.id), ("results", self.reward)):

@@ -10,17 +10,11 @@ SOURCE = "the data frame"
 
 @record
 class ForeignFrame:
-    """The columns of a data frame.
+    """The columns of a data frame."""
 
-    Args:
-        columns: name -> cells, as Python objects.
-        index: the names of those columns that are its index; () where rows are only counted.
-        labels: what a row is called by the frame itself, one object a row.
-    """
-
-    columns: dict[str, list[Any]]
-    index: tuple[str, ...]
-    labels: list[Any]
+    columns: dict[str, list[Any]]  # name -> cells, as Python objects
+    index: tuple[str, ...]  # the names of those columns that are its index; () where rows are only counted
+    labels: list[Any]  # what a row is called by the frame itself, one object a row
 
 
 def _has(value: object, *names: str) -> bool:

@@ -17,17 +17,11 @@ ROUNDING = 256.0 * EPS  # of a sum of squares that was added up from some hundre
 
 @record
 class Answers:
-    """What arms answered to test items, one entry an answer.
+    """What arms answered to test items, one entry an answer."""
 
-    Args:
-        arms: index of the arm, shape (m,).
-        items: index of the item in the list of items, shape (m,).
-        scores: shape (m,), in reward units.
-    """
-
-    arms: IntArray
-    items: IntArray
-    scores: FloatArray
+    arms: IntArray  # index of the arm, shape (m,)
+    items: IntArray  # index of the item in the list of items, shape (m,)
+    scores: FloatArray  # shape (m,), in reward units
 
     def __post_init__(self) -> None:
         freeze(self, arms=np.int64, items=np.int64, scores=np.float64)

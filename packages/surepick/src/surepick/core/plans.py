@@ -13,23 +13,14 @@ from surepick.core.records import FloatArray, IntArray, freeze, record
 
 @record
 class Blocking:
-    """What a study says of its blocks.
+    """What a study says of its blocks."""
 
-    Args:
-        name: what a block is called ("plate", "day"), and the column of results that names each row's block.
-        size: most measurements in a block; None: not known.
-        control: index of an arm that every block is to measure; None: no arm is.
-        once: an arm is measured at most once in a block.
-        anew: a block that an earlier plan had does not go on in a later one.
-        again: a block can be gone back to, as a stream of random numbers can; a plate that is done cannot.
-    """
-
-    name: str
-    size: int | None = None
-    control: int | None = None
-    once: bool = False
-    anew: bool = False
-    again: bool = False
+    name: str  # what a block is called ("plate", "day"), and the column of results that names each row's block
+    size: int | None = None  # most measurements in a block; None: not known
+    control: int | None = None  # index of an arm that every block is to measure; None: no arm is
+    once: bool = False  # an arm is measured at most once in a block
+    anew: bool = False  # a block that an earlier plan had does not go on in a later one
+    again: bool = False  # a block can be gone back to, as a stream of random numbers can; a plate that is done cannot
 
     @staticmethod
     def stored_in(spec: Mapping[str, Any]) -> Blocking | None:

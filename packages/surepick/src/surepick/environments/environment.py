@@ -19,14 +19,11 @@ from surepick.text import quoted
 class RecordedAnswers:
     """Scores of K arms on N items. A pull that is a draw takes a random item, with replacement.
 
-    Args:
-        scores: in [0, 1], shape (K, N).
-
     Raises:
         InvalidInput: they are no table of such numbers.
     """
 
-    scores: FloatArray
+    scores: FloatArray  # in [0, 1], shape (K, N)
 
     def __post_init__(self) -> None:
         freeze(self, scores=np.float64)
@@ -274,15 +271,10 @@ def quieter_records(recorded: Environment) -> list[str]:
 
 @record
 class BlockRewards:
-    """Rewards of another law, and on all of a call the same effect, drawn from N(0, scale^2): a call is a block.
+    """Rewards of another law, and on all of a call the same effect, drawn from N(0, scale^2): a call is a block."""
 
-    Args:
-        law: the rewards without effects.
-        scale: standard deviation of the effects, in reward units.
-    """
-
-    law: RewardLaw
-    scale: float
+    law: RewardLaw  # the rewards without effects
+    scale: float  # standard deviation of the effects, in reward units
 
     @property
     def means(self) -> FloatArray:

@@ -60,15 +60,11 @@ class NormalRewards:
 
         sum = n mu + sigma sqrt(n) Z,    squares = sum^2 / n + sigma^2 W,    Z ~ N(0, 1), W ~ chi2(n - 1), independent
 
-    Args:
-        means: mu, shape (K,).
-        scales: sigma, shape (K,), the standard deviation of each arm's rewards.
-
     Source: Cochran's theorem. Cost: O(K) whatever the counts.
     """
 
-    means: FloatArray
-    scales: FloatArray
+    means: FloatArray  # mu, shape (K,)
+    scales: FloatArray  # sigma, shape (K,), the standard deviation of each arm's rewards
 
     def __post_init__(self) -> None:
         freeze(self, means=np.float64, scales=np.float64)
@@ -217,15 +213,10 @@ class RecordedRewards:
 
 @record
 class RewardsBeside:
-    """Rewards of one law, and quantities of others, drawn independently.
+    """Rewards of one law, and quantities of others, drawn independently."""
 
-    Args:
-        rewards: the law of the rewards.
-        quantities: the laws of the quantities, r of them.
-    """
-
-    rewards: RewardLaw
-    quantities: tuple[RewardLaw, ...]
+    rewards: RewardLaw  # the law of the rewards
+    quantities: tuple[RewardLaw, ...]  # the laws of the quantities, r of them
 
     @property
     def means(self) -> FloatArray:

@@ -117,19 +117,12 @@ class Forecast:
 
 @record
 class ForecastRow:
-    """One line of a comparison.
+    """One line of a comparison."""
 
-    Args:
-        name: of the policy, as given to `compare`.
-        worst: the worst case; None where the policy refuses to run.
-        guess: under the guess of the means; None without one.
-        refusal: why the policy refuses, "" if it does not.
-    """
-
-    name: str
-    worst: Forecast | None
-    guess: Forecast | None
-    refusal: str = ""
+    name: str  # of the policy, as given to `compare`
+    worst: Forecast | None  # the worst case; None where the policy refuses to run
+    guess: Forecast | None  # under the guess of the means; None without one
+    refusal: str = ""  # why the policy refuses, "" if it does not
 
     @property
     def warnings(self) -> tuple[str, ...]:

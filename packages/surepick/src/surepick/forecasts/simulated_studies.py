@@ -44,14 +44,10 @@ class Effort:
     """What simulating may take: rounds, all studies of a forecast together, and seconds of processor time.
 
     Where rounds are what ends it, the forecast is the same on every machine.
-
-    Args:
-        rounds: that are left.
-        seconds: of processor time of this thread.
     """
 
-    rounds: float = math.inf
-    seconds: float = math.inf
+    rounds: float = math.inf  # that are left
+    seconds: float = math.inf  # of processor time of this thread
     over: str = ""
     _began: float = field(default_factory=time.thread_time)
 
@@ -67,19 +63,12 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a simulated study may spend.
+    """What a simulated study may spend."""
 
-    Args:
-        pulls: measurements.
-        cost: money.
-        prices: of the measurements; None: nothing has a cost.
-        effort: what simulating itself may take.
-    """
-
-    pulls: int
-    cost: float = math.inf
-    prices: Costs | None = None
-    effort: Effort = field(default_factory=Effort)
+    pulls: int  # measurements
+    cost: float = math.inf  # money
+    prices: Costs | None = None  # of the measurements; None: nothing has a cost
+    effort: Effort = field(default_factory=Effort)  # what simulating itself may take
 
     def cost_of(self, plan: Plan) -> float:
         """Money for a plan, 0 without costs."""

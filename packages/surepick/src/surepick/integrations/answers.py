@@ -20,19 +20,12 @@ DIGITS = 16  # of a SHA-256 in the id of an item: enough to see that a set was c
 
 @record
 class FileAnswers:
-    """What came, one row an answer.
+    """What came, one row an answer."""
 
-    Args:
-        candidates: ids of candidates, n of them.
-        items: ids of test items, n of them.
-        scores: n numbers from 0 to 1.
-        empty: samples without a score, which are left out.
-    """
-
-    candidates: tuple[str, ...]
-    items: tuple[str, ...]
-    scores: tuple[float, ...]
-    empty: int = 0
+    candidates: tuple[str, ...]  # ids of candidates, n of them
+    items: tuple[str, ...]  # ids of test items, n of them
+    scores: tuple[float, ...]  # n numbers from 0 to 1
+    empty: int = 0  # samples without a score, which are left out
 
     @staticmethod
     def of(rows: Iterable[tuple[str, str, float | None]]) -> FileAnswers:
@@ -45,21 +38,13 @@ class FileAnswers:
 
 @record
 class Expected:
-    """What a study knows, and what the user says of the files.
+    """What a study knows, and what the user says of the files."""
 
-    Args:
-        candidates: ids of the study's candidates.
-        items: ids of its test items.
-        candidate: the one whose answers these are; None: as the files say.
-        metric: the name of the score; None: the only one.
-        filter: the name of the way in which answers were extracted; None: the only one.
-    """
-
-    candidates: tuple[str, ...]
-    items: tuple[str, ...]
-    candidate: str | None = None
-    metric: str | None = None
-    filter: str | None = None
+    candidates: tuple[str, ...]  # ids of the study's candidates
+    items: tuple[str, ...]  # ids of its test items
+    candidate: str | None = None  # the one whose answers these are; None: as the files say
+    metric: str | None = None  # the name of the score; None: the only one
+    filter: str | None = None  # the name of the way in which answers were extracted; None: the only one
 
     def known_candidate(self, name: str, where: str, advice: str) -> str:
         """The candidate of this name."""

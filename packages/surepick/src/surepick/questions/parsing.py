@@ -160,17 +160,11 @@ def taken_question(options: dict[str, Any]) -> records.Question | None:
 
 @record
 class ListNames:
-    """Short names of the lists.
+    """Short names of the lists."""
 
-    Args:
-        first: of the list of those that the question asks for.
-        second: of the list of the others; "" where there is none.
-        neither: of those on neither list when all is decided; "" where there are none.
-    """
-
-    first: str
-    second: str
-    neither: str = ""
+    first: str  # of the list of those that the question asks for
+    second: str  # of the list of the others; "" where there is none
+    neither: str = ""  # of those on neither list when all is decided; "" where there are none
 
 
 def list_names(asked: records.Question, epsilon: float) -> ListNames:

@@ -110,14 +110,11 @@ class TopM:
 
     Every arm of the list is at most epsilon worse than the m-th best arm.
 
-    Args:
-        m: how many, at least 1 and fewer than there are arms.
-
     Raises:
         InvalidInput: m is no whole number, or below 1.
     """
 
-    m: int
+    m: int  # how many, at least 1 and fewer than there are arms
 
     def __post_init__(self) -> None:
         meaning = "how many of the best are wanted."
@@ -186,14 +183,11 @@ class BestFeasible:
     The answer keeps each bound but for its tolerance, and is at most epsilon worse than any arm that keeps all bounds;
     or no arm keeps them.
 
-    Args:
-        constraints: `Constraint` records, or their texts.
-
     Raises:
         InvalidInput: there is none, or two have the same name.
     """
 
-    constraints: tuple[Constraint, ...]
+    constraints: tuple[Constraint, ...]  # `Constraint` records, or their texts
 
     def __init__(self, constraints: Constraint | str | Sequence[Constraint | str]) -> None:
         alone = isinstance(constraints, str) or not isinstance(constraints, Sequence)

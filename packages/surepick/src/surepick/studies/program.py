@@ -269,17 +269,13 @@ class BatchCommand:
     A line that is no finite number says that this measurement failed. Another number of lines says nothing about any,
     since nobody knows which line belongs to which id.
 
-    Args:
-        template: the command line, split as a shell would but run without one.
-        timeout: seconds after which a call and all that it started are killed; None: never.
-
     Raises:
         InvalidInput: the template is empty, is not well-formed, or says where an id belongs; the time-out is not
             positive.
     """
 
-    template: str
-    timeout: float | None = None
+    template: str  # the command line, split as a shell would but run without one
+    timeout: float | None = None  # seconds after which a call and all that it started are killed; None: never
     _words: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

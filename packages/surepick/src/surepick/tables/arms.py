@@ -75,17 +75,11 @@ def _refused(table: Table, name: str, ids: Sequence[str], rows: Sequence[int], c
 
 @record
 class Apart:
-    """Which columns they are.
+    """Which columns they are."""
 
-    Args:
-        cost: of what one measurement costs; None: measurements cost alike.
-        segments: of the segment of each candidate; None: there is one list.
-        reward: of the results, which the table need not have.
-    """
-
-    cost: str | None = None
-    segments: str | None = None
-    reward: str | None = None
+    cost: str | None = None  # of what one measurement costs; None: measurements cost alike
+    segments: str | None = None  # of the segment of each candidate; None: there is one list
+    reward: str | None = None  # of the results, which the table need not have
 
     def no_features(self, table: Table) -> tuple[str, ...]:
         """Those that are no features unless they are named as some."""
@@ -153,17 +147,11 @@ LIST = re.compile(r"(\[-?[0-9][-+0-9eE., ]*\])?")  # as Python writes a list of 
 
 @record
 class Grouped:
-    """A table's rows gathered into arms: rows that share an id are one arm, in the order of first appearance.
+    """A table's rows gathered into arms: rows that share an id are one arm, in the order of first appearance."""
 
-    Args:
-        arms: the K arms.
-        arm_of_row: index of each row's arm, shape (rows,).
-        table: the rows; those that miss a cell are not among them.
-    """
-
-    arms: Arms
-    arm_of_row: IntArray
-    table: Table
+    arms: Arms  # the K arms
+    arm_of_row: IntArray  # index of each row's arm, shape (rows,)
+    table: Table  # the rows; those that miss a cell are not among them
 
 
 @overload

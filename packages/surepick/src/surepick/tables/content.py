@@ -21,17 +21,11 @@ SAVE = "Save the table as CSV (UTF-8)"
 
 @record
 class Kind:
-    """A kind of file that is no table in text.
+    """A kind of file that is no table in text."""
 
-    Args:
-        name: by which callers say that they read it.
-        starts: its first bytes, a pattern.
-        words: what it is, and what to do.
-    """
-
-    name: str
-    starts: re.Pattern[bytes]
-    words: str
+    name: str  # by which callers say that they read it
+    starts: re.Pattern[bytes]  # its first bytes, a pattern
+    words: str  # what it is, and what to do
 
 
 def _kind(name: str, starts: bytes, words: str) -> Kind:

@@ -34,15 +34,10 @@ LOOKED_AT = 20  # rows that show what separates the cells
 
 @record
 class Delimited:
-    """The rows of a text, the first of them usually the header.
+    """The rows of a text, the first of them usually the header."""
 
-    Args:
-        rows: (line number, cells) of every line that is not blank.
-        separator: what stands between the cells.
-    """
-
-    rows: Rows
-    separator: str
+    rows: Rows  # (line number, cells) of every line that is not blank
+    separator: str  # what stands between the cells
 
     @property
     def mark(self) -> str:

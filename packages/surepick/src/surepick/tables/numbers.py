@@ -56,36 +56,22 @@ class NumberText(str):
 
 @record
 class Written:
-    """What is declared of how numbers are written, or known from the file.
+    """What is declared of how numbers are written, or known from the file."""
 
-    Args:
-        decimal: "." or ","; None: each column shows it.
-        percent: a cell like 1.3% is 0.013; else it is no number.
-        continental: semicolons part the cells, as where commas are decimal.
-    """
-
-    decimal: str | None = None
-    percent: bool = False
-    continental: bool = False
+    decimal: str | None = None  # "." or ","; None: each column shows it
+    percent: bool = False  # a cell like 1.3% is 0.013; else it is no number
+    continental: bool = False  # semicolons part the cells, as where commas are decimal
 
 
 @record
 class Notation:
-    """How the numbers of a column are written.
+    """How the numbers of a column are written."""
 
-    Args:
-        decimal: "." or ",".
-        truths: the cells are words for yes and no, or 0 and 1.
-        question: what is not clear; "" where all is.
-        cure: what settles it.
-        notes: what was understood that is not plain, for whoever owns the table.
-    """
-
-    decimal: str = POINT
-    truths: bool = False
-    question: str = ""
-    cure: str = ""
-    notes: tuple[str, ...] = ()
+    decimal: str = POINT  # "." or ","
+    truths: bool = False  # the cells are words for yes and no, or 0 and 1
+    question: str = ""  # what is not clear; "" where all is
+    cure: str = ""  # what settles it
+    notes: tuple[str, ...] = ()  # what was understood that is not plain, for whoever owns the table
 
     @property
     def doubt(self) -> str:

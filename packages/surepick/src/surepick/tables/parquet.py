@@ -59,17 +59,11 @@ def read_columns(path: str | Path, kind: Literal["Parquet", "Arrow"] = "Parquet"
 
 @dataclass(frozen=True, slots=True)
 class ParquetSource:
-    """A Parquet file that is open for reading.
+    """A Parquet file that is open for reading."""
 
-    Args:
-        name: its path, for messages.
-        file: the reader of pyarrow.
-        numbers: columns of numbers and of lists of numbers -> their type, one of pyarrow's.
-    """
-
-    name: str
-    file: Any
-    numbers: dict[str, Any]
+    name: str  # its path, for messages
+    file: Any  # the reader of pyarrow
+    numbers: dict[str, Any]  # columns of numbers and of lists of numbers -> their type, one of pyarrow's
 
     @staticmethod
     @contextmanager

@@ -29,23 +29,14 @@ KEPT_GROUPS = 2  # row groups that a process holds, since a block rarely ends wh
 
 @record
 class ParquetRows:
-    """Rows of a Parquet file, read a row group at a time.
+    """Rows of a Parquet file, read a row group at a time."""
 
-    Args:
-        path: of the file.
-        columns: the features, columns of numbers.
-        id: the column of the ids, read when they are asked for; None: rows are named by their numbers.
-        starts: the first row of each row group, and the number of rows.
-        single: the numbers are float32.
-        changed: when the file was last written, in ns; a file that is written while it is used is refused.
-    """
-
-    path: str
-    columns: tuple[str, ...]
-    id: str | None
-    starts: tuple[int, ...]
-    single: bool
-    changed: int
+    path: str  # of the file
+    columns: tuple[str, ...]  # the features, columns of numbers
+    id: str | None  # the column of the ids, read when they are asked for; None: rows are named by their numbers
+    starts: tuple[int, ...]  # the first row of each row group, and the number of rows
+    single: bool  # the numbers are float32
+    changed: int  # when the file was last written, in ns; a file that is written while it is used is refused
 
     @staticmethod
     def of(path: Path, id: str | None, features: Names | None) -> ParquetRows:  # noqa: A002 (as in read_arms)
@@ -223,19 +214,12 @@ FAILED = "failed"  # in place of a reward: the measurement gave none and is aske
 
 @dataclass(frozen=True, slots=True)
 class ResultRows:
-    """The rows of a table of single measurements, by what is in the column of the reward.
+    """The rows of a table of single measurements, by what is in the column of the reward."""
 
-    Args:
-        measured: rows with a reward.
-        rewards: theirs.
-        failed: rows of measurements that failed.
-        empty: how many rows have no reward yet.
-    """
-
-    measured: list[int]
-    rewards: list[float]
-    failed: list[int]
-    empty: int
+    measured: list[int]  # rows with a reward
+    rewards: list[float]  # theirs
+    failed: list[int]  # rows of measurements that failed
+    empty: int  # how many rows have no reward yet
 
 
 def key_column(source: str, columns: Iterable[str]) -> str | None:

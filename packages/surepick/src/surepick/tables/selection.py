@@ -276,15 +276,10 @@ def _shown(table: Table, missing: Mapping[int, str]) -> str:
 
 @record
 class SideBySide:
-    """A table with one measurement a row.
+    """A table with one measurement a row."""
 
-    Args:
-        table: the rows.
-        reward: its column of the measurements.
-    """
-
-    table: Table
-    reward: str
+    table: Table  # the rows
+    reward: str  # its column of the measurements
 
 
 def filled_down(table: Table, names: Names) -> Table:

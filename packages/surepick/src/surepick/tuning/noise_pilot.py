@@ -20,19 +20,12 @@ SHARE_OF_DELTA = 0.1
 
 @dataclass(frozen=True, slots=True)
 class NoisePilot:
-    """What a pilot measured and found.
+    """What a pilot measured and found."""
 
-    Args:
-        noise: normal noise with a bound on its standard deviation.
-        pulls: measurements that it took.
-        candidates: how many candidates they went to.
-        cost: money that they took, 1 each where the candidates have no costs.
-    """
-
-    noise: PilotGaussian
-    pulls: int
-    candidates: int
-    cost: float
+    noise: PilotGaussian  # normal noise with a bound on its standard deviation
+    pulls: int  # measurements that it took
+    candidates: int  # how many candidates they went to
+    cost: float  # money that they took, 1 each where the candidates have no costs
 
     def __str__(self) -> str:
         return (

@@ -15,17 +15,11 @@ UNANSWERED = "no answer from the server"  # how we say it in the place of a serv
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds after which a wait ends with an error.
+    """Seconds after which a wait ends with an error."""
 
-    Args:
-        connect: for a connection to a server.
-        lock: for another program that is writing.
-        statement: for the answer to one statement, without the wait for others.
-    """
-
-    connect: float = USUAL["connect_timeout"]
-    lock: float = USUAL["lock_timeout"]
-    statement: float = USUAL["statement_timeout"]
+    connect: float = USUAL["connect_timeout"]  # for a connection to a server
+    lock: float = USUAL["lock_timeout"]  # for another program that is writing
+    statement: float = USUAL["statement_timeout"]  # for the answer to one statement, without the wait for others
 
 
 def patience_of(address: URL) -> Patience:

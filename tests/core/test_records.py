@@ -18,7 +18,7 @@ from surepick.core import arms as arms_module
 from surepick.core.plans import Allocation, IndependentArms, RoundRecord
 from surepick.core.records import FloatArray, IntArray, from_json, record, to_json
 from surepick.policies.paper.arm_elimination import EliminationState
-from surepick.studies.batch import Batch
+from surepick.studies.ledger import Batch
 from surepick_bench.policies.means import MeansState
 
 PLAN = sp.Plan(

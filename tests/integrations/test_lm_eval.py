@@ -14,7 +14,7 @@ from study_commands import surepick
 from surepick.errors import InvalidInput
 from surepick.integrations.answers import Expected
 from surepick.integrations.lm_eval import items_of, read_answers, write_samples
-from surepick.studies.batch import Batch
+from surepick.studies.ledger import Batch
 
 FILES = Path(__file__).parents[1] / "fixtures/lm_eval"
 MODELS = ("lab/large", "lab/medium", "lab/small")

@@ -9,7 +9,7 @@ from .core.plans import Design, Embedding, Plan, Step
 from .designs import allocate, round_design, solve_design
 from .embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding
 from .errors import InvalidInput, OutOfTurn, StorageError, SurepickError
-from .find_best import find_best
+from .find_best import find_best, short_list_policy
 from .forecasts import forecast
 from .items import Items
 from .noise import Bernoulli, Bounded, Normal, PilotGaussian, SubGaussian, parse_noise
@@ -17,10 +17,9 @@ from .policies.base import Claim, Policy, Problem, Traits
 from .policies.registry import make_policy, paper_settings, policy_names
 from .reports.study.page import write_report
 from .simulation import simulate
-from .studies.batch import Batch
 from .studies.closed_loop import Result
+from .studies.ledger import Batch
 from .studies.opening import create_study, list_studies, open_study
-from .studies.short_list import short_list_policy
 from .studies.study import Study
 from .tables import read_arms
 from .tuning.kernel import choose_kernel

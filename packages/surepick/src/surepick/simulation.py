@@ -18,8 +18,8 @@ from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
 from surepick.policies.questions.asked import wrongly_listed
 from surepick.studies import Study
-from surepick.studies.batch import Batch
 from surepick.studies.closed_loop import Askable, EndedBy, until_stopped
+from surepick.studies.ledger import Batch
 from surepick.studies.registration import REHEARSAL
 
 

@@ -19,7 +19,7 @@ from starlette.datastructures import MutableHeaders
 from surepick.core.observations import Quantity
 from surepick.core.records import record, to_json
 from surepick.errors import InvalidInput, SurepickError, UnusualResult
-from surepick.studies.batch import Batch
+from surepick.studies.ledger import Batch
 from surepick.studies.logs.base import COUNTED, LATE
 from surepick.studies.logs.keys import canonical_keys, read_item_key, read_pull_key, with_items
 from surepick.studies.logs.open_plan import OpenPlan

@@ -19,9 +19,8 @@ from surepick.errors import StorageError
 from surepick.noise import parse_noise
 from surepick.policies.base import Policy
 from surepick.policies.verdict import PolicySummary
-from surepick.studies.batch import Batch
 from surepick.studies.deviations import EarlyEnd
-from surepick.studies.ledger import ResultParser
+from surepick.studies.ledger import Batch, ResultParser
 from surepick.studies.logs.base import Results
 from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.operations import lease_terms

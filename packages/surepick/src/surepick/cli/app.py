@@ -17,9 +17,8 @@ from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
 import surepick
-from surepick.cli.options import with_groups
+from surepick.cli.options import with_groups, with_plugins
 from surepick.cli.output import BAD_INPUT, DONE, FAILURE, INTERRUPTED, noted, say
-from surepick.cli.plugin_names import with_plugins
 from surepick.core.plugins import COMMANDS, CommandSpec, plugin, plugin_names
 from surepick.errors import InvalidInput, NotConverged, StorageError, SurepickError
 from surepick.text import did_you_mean, one_line, quoted

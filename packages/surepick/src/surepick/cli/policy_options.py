@@ -9,8 +9,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from surepick.chunks.sources import RowBlocks
-from surepick.cli.options import Goal
-from surepick.cli.plugin_names import POLICIES, QUESTIONS
+from surepick.cli.options import POLICIES, QUESTIONS, Goal
 from surepick.core.arms import Arms
 from surepick.embeddings.base import ESTIMATED
 from surepick.errors import InvalidInput

@@ -13,7 +13,7 @@ from surepick.errors import InvalidInput
 from surepick.integrations import lm_eval, promptfoo
 from surepick.integrations.answers import Expected, FileAnswers
 from surepick.integrations.recognised import RecognisedProgram, unrecognised, written_by
-from surepick.studies.batch import Batch
+from surepick.studies.ledger import Batch
 from surepick.studies.study import Study
 
 PROGRAMS = {

@@ -25,7 +25,7 @@ from surepick.integrations.answers import (
     sanitized,
     score_of,
 )
-from surepick.studies.batch import Batch
+from surepick.studies.ledger import Batch
 from surepick.text import quoted
 
 PROGRAM = "lm-evaluation-harness"

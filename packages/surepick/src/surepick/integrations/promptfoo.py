@@ -21,7 +21,7 @@ from surepick.integrations.answers import (
     read_json_file,
     score_of,
 )
-from surepick.studies.batch import Batch
+from surepick.studies.ledger import Batch
 from surepick.text import quoted
 
 PROGRAM = "promptfoo"

@@ -24,7 +24,7 @@ from surepick.errors import InvalidInput, MeasurementFailed, SurepickError, Unus
 from surepick.noise import known_scale
 from surepick.policies.prices import Costs, added, checked_budget
 from surepick.questions import Constraint
-from surepick.studies.batch import Batch
+from surepick.studies.ledger import Batch
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.progress import Progress
 from surepick.studies.recording import Accept

@@ -11,8 +11,7 @@ from surepick.core.records import IntArray
 from surepick.core.values import storable_text, text_of, whole_number
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.policies.base import name_of
-from surepick.studies.batch import Batch
-from surepick.studies.ledger import StudyLog
+from surepick.studies.ledger import Batch, StudyLog
 from surepick.studies.logs import base
 from surepick.studies.logs.keys import normal_form
 from surepick.studies.logs.open_plan import LeaseProgress, OpenPlan

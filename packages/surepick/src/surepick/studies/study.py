@@ -18,10 +18,9 @@ from surepick.noise import Noise
 from surepick.policies.base import Policy
 from surepick.policies.verdict import PolicySummary, Stated
 from surepick.studies import recording, validation
-from surepick.studies.batch import Batch
 from surepick.studies.closed_loop import Measure, OnUnusual, Result, run_closed_loop
 from surepick.studies.deviations import EarlyEnd, answer_of
-from surepick.studies.ledger import StudyLog
+from surepick.studies.ledger import Batch, StudyLog
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, COUNT, REFUSE, Judge, Log, Surplus
 from surepick.studies.logs.hash_chain import Memo
 from surepick.studies.logs.memory import MemoryLog

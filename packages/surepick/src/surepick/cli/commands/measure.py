@@ -15,7 +15,7 @@ from surepick.cli.output import note, picked, print_json, print_table, say
 from surepick.core.files import is_file
 from surepick.errors import InvalidInput, SurepickError
 from surepick.integrations.recognised import RecognisedProgram
-from surepick.studies.batch import Batch
+from surepick.studies.ledger import Batch
 from surepick.studies.logs.base import ANYONE, AS_THEY_COME, format_time, format_utc
 from surepick.studies.logs.keys import ITEM, with_items
 from surepick.studies.progress import Progress, times

@@ -356,7 +356,7 @@ def shortlist(
 
     It goes through the files once. What the new study certifies holds for the long list.
     """
-    from surepick.studies.short_list import short_list_policy  # noqa: PLC0415 (numpy: `--help` needs none)
+    from surepick.find_best import short_list_policy  # noqa: PLC0415 (numpy: `--help` needs none)
 
     long_list = opened_study(url, name)
     policy = short_list_policy(long_list)

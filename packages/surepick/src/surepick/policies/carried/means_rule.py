@@ -249,8 +249,8 @@ def integer_pulls(pulls: FloatArray, total: int, *, of: int | None = None) -> In
 #
 #     l_j = -kappa m,   flows on former candidates as wanted,   T = T_j - (L l)_j
 #
-# is the best bet on a margin m: it gains T m and costs l' L l / 2. A control that blocks share takes part with flow 0: it
-# tells the effects of blocks apart in which the candidate or the arm is missing.
+# is the best bet on a margin m: it gains T m and costs l' L l / 2. A control that blocks share takes part with flow 0:
+# it tells the effects of blocks apart in which the candidate or the arm is missing.
 
 
 def update_blocks(

@@ -286,9 +286,6 @@ def rough_pulls(means: FloatArray, sigma: float, epsilon: float, delta: float, *
 
         sum_i max(least, 4 sigma^2 log((K - 1) / delta) / (gap_i + epsilon)^2)
 
-    Args:
-        means: shape (K,), large ones good; all equal where nothing is known of them.
-
     Source: ours. Each candidate is told from the best, up to epsilon; compared with runs in tests/cli.
     """
     if len(means) < 2:

@@ -101,11 +101,7 @@ def counts(values: FloatArray) -> bool:
 
 
 def numbers_rows(names: Sequence[str], name: str, values: FloatArray) -> bool:
-    """Whether a column among those of these names is no feature unless somebody names it as one.
-
-    Args:
-        values: its cells as numbers, shape (rows,), NaN where one is none; of no matter unless `may_count(name)`.
-    """
+    """Whether a column among those of these names is no feature unless somebody names it as one."""
     return is_nameless(names, name) or (may_count(name) and counts(values))
 
 

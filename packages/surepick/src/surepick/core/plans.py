@@ -307,12 +307,7 @@ BLOCK_PAIRS = 4_000_000
 def against(
     comparator: int, arms: IntArray, *, leads: FloatArray, widths: FloatArray, allowed: float | FloatArray
 ) -> Intervals:
-    """Intervals of arms that were all compared with one comparator.
-
-    Args:
-        arms: the arms compared, ascending, shape (m,).
-        leads, widths: shape (m,).
-    """
+    """Intervals of arms that were all compared with one comparator."""
     tolerated = np.broadcast_to(np.asarray(allowed, np.float64), arms.shape)
     return Intervals(arms, np.full(len(arms), comparator), leads, widths, leads - widths + tolerated, tolerated)
 

@@ -359,9 +359,6 @@ class StudyLog(ResultParser):
         A block that can be gone back to is dealt once for the whole plan, whoever measures in it. Others are those of
         the lease: nobody can be asked to measure on another's plate. No name is a number: a spreadsheet would write
         "1.10" as 1.1, which is another.
-
-        Args:
-            asked: pulls of the plan that the lease is of, shape (K,); None: nothing is leased.
         """
         blocking = self.blocking
         if blocking is None:

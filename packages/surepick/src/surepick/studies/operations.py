@@ -47,17 +47,6 @@ class Operations:
 
         A worker who holds a lease is given what is left of it.
 
-        Args:
-            max_pulls: lease at most so many pulls; None: all that are free.
-            worker: who measures; None: "anyone".
-            duration: how long the pulls are the worker's: "8h" (the default), "30m", "2d", or seconds.
-            trust_clock: lease although entries of the study are from later than now, because their clock was wrong,
-                or all are more than a year old.
-
-        Returns:
-            The batch, with `.lease` and `.keys()`; its total is 0 while all that is missing is out with others. None
-            once the study has stopped.
-
         Raises InvalidInput if max_pulls is no positive whole number, or the worker's name or the duration is none,
         OutOfTurn if the clock is behind the latest entry of the study, or a year ahead, so that we cannot judge leases.
         """
@@ -116,11 +105,7 @@ class Operations:
         return ledger.in_blocks(batch, int(held.done.sum()), planned.plan.counts)
 
     def release(self, worker: str) -> int:
-        """Give back all that a worker holds: it is offered to others at once. Results that come after all still count.
-
-        Args:
-            worker: the name; "lab" stands for "lab/1", "lab/2", ... too.
-        """
+        """Give back all that a worker holds: it is offered to others at once. Results that come after all still count."""
         ledger, pulls = self._ledger, 0
         with ledger.turn():
             (planned, open_plan), now = ledger.taking(), ledger.log.clock()
@@ -139,13 +124,6 @@ class Operations:
         Nothing was judged on them, and the log keeps them with the reason. Report the right ones afterwards, under the
         same keys if they have some. Valid only if a result is taken back because it is not what was read, whatever its
         value; the certificate says how many were.
-
-        Args:
-            keys: of the results; None: the latest one that this worker reported.
-            worker: who reported them, as in `tell`: only they may take them back. None: whoever gave no name.
-            reason: why; "": a typing error.
-
-        Returns: the ids of their arms.
 
         Raises OutOfTurn if there is nothing to undo, or the round of a result is closed; InvalidInput for a key that no
         result has, or that somebody else reported.
@@ -197,10 +175,6 @@ class Operations:
         sample): say so with the reason "independent-of-value", which the certificate then lists as an assumption. With
         any other reason the verdict becomes heuristic.
 
-        Args:
-            reason: why.
-            ids: arms whose missing pulls are given up; None: all.
-
         Raises OutOfTurn if no plan is open, InvalidInput for an empty reason or an unknown id.
         """
         ledger, why = self._ledger, checked_reason(reason)
@@ -225,13 +199,6 @@ class Operations:
 
     def withdraw(self, ids: Sequence[object], reason: str) -> None:
         """Go on without some arms: from the next plan on they are neither measured nor recommended.
-
-        Args:
-            ids: arms.
-            reason: "independent-of-value" if which arm goes, and when, has nothing to do with results (out of stock):
-                then the promise is about the others, and their missing pulls are given up too. Any other: they still
-                have to be ruled out as all arms, with what was measured of them; where only they are not, the study
-                stops with a heuristic answer. What is out of the open plan is still wanted.
 
         Raises OutOfTurn if the study has stopped, InvalidInput for an empty reason, an unknown id, if no arm would be
         left, or where the policy cannot go on without an arm.
@@ -318,8 +285,6 @@ class Operations:
         """Judge what is in of the open plan; `ask` makes a new one, and what comes later counts with its results.
 
         Valid only if which results are in, and the moment, do not depend on values that were not judged before.
-
-        Returns: whether anything was in; if not, nothing changes.
 
         Raises InvalidInput where the study judges closed rounds.
         """

@@ -41,12 +41,7 @@ def row_costs(table: Table, name: str, ids: Sequence[str]) -> FloatArray:
 
 
 def arm_costs(table: Table, name: str, ids: Sequence[str], first: IntArray, arm_of_row: IntArray) -> FloatArray:
-    """What one measurement of each candidate costs, where rows that share an id are one.
-
-    Args:
-        first: the first row of each candidate, shape (K,).
-        arm_of_row: index of each row's candidate, shape (rows,).
-    """
+    """What one measurement of each candidate costs, where rows that share an id are one."""
     rows = row_costs(table, name, ids)
     costs: FloatArray = rows[first]
     differs = np.flatnonzero(rows != costs[arm_of_row])
@@ -102,12 +97,7 @@ def rows_apart(table: Table, apart: Apart, ids: Sequence[str]) -> dict[str, Any]
 
 
 def arms_apart(table: Table, apart: Apart, ids: Sequence[str], first: IntArray, arm_of_row: IntArray) -> dict[str, Any]:
-    """The same, where rows that share an id are one candidate.
-
-    Args:
-        first: the first row of each candidate, shape (K,).
-        arm_of_row: index of each row's candidate, shape (rows,).
-    """
+    """The same, where rows that share an id are one candidate."""
     found: dict[str, Any] = {}
     if apart.cost is not None:
         found["costs"] = arm_costs(table, selection.column_names(table, [apart.cost])[0], ids, first, arm_of_row)

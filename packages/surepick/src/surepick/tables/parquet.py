@@ -135,11 +135,7 @@ class ParquetSource:
         return all(str(item) in {"float", "halffloat"} for item in items)
 
     def read_numbers(self, into: FloatArray, places: Mapping[str, slice]) -> None:
-        """Write columns of numbers into an array, some at a time, batch by batch; a missing number becomes NaN.
-
-        Args:
-            into: shape (rows, any).
-        """
+        """Write columns of numbers into an array, some at a time, batch by batch; a missing number becomes NaN."""
         names = list(places)
         with readable(self.name, "Parquet"):
             for start in range(0, len(names), COLUMNS_AT_ONCE):

@@ -32,11 +32,7 @@ def arms_hash(
     costs: ArrayLike | None = None,
     segments: Sequence[str] | None = None,
 ) -> str:
-    """The hash of arms.
-
-    Args:
-        costs: of one pull of each arm, shape (K,); None, where there are none, has no part in the hash.
-    """
+    """The hash of arms."""
     priced = [] if costs is None else [hashlib.sha256(np.ascontiguousarray(costs, dtype="<f8").tobytes()).hexdigest()]
     apart = [] if segments is None else [json.dumps(list(segments), ensure_ascii=False)]
     return chained("", ids, str(list(shape)), hashlib.sha256(features).hexdigest(), *priced, *apart)

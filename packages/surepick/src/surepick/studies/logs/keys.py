@@ -149,11 +149,7 @@ def set_aside(results: Results) -> Results:
 
 
 def check_items(plan: Plan, places: IntArray, results: Results, ids: Sequence[str]) -> None:
-    """Refuse results of a plan of test items that are no single answers to items that it asked of their arms.
-
-    Args:
-        places: the place of each item in the order, shape (N,).
-    """
+    """Refuse results of a plan of test items that are no single answers to items that it asked of their arms."""
     items = _items(results)
     known = (items >= 0) & (items < len(places)) & (results.pulls == 1)
     at = np.where(known, places[np.where(known, items, 0)], -1)
@@ -338,12 +334,8 @@ def deviations_of(parts: Iterable[Columns], num_arms: int) -> FloatArray | None:
 
 
 def split_values(given: ArrayLike, constraints: Sequence[Constraint]) -> tuple[ArrayLike, FloatArray | None]:
-    """(rewards, the other quantities, shape (n, r)) of what measurements gave; None in a study without constraints.
-
-    Args:
-        given: shape (n,) without constraints; with r of them shape (n, 1 + r), the reward first; NaN for a quantity
-            that was not measured.
-    """
+    """(rewards, the other quantities, shape (n, r)) of what measurements gave; None in a study without constraints."""
+    # given: (n,), or (n, 1 + r) with r constraints, the reward first; NaN for a quantity that was not measured
     if not constraints:
         return given, None
     names = ", ".join(one.name for one in constraints)

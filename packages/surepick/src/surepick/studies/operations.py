@@ -105,7 +105,7 @@ class Operations:
         return ledger.in_blocks(batch, int(held.done.sum()), planned.plan.counts)
 
     def release(self, worker: str) -> int:
-        """Give back all that a worker holds: it is offered to others at once. Results that come after all still count."""
+        """Give back all that a worker holds: it is offered to others at once. Results that come after all count."""
         ledger, pulls = self._ledger, 0
         with ledger.turn():
             (planned, open_plan), now = ledger.taking(), ledger.log.clock()

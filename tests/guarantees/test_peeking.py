@@ -17,7 +17,7 @@ from peeking_studies import DELTA, honest_user, peeking_user, wrong_certificates
 from typer.testing import CliRunner
 
 import surepick as sp
-from surepick.cli.app import COMMANDS, app, loaded
+from surepick.cli.app import app, command_names, loaded
 from surepick.studies import recording
 
 QUICK = 500  # studies, with which one who errs as often as who peeks (.14) is missed with probability .01
@@ -245,7 +245,7 @@ SERVERS = {"serve"}  # every answer of it is compared in tests/serve/test_open_r
 def test_every_command_about_studies_is_compared():
     """A new command belongs into one of the lists: it shows something, or it changes something."""
     known = SHOWN.keys() | OF_ALL.keys() | ENDING.keys() | WRITING | SERVERS
-    about_studies = {name for name in COMMANDS if "url" in {parameter.name for parameter in loaded(name).params}}
+    about_studies = {name for name in command_names() if "url" in {parameter.name for parameter in loaded(name).params}}
     assert about_studies >= {"status", "certificate", "report"}
     unknown = about_studies - known
     assert not unknown, f"these take a study: say in this file whether they show something of it: {unknown}"

@@ -15,8 +15,9 @@ import numpy as np
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan
-from surepick.policies.questions.asked import inquiry_of, lists_of, wrongly_listed
+from surepick.policies.questions.asked import lists_of, wrongly_listed
 from surepick.policies.questions.elimination import CertifiedLists
+from surepick.policies.questions.feasible import inquiry_of
 from surepick.policies.questions.inquiries import GoodOnes, TopOf
 from surepick.policies.questions.outlook import Ground, Outlook, QuestionState
 

@@ -95,7 +95,7 @@ def test_a_thread_that_outlives_the_program_goes_on_alone():
     program = """
 import threading, time
 import numpy as np
-from surepick.linalg import row_blocks
+from surepick.linalg import rows as row_blocks
 row_blocks.processors = lambda: 4
 
 def late():

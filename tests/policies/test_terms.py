@@ -48,11 +48,6 @@ def test_what_a_policy_may_say(name, options, proves, eliminates):
     assert PolicySummary.stored_in(stored) == terms
 
 
-def test_a_study_from_before_speaks_as_it_did():
-    stored = {"policy": policy("certified-independent").spec, "most_rounds": None}
-    assert PolicySummary.stored_in(stored) == PolicySummary(0.05, None, proves=True, eliminates=False)
-
-
 def test_those_who_are_out_for_good_are_counted():
     study = after(20, "action-elimination")
     progress = study.progress()

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick.core.certificate import Listed
-from surepick.policies.questions.asked import inquiry_of, wrongly_listed
+from surepick.policies.questions.asked import wrongly_listed
+from surepick.policies.questions.feasible import inquiry_of
 from surepick.policies.questions.inquiries import View
 from surepick.policies.questions.outlook import Lists, Outlook, sheet_of, updated
 from surepick.questions import TopM

@@ -14,7 +14,7 @@ from surepick.estimators import anytime_radius, mixture_radius
 from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 from surepick.policies.options import check_options, one_of, option
-from surepick.policies.questions.asked import inquiry_of
+from surepick.policies.questions.feasible import inquiry_of
 from surepick.questions import NAMES, Above, AllGood, TopM, question_name
 
 BOUNDARIES = ("union", "mixture")

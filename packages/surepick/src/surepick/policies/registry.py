@@ -435,7 +435,7 @@ def policy_spec(name: str) -> PolicySpec:
         return ENTRIES[name]
     if (found := plugin(POLICIES, name, PolicySpec)) is not None:
         return found
-    if name in IN_BENCH:
+    if isinstance(name, str) and name in IN_BENCH:
         raise InvalidInput(f'{name} is in another package, which is absent: pip install "surepick[bench]".')
     meant = did_you_mean(name, policy_names(None))
     raise InvalidInput(f"there is no policy {quoted(name)}; choose one of {', '.join(policy_names(None))}.{meant}")

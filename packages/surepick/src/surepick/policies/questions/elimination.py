@@ -30,7 +30,7 @@ from surepick.policies.certified.conclusion import capped, check_certifying, del
 from surepick.policies.certified.elimination import first_dimension
 from surepick.policies.options import option
 from surepick.policies.questions import outlook
-from surepick.policies.questions.asked import inquiry_of
+from surepick.policies.questions.feasible import inquiry_of
 from surepick.policies.questions.inquiries import UNEVEN, ConstraintTest, Inquiry, View, assumed_of, told_beside
 from surepick.policies.questions.outlook import Aims, Ground, Lists, QuestionState, RemainingOfBets, Sheets
 from surepick.questions import Above, constraints_of

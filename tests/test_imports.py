@@ -15,8 +15,7 @@ import surepick as sp
 
 HEAVY = {"sklearn", "pandas", "torch", "matplotlib", "plotly", "jinja2", "pyarrow", "joblib", "sqlalchemy", "alembic"}
 PROTOCOL = {
-    f"surepick.policies.{name}"
-    for name in ("base", "prices", "terms", "verdict", "questions", "questions.truth", "questions.words")
+    f"surepick.policies.{name}" for name in ("base", "prices", "verdict", "questions", "questions.asked")
 }  # what an algorithm is and says, and no algorithm
 
 

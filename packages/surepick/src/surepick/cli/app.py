@@ -55,7 +55,7 @@ PANELS = {  # name -> (module and function, the first line of the command's own 
         "tune": ("forecast:tune", "Choose a kernel's gamma and estimate the norm from a pilot."),
     },
     "Studies": {
-        "create": ("studies:create", "Start a study in a database: candidates, noise, and the goal."),
+        "create": ("create:create", "Start a study in a database: candidates, noise, and the goal."),
         "ask": ("measure:ask", "Show what to measure next."),
         "tell": ("measure:tell", "Report what was measured, in any order and in any part."),
         "run-study": ("run_study:run_study", "Ask, measure with a program, tell, until it is certified."),
@@ -69,7 +69,7 @@ PANELS = {  # name -> (module and function, the first line of the command's own 
             "From the next round on, measure some of the candidates that were declared to come later.",
         ),
         "shortlist": (
-            "studies:shortlist",
+            "create:shortlist",
             "Start the study of a short list, once the study of a long list in files has found it.",
         ),
         "undo": ("measure:undo", "Take back results that were typed wrongly, while their round is open."),

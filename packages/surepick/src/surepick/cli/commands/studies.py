@@ -1,101 +1,16 @@
-"""`surepick create`: a new study in a database."""
+"""What is asked of a study, or done to it, beside measuring: status, judge, withdraw, close, ..."""
 
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
-from surepick.chunks.sources import RowBlocks
 from surepick.cli import options
-from surepick.cli.answers import advice_for, print_lists
-from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument, command_line, opened_study, resumed
+from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument, opened_study, resumed
 from surepick.cli.output import end_by, known, note, picked, print_json, print_table, say
-from surepick.cli.policy_options import PolicyOptions, declared_noise
-from surepick.cli.tables import TableOptions
-from surepick.errors import InvalidInput
-from surepick.policies.base import caveats_of, spec_of
 from surepick.studies import opening
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, INDEPENDENT_OF_VALUE, format_time, format_utc
-from surepick.studies.opening import create_study, is_http
 from surepick.studies.progress import PROVED, Progress, times
-from surepick.studies.registration import subject_of
 from surepick.studies.study import Study
-
-SHOWN = 3  # candidates whose names a new study shows
-
-
-def create(
-    url: UrlArgument,
-    name: NameArgument,
-    *,
-    arms: Annotated[
-        str, Option(metavar="TABLE", help="The candidates, one row each; of a folder of files, too many for memory.")
-    ],
-    in_blocks: Annotated[
-        bool, Option("--in-blocks", help="Read --arms in blocks, as of a folder; a short list is looked for first.")
-    ] = False,
-    table: TableOptions,
-    reward: Annotated[
-        str | None, Option(help="What tables of results call the column of the measurements; none: reward.")
-    ] = None,
-    minimize: options.MinimizeOption = False,
-    asked: options.AskedGoal,
-    noise: options.NoiseOption = "",
-    policy: PolicyOptions,
-    seed: Annotated[int | None, Option(min=0, help="For policies that draw at random.")] = None,
-    judge: options.JudgeOption = options.JudgeChoice.closed_rounds,
-    surplus: options.SurplusOption = None,
-    output: options.FormatOption = options.Format.text,
-) -> None:
-    """Start a study in a database: candidates, noise, and the goal.
-
-    The database is made if it is absent. Then repeat until it is done: ask what to measure, tell the results.
-    """
-    assumed = declared_noise(noise, "Every certificate rests on it.")
-    when = AS_THEY_COME if judge is options.JudgeChoice.as_they_come else CLOSED_ROUNDS
-    reader = table.of([policy.single()[0]])
-    found = reader.candidates(arms, in_blocks=in_blocks, reward=reward)
-    if isinstance(found, RowBlocks):
-        _check_list(url, when)
-    number = found.num_rows if isinstance(found, RowBlocks) else found.num_arms
-    goal = asked.settled(advice_for(number, assumed))
-    chosen = policy.chosen(found, assumed, goal, seed=seed)
-    candidates, _ = subject_of(chosen)
-    spec = spec_of(chosen) or {}
-    note(*reader.not_used, *caveats_of(chosen))
-    named: dict[str, Any] = {"id_column": table.id, "reward_column": reward}
-    named["surplus"] = None if surplus is None else surplus.value
-    study = create_study(url, name, candidates, chosen, minimize=minimize, judge=when, **named)
-    if output is options.Format.json:
-        answer = {"study": name, "candidates": candidates.num_arms, "policy": spec, "next": study.progress().asked}
-        print_json({**answer, "registration": study.registration})
-        return
-    names = ", ".join(candidates.ids[:SHOWN]) + (", ..." if candidates.num_arms > SHOWN else "")
-    words = policy.asked(goal, by_segment=candidates.segments is not None)
-    say(f"Study {name!r}: {number:,} candidates, policy {spec['name']}. Asked: {words}")
-    if isinstance(found, RowBlocks):
-        say("It looks for a short list first; surepick shortlist then makes the study of that list.")
-    say(f"Candidates: {names}")
-    if candidates.features_said:
-        say(f"{candidates.features_said}")
-    say(f"{name}: {study.progress()}")
-    later = ": surepick verify --registered CODE then refuses a certificate of any other promise."
-    if isinstance(found, RowBlocks):
-        later = ". It stands for the whole question; the study of the short list has one of its own."
-    say(
-        f"Registration code: {study.registration}. Keep it outside of the database, for instance in the protocol{later}"
-    )
-    if candidates is found:
-        say("This is the first round only; surepick forecast says how many measurements all rounds may take.")
-    say(f"Next: {command_line('ask', url, name)}")
-
-
-def _check_list(url: str, judge: str) -> None:
-    """Refuse what a study of a list in files cannot do, before the files are gone through."""
-    if is_http(url):
-        raise InvalidInput("a server does not see the files of a long list: make the study on the database itself.")
-    if judge == AS_THEY_COME:
-        raise InvalidInput("a list is shortened after whole rounds: leave out --judge as-they-come.")
-
 
 # --- `surepick judge`, `release`, `abandon`, `withdraw`, `close`: an end to waiting, leases, results, arms, a study.
 
@@ -336,37 +251,10 @@ def recommend(url: UrlArgument, name: NameArgument, output: options.FormatOption
     elif answer.pulls == 0 and answer.verdict == "not-yet":
         say("No recommendation yet: no round is complete.")
     elif answer.lists is not None:
+        from surepick.cli.answers import print_lists  # noqa: PLC0415 (environments)
+
         print_lists(answer, answer.lists, study.policy.problem)
     else:
         said = f": {progress.proved}." if progress.proved else ""
         say((answer.best_arm, "bold"), f"   {answer.verdict}{said}")
     end_by(answer.verdict)
-
-
-# --- `surepick shortlist`: from a long list that is short now to the study of the short one.
-
-
-def shortlist(
-    url: DatabaseArgument,
-    name: NameArgument,
-    new: Annotated[str, Argument(metavar="NEW", help="The name of the study to make.", show_default=False)],
-    output: options.FormatOption = options.Format.text,
-) -> None:
-    """Start the study of a short list, once the study of a long list in files has found it.
-
-    It goes through the files once. What the new study certifies holds for the long list.
-    """
-    from surepick.find_best import short_list_policy  # noqa: PLC0415 (numpy: `--help` needs none)
-
-    long_list = opened_study(url, name)
-    policy = short_list_policy(long_list)
-    study = create_study(url, new, policy, minimize=long_list.minimize)
-    total = long_list.progress().shortens
-    if output is options.Format.json:
-        found = {"study": new, "candidates": len(study.ids), "long_list": total, "policy": spec_of(policy)}
-        print_json({**found, "next": study.progress().asked, "registration": study.registration})
-        return
-    say(f"Study {new!r}: the {len(study.ids):,} candidates on the short list of {total:,}.")
-    say(f"{new}: {study.progress()}")
-    say(f"Registration code: {study.registration}.")
-    say(f"Next: {command_line('ask', url, new)}")

@@ -179,7 +179,7 @@ def test_what_several_threads_have_left_in_a_study_is_not_written(monkeypatch):
     cache = study.policy._cache
     for dim, white in list(cache._white.items()):
         cache._white[dim] = replace(white, basis=white.basis * (1.0 + 1e-6))
-    cache._plug_in = cache._guess = cache._posed = None
+    cache._last = {}
     monkeypatch.setattr(documents, "several_threads", lambda: True)
     assert certificate_document(study) == before
     assert certificate_document(study, check=True) == before

@@ -61,19 +61,13 @@ def models(folder: Path, *, failing: str = "", seconds: float = 0.0):
 def study_in(folder: Path, questions: int):
     """The study in a folder, begun if it is absent."""
     import surepick as sp
-    from surepick.integrations.inspect import inspect_items
+    from surepick.integrations.inspect import items_of
     from surepick.studies.database import create_stored_study, list_stored_studies, resume_stored_study
 
     url = f"sqlite:///{folder / 'lab.db'}"
     if (folder / "lab.db").exists() and list_stored_studies(url):
         return resume_stored_study(url, "models")
-    asked = {
-        "epsilon": 0.05,
-        "delta": 0.05,
-        "noise": sp.Bernoulli(),
-        "items": inspect_items(task(questions)),
-        "seed": 3,
-    }
+    asked = {"epsilon": 0.05, "delta": 0.05, "noise": sp.Bernoulli(), "items": items_of(task(questions)), "seed": 3}
     policy = sp.make_policy("certified-items", sp.Arms(ids=MODELS), **asked)
     return create_stored_study(url, "models", policy)
 

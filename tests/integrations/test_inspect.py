@@ -128,12 +128,12 @@ def whole_logs(folder, questions: int = 8, **options):
 def test_logs_are_read_with_the_ids_of_a_live_run(study, tmp_path, refused):
     from surepick.cli.programs import items_in
     from surepick.integrations.answers import Expected
-    from surepick.integrations.inspect import inspect_items, read_inspect_answers
+    from surepick.integrations.inspect import items_of, read_answers
 
     logs = whole_logs(tmp_path)
-    items = inspect_items(inspect_models.task(8))
+    items = items_of(inspect_models.task(8))
     assert sorted(items_in(logs)) == sorted(items)
-    found = read_inspect_answers(logs, Expected(inspect_models.MODELS, tuple(items)))
+    found = read_answers(logs, Expected(inspect_models.MODELS, tuple(items)))
     rows = list(zip(found.candidates, found.items, found.scores, strict=True))
     assert len(rows) == len(set(rows)) == 16
     assert all(score == inspect_models.is_right(name, items.index(item)) for name, item, score in rows)
@@ -150,11 +150,11 @@ def test_logs_are_read_with_the_ids_of_a_live_run(study, tmp_path, refused):
 
 def test_logs_of_a_changed_set_are_refused_and_errors_are_no_score(study, tmp_path, refused):
     from surepick.integrations.answers import Expected
-    from surepick.integrations.inspect import inspect_items, read_inspect_answers
+    from surepick.integrations.inspect import items_of, read_answers
 
     (tmp_path / "broken").mkdir()
     logs = whole_logs(tmp_path / "broken", failing="mockllm/b")
-    found = read_inspect_answers(logs, Expected(inspect_models.MODELS, tuple(inspect_items(inspect_models.task(8)))))
+    found = read_answers(logs, Expected(inspect_models.MODELS, tuple(items_of(inspect_models.task(8)))))
     assert set(found.candidates) == {"mockllm/a"}
     assert found.empty > 0
     (tmp_path / "changed").mkdir()
@@ -190,18 +190,18 @@ def partly_scored(folder, unscored: set[int], log_format: str):
 @pytest.mark.parametrize("log_format", ["eval", "json"])
 def test_samples_without_a_score_are_left_out_and_all_others_count(study, tmp_path, log_format):
     from surepick.integrations.answers import Expected
-    from surepick.integrations.inspect import inspect_items, read_inspect_answers
+    from surepick.integrations.inspect import items_of, read_answers
 
     logs = partly_scored(tmp_path, {3, 5}, log_format)
-    items = inspect_items(inspect_models.task(8))
-    found = read_inspect_answers(logs, Expected(inspect_models.MODELS, tuple(items)))
+    items = items_of(inspect_models.task(8))
+    found = read_answers(logs, Expected(inspect_models.MODELS, tuple(items)))
     assert found.empty == 2
     rows = list(zip(found.candidates, found.items, found.scores, strict=True))
     assert len(rows) == 14
     assert all(score == inspect_models.is_right(name, items.index(item)) for name, item, score in rows)
     assert {("mockllm/a", items[3]), ("mockllm/a", items[5])}.isdisjoint(row[:2] for row in rows)
     for file in logs.iterdir():
-        one = read_inspect_answers(file, Expected(inspect_models.MODELS, tuple(items)))
+        one = read_answers(file, Expected(inspect_models.MODELS, tuple(items)))
         assert len(one.scores) + one.empty == 8
 
 
@@ -235,14 +235,12 @@ def test_a_live_run_asks_again_what_had_no_score(study, tmp_path):
 
 def test_a_folder_of_logs_is_recognised(tmp_path, refused):
     from surepick.cli.programs import items_in
-    from surepick.integrations.inspect import inspect_items
+    from surepick.integrations.inspect import items_of
 
     folder = partly_scored(tmp_path, {3}, "json")
     assert {file.suffix for file in folder.iterdir()} == {".json"}
     assert (
-        sorted(items_in(folder))
-        == sorted(items_in(next(folder.iterdir())))
-        == sorted(inspect_items(inspect_models.task(8)))
+        sorted(items_in(folder)) == sorted(items_in(next(folder.iterdir()))) == sorted(items_of(inspect_models.task(8)))
     )
     (folder / "listing.json").write_text("{}")
     (folder / "notes.txt").write_text("of ours")

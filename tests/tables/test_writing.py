@@ -53,7 +53,7 @@ def test_half_a_character_is_refused_before_anything_is_written(tmp_path, name):
 def test_cells_are_parsed_once(write, monkeypatch):
     parsed = []
     real = table_module.cell_number
-    monkeypatch.setattr(table_module, "as_number", lambda text, **more: parsed.append(text) or real(text, **more))
+    monkeypatch.setattr(table_module, "cell_number", lambda text, **more: parsed.append(text) or real(text, **more))
     read_arms(write("sku,x,y\na,1,2\nb,3,4\n"), "sku")
     assert sorted(filter(str.isdigit, parsed)) == ["1", "2", "3", "4"]
 

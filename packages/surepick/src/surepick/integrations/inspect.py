@@ -28,7 +28,7 @@ LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partial, incorrec
 WAIT = 0.05  # seconds between two looks at whether the tasks of a batch have ended
 
 
-def inspect_items(task: Task) -> list[str]:
+def items_of(task: Task) -> list[str]:
     """The ids of the samples of a task, in its order."""
     return list(_samples(task))
 
@@ -152,7 +152,7 @@ class BestModel(TaskSource):  # type: ignore[misc, unused-ignore]  # without the
             )
 
 
-def read_inspect_answers(path: Path, expected: Expected) -> FileAnswers:
+def read_answers(path: Path, expected: Expected) -> FileAnswers:
     """The scores of samples in a log of inspect_ai, or in all logs of a folder, by its `samples_df`.
 
     Samples without a score, with that of `Score.unscored`, or with an error, are left out.

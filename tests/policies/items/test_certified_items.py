@@ -205,12 +205,15 @@ def test_a_closed_loop_gives_the_items_to_the_measurement():
     def measure(ids: list[str], items: list[str]) -> np.ndarray:
         return SCORES[["abcdef".index(name) for name in ids], [places[item] for item in items]]
 
-    found = sp.find_best(
-        arms, measure, epsilon=0.1, delta=0.05, noise=sp.Bernoulli(), items=list(places), progress=False
-    )
-    assert found.verdict == "certified"
-    assert found.best_arm == "abcdef"[int(np.argmax(SCORES.mean(axis=1)))]
-    assert found.pulls < SCORES.size / 2
+    pulls = []
+    for seed in range(5):  # of the order; one order in ten takes more than half of the answers
+        found = sp.find_best(
+            arms, measure, epsilon=0.1, delta=0.05, noise=sp.Bernoulli(), items=list(places), seed=seed, progress=False
+        )
+        assert found.verdict == "certified"
+        assert found.best_arm == "abcdef"[int(np.argmax(SCORES.mean(axis=1)))]
+        pulls.append(found.pulls)
+    assert np.median(pulls) < SCORES.size / 2
 
 
 # a study

@@ -1,7 +1,7 @@
 """Processor time of each test, its children's with it: the slowest are named, the sum is said, a budget is kept.
 
 A clock on the wall says how busy the machine was; processor time says what a test costs, and is nearly the same beside
-four busy processes. A test of `make test` has 3 seconds. It fails far beyond it: a processor that is shared by two
+four busy processes. A test of `make test` has 3 seconds. It fails at twice that: a processor that is shared by two
 threads, or whose cache is, takes up to twice as long.
 """
 
@@ -14,7 +14,14 @@ from typing import Any
 import pytest
 
 BUDGET = 3.0  # seconds of processor time for a test
-FAILS_AT = 7.0 * BUDGET  # some forecasts still take four times theirs
+FAILS_AT = 2.0 * BUDGET
+DEAR = {  # beyond the budget, or near it: to be made smaller
+    "test_six_models_killed_and_resumed_tell_each_sample_once", "test_what_a_guess_costs_is_what_it_then_costs",
+    "test_a_norm_bound_far_too_small_is_not_believable", "test_a_forecast_tells_how_often_somebody_must_measure",
+    "test_a_forecast_of_other_noise_would_be_noticed", "test_a_norm_bound_far_too_small_on_mnist",
+    "test_policies_side_by_side_and_what_to_take", "test_kills_of_a_study_in_blocks",
+    "test_of_equally_cheap_choices_the_one_that_claims_less_is_advised",
+}  # fmt: skip
 APART = {"docs", "browser"}  # folders that `make test` leaves out: pages are followed as they are written
 SECONDS = "processor_seconds"
 
@@ -63,7 +70,8 @@ class ProcessorTime:
         item.user_properties.append((SECONDS, seconds))
         report: Any = yield
         marked = item.get_closest_marker("slow") or item.get_closest_marker("alone")
-        free = marked or not self.budgeted or item.path.parent.name in APART
+        apart = item.path.parent.name in APART or item.name.partition("[")[0] in DEAR
+        free = marked or not self.budgeted or apart
         if report.passed and not free and (said := complaint(seconds)):
             report.outcome, report.longrepr = "failed", said
         return report

@@ -10,7 +10,7 @@ from bounds import failures_allowed
 
 import surepick as sp
 from surepick.environments import Environment
-from surepick.policies.questions import asked as questions_asked
+from surepick.policies.questions import feasible
 from surepick.policies.questions.feasible import of_segments
 
 SEGMENTS, SIGMA = 10, 1.0
@@ -39,7 +39,7 @@ def test_a_wrong_answer_in_any_segment_is_rare(kind, delta, runs):
 
 def test_all_of_delta_for_every_segment_is_noticed(monkeypatch):
     monkeypatch.setattr(
-        questions_asked,
+        feasible,
         "of_segments",
         lambda segments, nulls, asked: of_segments(segments, nulls, lambda size, share: asked(size, 1.0)),
     )

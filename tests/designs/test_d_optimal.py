@@ -68,7 +68,7 @@ def test_files_and_memory_have_the_same_design(tmp_path):
 
 def test_a_pool_that_misses_a_direction_is_filled(monkeypatch):
     """The rows that are longest span a plane; a pass brings the others."""
-    monkeypatch.setattr(module, "HEURISTIC_POOL", 4)
+    monkeypatch.setattr(module, "HEURISTIC_POOL_OF_PASS", 4)
     features = np.concatenate([RNG.standard_normal((50, 3)), 100.0 * RNG.standard_normal((50, 3)) * [1.0, 1.0, 0.0]])
     passes = Passes(rows_of(features))
     found = d_optimal(passes, directions(passes, moments(passes)))

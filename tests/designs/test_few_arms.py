@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surepick.designs import on_fewer_arms, solve_star_design, solve_target_design
-from surepick.designs.rounding import HEURISTIC_FEWER_ARMS, HEURISTIC_SURE
+from surepick.designs.rounding import HEURISTIC_FEWER_ARMS, HEURISTIC_SURELY_ENOUGH
 
 DIM, ARMS = 60, 2500
 
@@ -38,7 +38,7 @@ def test_a_value_that_stands_for_hardly_any_pulls_leaves_few_arms(features, usua
     unit = 0.02 * DIM / usual.value
     few = solve_star_design(features, 0, np.ones(ARMS), tolerance=0.05, unit=unit)
     assert DIM <= arms_of(few) <= 2 * DIM < arms_of(usual)
-    assert few.value * unit <= HEURISTIC_SURE * arms_of(few)
+    assert few.value * unit <= HEURISTIC_SURELY_ENOUGH * arms_of(few)
     assert few.value == pytest.approx(value_of(features, few.weights), rel=1e-6)
     assert few.lower_bound <= usual.value * (1.0 + 1e-9)
 
@@ -94,7 +94,7 @@ def test_a_design_that_is_known_loses_arms_and_keeps_its_bound(features, usual):
     unit = 0.1 * DIM / usual.value
     few = on_fewer_arms(features, 0, np.ones(ARMS), usual, unit=unit)
     assert arms_of(few) < arms_of(usual)
-    assert few.value * unit <= HEURISTIC_SURE * arms_of(few)
+    assert few.value * unit <= HEURISTIC_SURELY_ENOUGH * arms_of(few)
     assert few.value == pytest.approx(value_of(features, few.weights), rel=1e-6)
     assert few.lower_bound == usual.lower_bound
 

@@ -153,7 +153,7 @@ def _most_lacking(counts: IntArray, shares: FloatArray) -> int:
 # Source: Degenne, Menard, Shang & Valko (2020); AdaHedge by de Rooij, van Erven, Grunwald & Koolen (2014).
 
 HEURISTIC_EVERYWHERE = 1e-6  # share of the weights that is spread over all arms when nature answers
-HEURISTIC_RIDGE = 1e-13  # of the trace, against rounding
+HEURISTIC_RIDGE_OF_TRACE = 1e-13  # of the trace, against rounding
 
 
 @record
@@ -215,7 +215,7 @@ def nearest_contradiction(rows: FloatArray, scores: FloatArray, weights: FloatAr
     matrix = rows.T @ (rows * spread[:, None])
     if dim == 0:
         return np.zeros(len(scores))
-    matrix[np.diag_indices_from(matrix)] += HEURISTIC_RIDGE * float(np.trace(matrix))
+    matrix[np.diag_indices_from(matrix)] += HEURISTIC_RIDGE_OF_TRACE * float(np.trace(matrix))
     factor = cholesky(matrix)
     if factor is None:
         return np.zeros(len(scores))

@@ -27,12 +27,12 @@ from surepick.linalg.rows import Single, each_row_block
 # vectors with a multiplier the largest value. Nothing here is certified, and nothing needs to be: the sweeps that
 # follow measure the working set on all arms and all vectors, in double precision.
 
-HEURISTIC_FIRST = 1500  # the longest arms, and as many of the others; vectors too
-HEURISTIC_STEPS = 20
+HEURISTIC_ROWS = 1500  # the longest arms, and as many of the others; vectors too
+HEURISTIC_STEPS_OF_POOLS = 20
 HEURISTIC_LOOKS = 8
 HEURISTIC_EVERY = 4  # of so many rows one is looked at first, then of half as many
-HEURISTIC_FRONT = 2000  # rows among which those that join are chosen
-HEURISTIC_NEAR = 0.3  # of the largest gain, or value: what is less does not join
+HEURISTIC_FRONT_ROWS = 2000  # rows among which those that join are chosen
+HEURISTIC_NEAR_GAIN = 0.3  # of the largest gain, or value: what is less does not join
 HEURISTIC_KEPT = 1e-3  # of the largest weight: what is less leaves
 HEURISTIC_FRESH = 0.25  # of all weight, for those that join
 HEURISTIC_ENOUGH = 0.7  # the gap at which Newton steps take over
@@ -81,7 +81,7 @@ def pooled_working_set(
             1,
         )
     for look in range(HEURISTIC_LOOKS):
-        stepped = _stepped(basis, points, pools, HEURISTIC_STEPS * (1 if look or start is not None else 2))
+        stepped = _stepped(basis, points, pools, HEURISTIC_STEPS_OF_POOLS * (1 if look or start is not None else 2))
         if stepped is None:
             return None
         pools, unit, spread = stepped
@@ -112,7 +112,7 @@ def _started(problem: DesignProblem) -> _Pools:
 
 
 def _some(size: int) -> IntArray:
-    return np.union1d(np.arange(min(size, HEURISTIC_FIRST)), np.arange(0, size, max(1, size // HEURISTIC_FIRST)))
+    return np.union1d(np.arange(min(size, HEURISTIC_ROWS)), np.arange(0, size, max(1, size // HEURISTIC_ROWS)))
 
 
 def _stepped(basis: Single, points: Single, pools: _Pools, steps: int) -> tuple[_Pools, Single, Single] | None:
@@ -178,11 +178,11 @@ def _images(rows: Single, right: Single) -> FloatArray:
 
 def _unlike(rows: Single, unit: Single, worth: FloatArray, known: IntArray, every: int) -> IntArray:
     """Rows of large worth in as many directions as there are, but for those that are known; all times `every`."""
-    least = HEURISTIC_NEAR * float(worth.max())
+    least = HEURISTIC_NEAR_GAIN * float(worth.max())
     worth[known[known % every == 0] // every] = 0.0
     found = np.flatnonzero(worth >= least)
-    if len(found) > HEURISTIC_FRONT:
-        found = found[np.argpartition(-worth[found], HEURISTIC_FRONT)[:HEURISTIC_FRONT]]
+    if len(found) > HEURISTIC_FRONT_ROWS:
+        found = found[np.argpartition(-worth[found], HEURISTIC_FRONT_ROWS)[:HEURISTIC_FRONT_ROWS]]
     if len(found) > len(unit):
         found = found[factorisations.spanning_rows((rows[found] @ unit).astype(np.float64)).rows]
     return every * found
@@ -203,7 +203,7 @@ def _shared(weights: FloatArray, fresh: int) -> FloatArray:
 
 
 ROWS = 65_536
-HEURISTIC_POOL = 12
+HEURISTIC_POOL_OF_ARMS = 12
 HEURISTIC_LISTED = 200
 HEURISTIC_PROGRESS = 0.99  # of the least gap so far; ...
 HEURISTIC_FIRST_STEPS = 20  # a whole design takes about so many times its first step, which has few arms and pairs
@@ -221,7 +221,7 @@ def sweep(
         tau >= tr(W)^2 / max_i u_i'W u_i        (Cauchy-Schwarz, for any pi and any L)
     """
     problem, factor = objective.problem, factor_of(objective.problem, working)
-    pool = HEURISTIC_POOL * problem.rank
+    pool = HEURISTIC_POOL_OF_ARMS * problem.rank
     if working.multipliers.any():
         priced = bounded(objective, working, factor)
         lower = max(bound, priced.lower)

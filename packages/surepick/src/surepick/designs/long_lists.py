@@ -21,7 +21,7 @@ from surepick.linalg.rows import equal_rows
 
 # --- The D-optimal design of rows too many for memory: few of them, with the value for all.
 
-HEURISTIC_POOL = 2048  # rows that a pass brings
+HEURISTIC_POOL_OF_PASS = 2048  # rows that a pass brings
 MOST_STEPS = 5000
 HEURISTIC_LEAST = 1e-4  # of the largest weight: what is less is dropped
 HEURISTIC_SHARES = (0.3, 0.1, 0.03, 0.01)  # of the largest weight: what is less is left out, if the value allows it
@@ -62,7 +62,7 @@ def d_optimal(passes: Passes, where: Coordinates, *, tolerance: float = 0.05) ->
     unit, pool, features = unit_factor(where.information), np.empty(0, np.int64), np.empty((0, where.rank))
     design, value = None, np.inf
     for _ in range(MOST_PASSES):
-        (found,) = largest_rows(passes, where, factors=(unit,), most=HEURISTIC_POOL, name="design")
+        (found,) = largest_rows(passes, where, factors=(unit,), most=HEURISTIC_POOL_OF_PASS, name="design")
         if design is not None:
             value = float(found.values[0])
             if value <= (1.0 + tolerance) * where.rank:

@@ -20,7 +20,7 @@ BLOCK = 4096
 FEW = 16_384  # arms that are simply priced
 HEURISTIC_MULTIPLES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 HEURISTIC_SAMPLE = 2048
-HEURISTIC_MANY = 0.125  # of the arms that the lengths leave: so many are priced with all of these
+HEURISTIC_MANY_LEFT = 0.125  # of the arms that the lengths leave: so many are priced with all of these
 
 
 @record
@@ -153,7 +153,7 @@ class ReducedCosts:
             left = int(np.count_nonzero(multiple * known.gains[sample] + slack * squares[sample] >= least))
             if left < fewest:
                 chosen, fewest = (multiple, slack), left
-        if fewest > HEURISTIC_MANY * len(range(count)[sample]):
+        if fewest > HEURISTIC_MANY_LEFT * len(range(count)[sample]):
             return None
         multiple, slack = chosen
         bounds = multiple * known.gains[:count]

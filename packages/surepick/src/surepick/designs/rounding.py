@@ -145,7 +145,7 @@ SLIVER = 1e-6
 HEURISTIC_ARMS = (2.5, 4.0, 6.0)  # times r: so many are tried
 HEURISTIC_FEWER_ARMS = (2.0, 1.5, 1.25)  # times r: where a worse design may take fewer pulls
 HEURISTIC_TRIES = 3  # with the vectors that were too long among those in use
-HEURISTIC_SURE = 0.5  # of the pulls of a batch with one of each arm: what the value may stand for
+HEURISTIC_SURELY_ENOUGH = 0.5  # of the pulls of a batch with one of each arm: what the value may stand for
 THINNED = 0.03  # the gap at which the weights of few arms are good enough
 
 
@@ -296,7 +296,7 @@ def thinned(
 
     def with_fewer(few: Few, multiple: float, in_any_case: float) -> Few | None:
         number = math.ceil(multiple * rank)
-        allowed = in_any_case if unit is None else max(in_any_case, HEURISTIC_SURE * number / unit)
+        allowed = in_any_case if unit is None else max(in_any_case, HEURISTIC_SURELY_ENOUGH * number / unit)
         fewer = _anew(objective, few, number, allowed) if lower <= allowed else None
         if fewer is None or allowed <= ceiling or accept is None:
             return fewer
@@ -377,7 +377,7 @@ def on_few_arms(
     if many:  # the best weights may be better than they are proved to be
         ceiling = min(ceiling, found.upper * (1.0 + THINNED))
     if unit is not None:
-        ceiling = max(ceiling, HEURISTIC_SURE * problem.rank / unit)
+        ceiling = max(ceiling, HEURISTIC_SURELY_ENOUGH * problem.rank / unit)
     if not objective.at_most(ceiling, weights, range_cut=SAFE_RANGE_CUT):
         weights = rounded_weights(problem, weights, share=STEADY_SHARE * min(tolerance, THINNED))
     few: FloatArray | None = None

@@ -18,7 +18,7 @@ from surepick.designs.long_lists import design_of_rows
 from surepick.designs.objective import Objective, ends_of
 from surepick.designs.pricing import BOUND_SAFETY, CLOSE, less_rounding
 from surepick.designs.problem import DesignProblem, normalised, pose, restricted_to
-from surepick.designs.rounding import HEURISTIC_ARMS, HEURISTIC_SURE, THINNED, on_few_arms
+from surepick.designs.rounding import HEURISTIC_ARMS, HEURISTIC_SURELY_ENOUGH, THINNED, on_few_arms
 from surepick.designs.working_set import many_directions, spanning, started
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.linalg.convex_hull_2d import outline
@@ -184,7 +184,7 @@ def solved(
         accept: says of such weights, shape (K,), whether they are; where not, the search for others goes on from them.
     """
     objective, exact = Objective(problem), closed_form(problem)
-    enough = 0.0 if unit is None else HEURISTIC_SURE * problem.rank / unit
+    enough = 0.0 if unit is None else HEURISTIC_SURELY_ENOUGH * problem.rank / unit
     if exact is not None:
         return certified(objective, exact[0], less_rounding(exact[1] * (1.0 - BOUND_SAFETY), problem.relative_rounding))
     if problem.rank == 2 and not problem.opposite and len(problem.basis) > OUTLINE_ABOVE:

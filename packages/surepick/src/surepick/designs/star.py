@@ -19,7 +19,7 @@ from surepick.linalg.rows import one_blas_thread
 
 SPAN_TOLERANCE = 1e-8
 TINY = 1e-300
-HEURISTIC_LONGEST = 4  # times r: so many vectors are looked at first for fewer arms
+HEURISTIC_LONGEST_FACTOR = 4  # times r: so many vectors are looked at first for fewer arms
 
 
 def solve_target_design(
@@ -174,7 +174,7 @@ def on_fewer_arms(
         factor = cholesky(information(problem.basis, weights))
         if factor is None:
             return design
-        pairs = ends_of(objective.far(factor, most=HEURISTIC_LONGEST * problem.rank))
+        pairs = ends_of(objective.far(factor, most=HEURISTIC_LONGEST_FACTOR * problem.rank))
         whole = Few(weights, pairs, np.full(len(pairs), 1.0 / len(pairs)))
         few = thinned(objective, whole, lower=design.lower_bound, ceiling=0.0, unit=unit)
         return design if few is None else certified(objective, few, design.lower_bound)

@@ -197,20 +197,20 @@ def solve_master(
 INNER_SHARE = 0.3
 HEURISTIC_WARM_UP = 24
 HEURISTIC_LEAST_ADDED = 10
-HEURISTIC_ADDED = 120
+HEURISTIC_ADDED_PAIRS = 120
 HEURISTIC_IDLE = 0.1  # with few arms; what was dropped comes back at no cost ...
 HEURISTIC_IDLE_OF_MANY = 0.01  # ... but for a search
 HEURISTIC_IDLE_LEAST = 0.01  # in many directions, where a pair more in use costs more than one that comes back
 HEURISTIC_IDLE_GAIN = 0.7
 HEURISTIC_IDLE_GAIN_OF_MANY = 0.9
-HEURISTIC_FRONT = 8  # times as many rows as are added are looked at for that
+HEURISTIC_FRONT_FACTOR = 8  # times as many rows as are added are looked at for that
 LEAST_ROWS = 4096  # arms and vectors together; below, a step is cheap
 HEURISTIC_MOST_ARMS = 25
 HEURISTIC_FIRST_ARMS = 12
 HEURISTIC_FLOOR = 1e-6
 HEURISTIC_NEARLY_FREE = 1.25
-HEURISTIC_SPREAD = 0.02
-HEURISTIC_LONGEST = 1024
+HEURISTIC_SPREAD_OF_PAIRS = 0.02
+HEURISTIC_LONGEST_ARMS = 1024
 HEURISTIC_CLEARANCE = 0.05
 
 
@@ -259,8 +259,8 @@ def first_working_set(problem: DesignProblem) -> Working:
     """
     basis, rank = problem.basis, problem.rank
     if not problem.opposite and len(basis) <= HEURISTIC_NEARLY_FREE * rank:
-        weights = np.full(len(basis), HEURISTIC_SPREAD / len(basis))
-        weights[problem.active] += (1.0 - HEURISTIC_SPREAD) / len(problem.active)
+        weights = np.full(len(basis), HEURISTIC_SPREAD_OF_PAIRS / len(basis))
+        weights[problem.active] += (1.0 - HEURISTIC_SPREAD_OF_PAIRS) / len(problem.active)
         everybody = np.arange(len(basis))
         return Working(spanning(basis), everybody, weights, np.empty((0, 2), np.int64), np.empty(0), 1.0)
     anchors = spanning(basis)
@@ -297,7 +297,7 @@ def regular(weights: FloatArray, gap: float) -> FloatArray:
 
 def spanning(basis: FloatArray) -> IntArray:
     """Rows of a basis (k, r) that span, shape (r,), from the longest ones if they do so clearly."""
-    count = max(HEURISTIC_LONGEST, 8 * basis.shape[1])
+    count = max(HEURISTIC_LONGEST_ARMS, 8 * basis.shape[1])
     while count < len(basis):
         found = factorisations.spanning_rows(basis[:count])
         if found.clearance > HEURISTIC_CLEARANCE:
@@ -357,7 +357,7 @@ def _unlike(vectors: FloatArray, rows: IntArray, worth: FloatArray, most: int) -
     """Of the rows that are worth the most, at most so many that are unlike each other."""
     if len(rows) <= most:
         return rows
-    front = rows[np.argsort(-worth, kind="stable")[: HEURISTIC_FRONT * most]]
+    front = rows[np.argsort(-worth, kind="stable")[: HEURISTIC_FRONT_FACTOR * most]]
     chosen = front[factorisations.spanning_rows(vectors[front]).rows[:most]]
     return chosen if front[0] in chosen else np.append(chosen[:-1], front[0])
 
@@ -369,7 +369,7 @@ def _habits(problem: DesignProblem, gap: float) -> tuple[int, float, float]:
         return problem.rank // 2, idle, HEURISTIC_IDLE_GAIN_OF_MANY
     if len(problem.points) > FEW:
         return max(2 * problem.rank, HEURISTIC_LEAST_ADDED), HEURISTIC_IDLE_OF_MANY * gap, HEURISTIC_IDLE_GAIN
-    most = max(2 * problem.rank, min(4 * problem.rank, HEURISTIC_ADDED), HEURISTIC_LEAST_ADDED)
+    most = max(2 * problem.rank, min(4 * problem.rank, HEURISTIC_ADDED_PAIRS), HEURISTIC_LEAST_ADDED)
     return most, HEURISTIC_IDLE * gap, HEURISTIC_IDLE_GAIN
 
 

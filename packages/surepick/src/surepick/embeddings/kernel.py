@@ -29,7 +29,7 @@ from surepick.text import quoted
 EPS = float(np.finfo(np.float64).eps)
 SAMPLE = 2048  # rows among which the first landmarks are looked for
 LEAST_RESIDUAL = 1e-8  # of the largest k(x, x): beyond it rounding takes over
-HEURISTIC_ADDED = 512  # rows that a pass adds to those among which landmarks are looked for
+HEURISTIC_ADDED_LANDMARKS = 512  # rows that a pass adds to those among which landmarks are looked for
 PIECE = 4096  # rows whose kernel with all landmarks is in memory at once
 
 
@@ -103,11 +103,11 @@ def _seen(
         residuals[:, 0] = kernel.diagonal(piece)
         np.subtract(residuals[:, :1], np.cumsum(seen**2, axis=1), out=residuals[:, 1:])
         left[top : top + PIECE] = residuals[:, -1]
-        part = _Seen(residuals.max(axis=0), Largest.of(left[:0], 0, HEURISTIC_ADDED), seen.T @ seen)
+        part = _Seen(residuals.max(axis=0), Largest.of(left[:0], 0, HEURISTIC_ADDED_LANDMARKS), seen.T @ seen)
         found = part if found is None else found.plus(part)
     if found is None:
         raise InvalidInput("a block has no rows.")
-    return _Seen(found.largest, Largest.of(left, first, HEURISTIC_ADDED), found.information)
+    return _Seen(found.largest, Largest.of(left, first, HEURISTIC_ADDED_LANDMARKS), found.information)
 
 
 def kernel_directions(

@@ -12,25 +12,13 @@ from typing import Any
 
 from surepick.core.files import check_regular, is_folder, write_whole
 from surepick.errors import InvalidInput
-from surepick.integrations.answers import (
-    DIGITS,
-    Expected,
-    FileAnswers,
-    answers_text,
-    check_folder,
-    field_of,
-    files_of,
-    only_name,
-    read_json_file,
-    sanitized,
-    score_of,
-)
+from surepick.integrations import answers
 from surepick.studies.ledger import Batch
 from surepick.text import quoted
 
 PROGRAM = "lm-evaluation-harness"
 FILE = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?\.jsonl")
-ITEM = re.compile(rf"(.+):(\d+):([0-9a-f]{{{DIGITS}}})", re.DOTALL)
+ITEM = re.compile(rf"(.+):(\d+):([0-9a-f]{{{answers.DIGITS}}})", re.DOTALL)
 Row = tuple[str, str, str, dict[str, Any]]  # "FILE, line 3", the folder's name, the item, the sample
 
 
@@ -62,7 +50,7 @@ def items_of(path: Path) -> list[str]:
     return [found[key] for key in sorted(found)]
 
 
-def read_answers(path: Path, expected: Expected) -> FileAnswers:
+def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
     """The scores in files of samples.
 
     The candidate is `expected.candidate`, or the one by which the harness named the folder of the file.
@@ -71,17 +59,17 @@ def read_answers(path: Path, expected: Expected) -> FileAnswers:
     ids = set(expected.items)
     rows = list(_rows(path))
     filters = list(dict.fromkeys(str(sample.get("filter", "none")) for _, _, _, sample in rows))
-    chosen = only_name(expected.filter, filters, "--filter", "filters", str(path))
-    answers = []
+    chosen = answers.only_name(expected.filter, filters, "--filter", "filters", str(path))
+    found = []
     for where, folder, item, sample in rows:
         if str(sample.get("filter", "none")) != chosen:
             continue
         if item not in ids:
             _refuse_document(where, item, known)
-        metrics = field_of(sample, "metrics", list, where, PROGRAM)
-        metric = only_name(expected.metric, [str(name) for name in metrics], "--metric", "metrics", where)
-        answers.append((_candidate(expected, folder, where), item, score_of(sample.get(metric), metric, where)))
-    return FileAnswers.of(answers)
+        metrics = answers.field_of(sample, "metrics", list, where, PROGRAM)
+        metric = answers.only_name(expected.metric, [str(name) for name in metrics], "--metric", "metrics", where)
+        found.append((_candidate(expected, folder, where), item, answers.score_of(sample.get(metric), metric, where)))
+    return answers.FileAnswers.of(found)
 
 
 def write_samples(batch: Batch, folder: Path) -> list[Path]:
@@ -94,7 +82,7 @@ def write_samples(batch: Batch, folder: Path) -> list[Path]:
     for name, item in zip(batch.pulls(), batch.item_ids, strict=True):
         task, number, _ = parts_of(item)
         wanted.setdefault(name, {}).setdefault(task, []).append(number)
-    files = files_of(list(wanted), folder)
+    files = answers.files_of(list(wanted), folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, tasks in wanted.items():
         plan = {task: sorted(numbers) for task, numbers in sorted(tasks.items())}
@@ -104,7 +92,7 @@ def write_samples(batch: Batch, folder: Path) -> list[Path]:
 
 def check_plan(items: Sequence[str], candidates: Sequence[str], folder: Path) -> None:
     """Refuse what `write_samples` could not write."""
-    check_folder(candidates, folder)
+    answers.check_folder(candidates, folder)
     for item in items:
         parts_of(item)
 
@@ -135,13 +123,13 @@ def _rows(path: Path) -> Iterator[Row]:
                 f"{file} is not named samples_TASK_DATE.jsonl, so we cannot know its task; give the file under the "
                 f"name that {PROGRAM} gave it."
             )
-        for line, text in enumerate(answers_text(file).split("\n"), start=1):
+        for line, text in enumerate(answers.answers_text(file).split("\n"), start=1):
             if text.strip():
                 where = f"{file}, line {line}"
-                sample = read_json_file(text, where)
-                number = field_of(sample, "doc_id", int, where, PROGRAM)
-                digest = field_of(sample, "doc_hash", str, where, PROGRAM)
-                item = f"{name[1]}:{number}:{digest[:DIGITS]}"
+                sample = answers.read_json_file(text, where)
+                number = answers.field_of(sample, "doc_id", int, where, PROGRAM)
+                digest = answers.field_of(sample, "doc_hash", str, where, PROGRAM)
+                item = f"{name[1]}:{number}:{digest[: answers.DIGITS]}"
                 if ITEM.fullmatch(item) is None:
                     raise InvalidInput(f"{where}: doc_id {number} or doc_hash {quoted(digest)} is none of {PROGRAM}.")
                 yield where, file.resolve().parent.name, item, sample
@@ -162,12 +150,12 @@ def _refuse_document(where: str, item: str, known: dict[tuple[str, int], str]) -
     )
 
 
-def _candidate(expected: Expected, folder: str, where: str) -> str:
+def _candidate(expected: answers.Expected, folder: str, where: str) -> str:
     """Whose answers these are."""
     advice = (
         f"Its candidates are {', '.join(map(quoted, expected.candidates[:5]))}, ...; say which with --candidate ID."
     )
     if expected.candidate is not None:
         return expected.known_candidate(expected.candidate, where, advice)
-    named = [name for name in expected.candidates if sanitized(name) == sanitized(folder)]
+    named = [name for name in expected.candidates if answers.sanitized(name) == answers.sanitized(folder)]
     return named[0] if len(named) == 1 else expected.known_candidate(folder, where, advice)

@@ -10,17 +10,7 @@ from typing import Any
 
 from surepick.core.files import write_whole
 from surepick.errors import InvalidInput
-from surepick.integrations.answers import (
-    Expected,
-    FileAnswers,
-    answers_text,
-    check_folder,
-    field_of,
-    files_of,
-    only_name,
-    read_json_file,
-    score_of,
-)
+from surepick.integrations import answers
 from surepick.studies.ledger import Batch
 from surepick.text import quoted
 
@@ -40,12 +30,12 @@ def items_of(path: Path) -> list[str]:
     return list(dict.fromkeys(item for _, _, item in _rows(path)))
 
 
-def read_answers(path: Path, expected: Expected) -> FileAnswers:
+def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
     """The scores in a file of results: `score`, or the named score `expected.metric`.
 
     Results that failed by an error have no score, although promptfoo writes 0; they are left out.
     """
-    known, answers = set(expected.items), []
+    known, found = set(expected.items), []
     prompts: dict[str, int] = {}
     for where, result, item in _rows(path):
         if item not in known:
@@ -54,15 +44,15 @@ def read_answers(path: Path, expected: Expected) -> FileAnswers:
                 "changed, which would void the certificate, or the study is of others. Nothing of this call was stored."
             )
         name = _candidate(expected, result, where)
-        prompt = field_of(result, "promptIdx", int, where, PROGRAM)
+        prompt = answers.field_of(result, "promptIdx", int, where, PROGRAM)
         if prompts.setdefault(name, prompt) != prompt:
             raise InvalidInput(
                 f"{where}: {quoted(name)} answered several prompts, and an item is answered once; evaluate one prompt, "
                 "or make each pair of provider and prompt a provider with a label."
             )
-        failed = field_of(result, "failureReason", int, where, PROGRAM) == ERROR
-        answers.append((name, item, None if failed else _score(result, expected.metric, where)))
-    return FileAnswers.of(answers)
+        failed = answers.field_of(result, "failureReason", int, where, PROGRAM) == ERROR
+        found.append((name, item, None if failed else _score(result, expected.metric, where)))
+    return answers.FileAnswers.of(found)
 
 
 def write_tests(batch: Batch, folder: Path) -> list[Path]:
@@ -70,7 +60,7 @@ def write_tests(batch: Batch, folder: Path) -> list[Path]:
     wanted: dict[str, list[dict[str, Any]]] = {}
     for name, item in zip(batch.pulls(), batch.item_ids, strict=True):
         wanted.setdefault(name, []).append({"vars": variables_of(item)})
-    files = files_of(list(wanted), folder)
+    files = answers.files_of(list(wanted), folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, tests in wanted.items():
         write_whole(files[name], f"{json.dumps(tests, ensure_ascii=False, indent=1)}\n".encode())
@@ -79,7 +69,7 @@ def write_tests(batch: Batch, folder: Path) -> list[Path]:
 
 def check_plan(items: tuple[str, ...], candidates: tuple[str, ...], folder: Path) -> None:
     """Refuse what `write_tests` could not write."""
-    check_folder(candidates, folder)
+    answers.check_folder(candidates, folder)
     for item in items:
         variables_of(item)
 
@@ -100,7 +90,7 @@ def variables_of(item: str) -> dict[str, Any]:
 
 def _rows(path: Path) -> list[Row]:
     """Each result of a file."""
-    data = read_json_file(answers_text(path), str(path))
+    data = answers.read_json_file(answers.answers_text(path), str(path))
     if not is_results(data):
         raise InvalidInput(
             f"{path} has no list results.results, as {PROGRAM} writes it by promptfoo eval -o FILE.json (a file of "
@@ -109,22 +99,22 @@ def _rows(path: Path) -> list[Row]:
     rows = []
     for number, result in enumerate(data["results"]["results"], start=1):
         where = f"{path}, result {number}"
-        test = field_of(result, "testCase", dict, where, PROGRAM)
-        variables = field_of(test, "vars", dict, f"{where}, testCase", PROGRAM)
+        test = answers.field_of(result, "testCase", dict, where, PROGRAM)
+        variables = answers.field_of(test, "vars", dict, f"{where}, testCase", PROGRAM)
         rows.append((where, result, json.dumps(variables, sort_keys=True, ensure_ascii=False)))
     if not rows:
         raise InvalidInput(f"{path} has no results.")
     return rows
 
 
-def _candidate(expected: Expected, result: dict[str, Any], where: str) -> str:
+def _candidate(expected: answers.Expected, result: dict[str, Any], where: str) -> str:
     """Whose result this is: by the provider's label or id."""
     advice = (
         f"Its candidates are {', '.join(map(quoted, expected.candidates[:5]))}, ...; say which with --candidate ID."
     )
     if expected.candidate is not None:
         return expected.known_candidate(expected.candidate, where, advice)
-    provider = field_of(result, "provider", dict, where, PROGRAM)
+    provider = answers.field_of(result, "provider", dict, where, PROGRAM)
     names = [str(provider[name]) for name in ("label", "id") if provider.get(name)]
     known = [name for name in names if name in expected.candidates]
     return known[0] if known else expected.known_candidate(names[0] if names else "", where, advice)
@@ -133,6 +123,6 @@ def _candidate(expected: Expected, result: dict[str, Any], where: str) -> str:
 def _score(result: dict[str, Any], metric: str | None, where: str) -> float:
     """The score that counts."""
     if metric is None:
-        return score_of(result.get("score"), "score", where)
-    named = field_of(result, "namedScores", dict, where, PROGRAM)
-    return score_of(named[only_name(metric, list(named), "--metric", "metrics", where)], metric, where)
+        return answers.score_of(result.get("score"), "score", where)
+    named = answers.field_of(result, "namedScores", dict, where, PROGRAM)
+    return answers.score_of(named[answers.only_name(metric, list(named), "--metric", "metrics", where)], metric, where)

@@ -78,7 +78,7 @@ def filled_blocks(counts: IntArray, blocking: Blocking | None, centre: int | Non
 #
 # Source: the intra-block analysis of incomplete blocks (Yates 1936; Rao 1947).
 
-HEURISTIC_RIDGE = 1e-6  # of an effect's own information: blocks with no arm in common with others count as average
+HEURISTIC_RIDGE_OF_EFFECT = 1e-6  # of its own information: blocks with no arm in common with others count as average
 CUT = 1e-7  # singular values of the weighted rows below this share of the largest: what nobody has told
 
 
@@ -160,7 +160,7 @@ def without_effects(seen: Observations, past: Observations, scales: FloatArray) 
     table = np.zeros((number, len(names)))
     table[blocks.blocks, place] = weights
     information = blocks.per_block(weights)
-    system = np.diag((1.0 + HEURISTIC_RIDGE) * information) - (table / whole) @ table.T
+    system = np.diag((1.0 + HEURISTIC_RIDGE_OF_EFFECT) * information) - (table / whole) @ table.T
     rest = np.linalg.solve(system, blocks.per_block(weights * (means - centre[place])))
     return _adjusted(seen, blocks, np.asarray(rest, np.float64))
 

@@ -22,7 +22,7 @@ HEURISTIC_STEPS = 4  # gammas a decade
 HEURISTIC_REFINED = 3  # further gammas between the best and each neighbour
 HEURISTIC_CLEAR = 3.0  # nats: gammas that score less than this below the best cannot be told from it
 HEURISTIC_MOSTLY = 3.0  # times what the fit shows of the squared norm
-HEURISTIC_LARGEST = 2_000  # arms whose gram matrix is decomposed to count its directions
+HEURISTIC_LARGEST_GRAM = 2_000  # arms whose gram matrix is decomposed to count its directions
 ESTIMATE = (
     "The norm is an estimate, not a bound: a certificate that uses it is heuristic unless you can vouch for it. "
     "Rewards that change where nothing was measured, or between the measured candidates, have a larger norm."
@@ -289,7 +289,7 @@ def _unmeasured(matrix: FloatArray, pulled: IntArray, gamma: float) -> int:
     """rank G_K - rank G: directions that only show on arms without pulls (for very many arms: all of those)."""
     rows = np.unique(matrix, axis=0)
     seen = np.unique(matrix[pulled], axis=0)
-    if len(rows) > HEURISTIC_LARGEST:
+    if len(rows) > HEURISTIC_LARGEST_GRAM:
         return len(rows) - len(seen)
     ranks = [
         _directions(symmetric_spectrum(np.exp(-gamma * distances(part, part, squared=True))).values)

@@ -35,7 +35,7 @@ HEURISTIC_OPENING_BATCHES = 0.5  # of the batches that are allowed may go by bef
 HEURISTIC_OPENING_SHARE = 0.5  # of the pulls that an opening should have: enough where another batch is dear
 HEURISTIC_FIRST_FOR_COST = 0.5  # of what a batch costs beside its pulls: what the pulls of the first one cost
 HEURISTIC_BALANCE = 1.0  # times sqrt(fixed cost of a batch times the rest): what the pulls of a batch cost
-HEURISTIC_LARGEST = 1.5  # of the predicted rest: no batch is larger, however dear another one is
+HEURISTIC_LARGEST_BATCH = 1.5  # of the predicted rest: no batch is larger, however dear another one is
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples spread over the unit interval, however many there are
 
 
@@ -131,7 +131,7 @@ class BatchSizes:
             pulls: so far; or what they cost, with `rest` and `grid` in the same unit.
             rest: predicted pulls still to come; before the last batch what suffices most of the time.
         """
-        balanced = min(HEURISTIC_BALANCE * math.sqrt(self.fixed * rest), HEURISTIC_LARGEST * rest)
+        balanced = min(HEURISTIC_BALANCE * math.sqrt(self.fixed * rest), HEURISTIC_LARGEST_BATCH * rest)
         most = max(float(pulls), self.fixed)
         usual = min(max(tuning.HEURISTIC_BATCH * rest, tuning.HEURISTIC_LEAST_BATCH * pulls, balanced), most)
         if self.most is None:

@@ -165,8 +165,8 @@ def gap_of(state: CarriedState, candidate: int) -> float:
 # --- What is still to be measured for a candidate, as it looks from the past.
 
 HEURISTIC_FIRST_START = 0.95  # weight of the first start of a process; the others halve what is left
-HEURISTIC_NEAR = 0.5  # units of evidence by which a plan exceeds what is needed: all must get there together
-HEURISTIC_SPREAD = 1.04  # sqrt(2) .7 / sqrt(.91), of the evidence of a bet whose mean is the square
+HEURISTIC_EXCESS = 0.5  # units of evidence by which a plan exceeds what is needed: all must get there together
+HEURISTIC_SPREAD_OF_SQUARE = 1.04  # sqrt(2) .7 / sqrt(.91), of the evidence of a bet whose mean is the square
 
 
 @record
@@ -206,14 +206,14 @@ class OpenComparisons:
     def aimed(self, need: FloatArray) -> FloatArray:
         """The evidence that a plan aims at, where that much is needed: a little more, as all must get there together.
 
-            g - z sd(g) = need,     sd(g) = HEURISTIC_SPREAD sqrt(g)     for a quantile z
+            g - z sd(g) = need,     sd(g) = HEURISTIC_SPREAD_OF_SQUARE sqrt(g)     for a quantile z
 
         Source: evidence of mean g from the best bet on a normal difference has variance 2 g; kappa = .7 times that bet
         has .91 of the mean and .7 of the deviation.
         """
         if self.quantile is None:
-            return np.asarray(need + HEURISTIC_NEAR * np.clip(need, 1e-3, 1.0))
-        spread = self.quantile * HEURISTIC_SPREAD
+            return np.asarray(need + HEURISTIC_EXCESS * np.clip(need, 1e-3, 1.0))
+        spread = self.quantile * HEURISTIC_SPREAD_OF_SQUARE
         return np.asarray((0.5 * (spread + np.sqrt(spread**2 + 4.0 * np.maximum(need, 0.0)))) ** 2)
 
 

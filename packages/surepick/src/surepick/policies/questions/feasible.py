@@ -34,7 +34,7 @@ from surepick.policies.questions.outlook import NUMBER
 from surepick.questions import Above, AllGood, BestFeasible, Constraint, OneOf, OwnQuestion, TopM
 from surepick.text import did_you_mean, quoted
 
-HEURISTIC_FRESH = 3  # candidates that a batch begins to test beside the one that looks best
+HEURISTIC_FRESH_CANDIDATES = 3  # candidates that a batch begins to test beside the one that looks best
 HEURISTIC_CANDIDATES = 30  # that are tested at most, so long as the one that looks best is among them
 SURE = math.inf  # log evidence of a fact
 
@@ -165,7 +165,7 @@ class BestOfFeasible(OfAll):
         found = [arm for arm in [candidate, *likely] if arm not in opened]
         if len(opened) >= HEURISTIC_CANDIDATES:
             found = [arm for arm in found if arm == candidate]
-        return list(dict.fromkeys(found))[: 1 + HEURISTIC_FRESH]
+        return list(dict.fromkeys(found))[: 1 + HEURISTIC_FRESH_CANDIDATES]
 
     def _place(self, view: View, candidate: int) -> int:
         """The place that the candidate has, or will have, in the order of candidates."""

@@ -28,7 +28,7 @@ from surepick.policies.carried.predictions import rounded_batch
 from surepick.policies.subset.evidence import FirstPass, Left, RowBet, Rule, Subset, SubsetRules, Told, left, left_of
 
 USUAL_SIZE = 50_000
-HEURISTIC_FIRST_PULLS = 4  # pulls for each direction in the first batch
+HEURISTIC_FIRST_BATCH = 4  # pulls for each direction in the first batch
 HELD = 2_000_000  # rows whose features are held once no more are left
 MOST_PATHS = 1000  # candidates of which a certificate shows that they are on the long list
 STORED = 100_000  # rows that a state lists
@@ -187,7 +187,7 @@ class SubsetSelection:
         return SubsetState(1, (), (), (), num_rows, rows, -1, 0, finished)
 
     def ask(self, state: SubsetState) -> Plan:
-        total = max(state.pulls, HEURISTIC_FIRST_PULLS * self.where.rank)
+        total = max(state.pulls, HEURISTIC_FIRST_BATCH * self.where.rank)
         counts = rounded_batch(self.design.weights, total, state.round)
         return Plan(
             round=state.round,

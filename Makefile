@@ -23,10 +23,10 @@ docs-test: .venv/.dev
 browser: .venv/.dev
 	$(BIN)/python -m pytest -q tests/browser
 
-# Long proofs, and every example of the properties, of which `make test` tries a fifth.
+# Long proofs, every example of the properties, of which `make test` tries a fifth, and every case of a test.
 prove: export SUREPICK_ALL_EXAMPLES = 1
 prove: .venv/.dev
-	$(BIN)/python -m pytest -q -m "(slow or hypothesis) and not alone" -n 2 --dist worksteal -rP
+	$(BIN)/python -m pytest -q -m "(slow or hypothesis or cases) and not alone" -n 2 --dist worksteal -rP
 	$(BIN)/python -m pytest -q -m "slow and alone" -s
 
 check: .venv/.dev

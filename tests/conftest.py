@@ -50,7 +50,11 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --shuffled, files come in a random order, and so do the tests in each."""
+    """Of a test marked `cases`, some of the cases stay. With --shuffled, files and their tests are in random order."""
+    from budgets import some_cases
+
+    items[:], left_out = some_cases(items)
+    config.hook.pytest_deselected(items=left_out)
     seed = config.option.shuffled
     if seed is not None:
         files = {item.path: f"{seed}{item.path.name}" for item in items}

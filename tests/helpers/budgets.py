@@ -25,6 +25,25 @@ def few_and_all(name: str, few: int, every: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(name, [few, pytest.param(every, marks=pytest.mark.slow)])
 
 
+def some_cases(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Those that run, and those left out: of a test marked `cases(n)`, n cases far apart, the first and last of them.
+
+    Cases marked slow are not counted. All stay where all examples are tried.
+    """
+    if os.environ.get(ALL):
+        return items, []
+    of_test: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("cases") and not item.get_closest_marker("slow"):
+            of_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out: set[str] = set()
+    for cases in of_test.values():
+        (number,) = cases[0].get_closest_marker("cases").args  # type: ignore[union-attr]
+        kept = {round(place * (len(cases) - 1) / max(number - 1, 1)) for place in range(number)}
+        left_out.update(case.nodeid for place, case in enumerate(cases) if place not in kept)
+    return [item for item in items if item.nodeid not in left_out], [item for item in items if item.nodeid in left_out]
+
+
 # Errors are so rare at the small delta that a few studies tell who makes them; at the large one it takes many more.
 AT_EACH_DELTA = [0.05, pytest.param(0.3, marks=pytest.mark.slow)]
 at_each_delta = pytest.mark.parametrize("delta", AT_EACH_DELTA)

@@ -7,6 +7,7 @@ writeable view of it and do not make it writeable again.
 """
 
 import base64
+import functools
 import json
 import types
 from collections.abc import Mapping
@@ -245,6 +246,12 @@ def to_json(value: object, *, sparse: bool = False) -> str:
         raise InvalidInput(f"{type(value).__name__} holds a number that JSON cannot carry: {error}.") from error
 
 
+@functools.cache
+def _hints_of(kind: Any) -> dict[str, Any]:
+    """The types of its fields; looking them up takes longer than to read a small record."""
+    return get_type_hints(kind)
+
+
 def _decode(hint: Any, data: Any) -> Any:
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
@@ -256,7 +263,7 @@ def _decode(hint: Any, data: Any) -> Any:
     if origin is tuple:
         return tuple(_decode(get_args(hint)[0], item) for item in data)
     if is_dataclass(hint):
-        hints = get_type_hints(hint)
+        hints = _hints_of(cast(Any, hint))
         names = {field.name for field in fields(hint) if field.init}
         if not isinstance(data, dict) or set(data) != names:
             found = sorted(data) if isinstance(data, dict) else repr(data)

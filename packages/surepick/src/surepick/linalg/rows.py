@@ -2,6 +2,7 @@
 
 import functools
 import os
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -21,18 +22,22 @@ from surepick.core.records import FloatArray, IntArray, record
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Limit every library with threads that is loaded by now to one. Finding them takes milliseconds."""
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 (only where something is computed)
-
-    limited: AbstractContextManager[Any] = threadpool_limits(1)
+    """Limit every library with threads that is loaded by now to one."""
+    limited: AbstractContextManager[Any] = _libraries(len(sys.modules)).limit(limits=1)
     return limited
 
 
 def several_threads() -> bool:
     """Whether linear algebra may use more than one thread now."""
-    from threadpoolctl import threadpool_info  # noqa: PLC0415 (only where something is computed)
+    return any(library["num_threads"] > 1 for library in _libraries(len(sys.modules)).info())
 
-    return any(library["num_threads"] > 1 for library in threadpool_info())
+
+@functools.lru_cache(maxsize=1)
+def _libraries(_modules: int) -> Any:
+    """The libraries with threads. Finding them takes milliseconds, and no other is loaded until a module is."""
+    from threadpoolctl import ThreadpoolController  # noqa: PLC0415 (only where something is computed)
+
+    return ThreadpoolController()
 
 
 class _OneBlasThread:

@@ -270,23 +270,15 @@ def _dearest(runs: list[SimulatedStudy]) -> SimulatedStudy:
 
 
 class _Simulation:
-    """The closed plans of one study whose rewards are made up, as `replay` wants them.
-
-    Args:
-        policy: asks.
-        limit: what may be spent.
-        known: what it asks first, if that is known.
-        rewards: give the results.
-        certain: the study ends after the look at which the promise of these rounds alone certifies.
-    """
+    """The closed plans of one study whose rewards are made up, as `replay` wants them."""
 
     def __init__(
         self,
         policy: Policy[Any],
         limit: Limit,
-        known: tuple[Plan, ...],
+        known: tuple[Plan, ...],  # what it asks first, if that is known
         rewards: _Rewards | _Equal,
-        certain: Rounds | None = None,
+        certain: Rounds | None = None,  # it ends after the look at which the promise of these rounds alone certifies
     ) -> None:
         self._policy = policy
         self._limit = limit

@@ -49,8 +49,8 @@ def test_any_text_has_an_answer(word, known):
 
 
 def test_long_lists_are_only_looked_at_for_spellings():
-    many = [f"sku-{number}" for number in range(200_000)]
-    assert did_you_mean("SKU_199999", many) == " Did you mean 'sku-199999'?"
+    many = [f"sku-{number}" for number in range(50_000)]
+    assert did_you_mean("SKU_49999", many) == " Did you mean 'sku-49999'?"
     assert did_you_mean("sku-x", many) == ""
 
 

@@ -33,7 +33,10 @@ def whole_study(lab: Lab, kind: str) -> None:
     assert lab.done("ask").startswith("Nothing to measure. paint: done after ")
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+FIRST = [pytest.param(kind, marks=pytest.mark.slow if kind == "csv" else ()) for kind in FORMATS]  # on PostgreSQL
+
+
+@pytest.mark.parametrize("kind", FIRST)
 def test_a_whole_study(lab, kind):
     whole_study(lab, kind)
 

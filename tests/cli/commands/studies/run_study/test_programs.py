@@ -109,11 +109,22 @@ FAILURES = {
 }
 
 
-LIKE_OTHERS = ("infinite", "two lines")  # refused where "nan" and "no line" are
+@pytest.mark.parametrize("kind", FAILURES)
+def test_what_is_wrong_with_a_program_is_said(tmp_path, kind):
+    body, said = FAILURES[kind]
+    path = Lab("", tmp_path).program(body or "")
+    if body is None:
+        path.unlink()
+    limit = 1 if kind == "time-out" else PATIENCE
+    found = Command(f"{sys.executable} -ISE {path} {{id}}", timeout=limit).measure(["a"])
+    assert said in found.failure
+
+
+IN_STUDIES = ("code", "garbage", "time-out")  # a study treats others as it does these
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in LIKE_OTHERS else ()) for kind in FAILURES]
+    "kind", [pytest.param(kind, marks=() if kind in IN_STUDIES else pytest.mark.slow) for kind in FAILURES]
 )
 def test_a_failing_program_is_retried_and_named_and_harms_nothing(lab, kind, monkeypatch, capsys):
     body, said = FAILURES[kind]

@@ -6,6 +6,7 @@ import sqlite3
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from databases import first_on
 
 import surepick as sp
 from surepick.core.random_streams import stream
@@ -47,6 +48,7 @@ def billed(study, batch_cost=0.0) -> float:
     return (tenths + round(10 * batch_cost) * study.progress().judged) / 10
 
 
+@first_on("sqlite")
 def test_a_study_with_costs_from_its_first_plan_to_its_certificate(database_url, tmp_path):
     policy = policy_of(COSTS, batch_cost=1.5)
     made = sp.create_study(database_url, "dear", policy)

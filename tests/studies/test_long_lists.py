@@ -8,6 +8,7 @@ import pyarrow.parquet
 import pytest
 from certified_files import resealed
 from command_line import surepick
+from databases import first_on
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
@@ -62,6 +63,7 @@ def shortened(url, folder):
     return measured(url, "library", 1)
 
 
+@first_on("postgresql")
 def test_a_stored_list_is_shortened_and_its_answer_is_that_of_one_call(database_url, folder):
     long = shortened(database_url, folder)
     sp.create_study(database_url, "short", sp.short_list_policy(long))

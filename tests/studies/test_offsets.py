@@ -84,10 +84,14 @@ ONLY_KNOWN = {
 }
 
 
-@pytest.mark.parametrize("asked", ASKED | {"in blocks": {"blocks": "day"}})
+BLOCKS_AND_ALL = {"in blocks": {"blocks": "day"}} | ASKED
+
+
+@pytest.mark.cases(11)  # every second
+@pytest.mark.parametrize("asked", BLOCKS_AND_ALL)
 @pytest.mark.parametrize("noise", [subgaussian, normal, bounded])
 def test_an_offset_changes_nothing(asked, noise):
-    options = (ASKED | {"in blocks": {"blocks": "day"}})[asked]
+    options = BLOCKS_AND_ALL[asked]
     if asked == "in blocks" and noise is bounded:
         pytest.skip("effects of blocks move rewards out of their range")
     plain = cost_of(0.0, noise, **options)

@@ -11,7 +11,7 @@ from surepick.errors import InvalidInput
 
 ARMS = "id\na\nb\nc\nd\n"
 MEANS = {"a": 0.0, "b": 1.0, "c": 0.3, "d": 0.1}
-GOAL = ("--noise", "subgaussian:0.5", "--epsilon", "0.6")
+GOAL = ("--noise", "subgaussian:0.5", "--epsilon", "0.8")
 IN_BLOCKS = ("--blocks", "plate", "--block-size", "3", "--control", "d")
 
 

@@ -9,7 +9,7 @@ from study_commands import surepick
 
 ARMS = "id\na\nb\nc\nd\n"
 MEANS, SCALES = {"a": 0.0, "b": 2.0, "c": 1.0, "d": -1.0}, {"a": 0.1, "b": 0.5, "c": 0.2, "d": 0.1}
-GOAL = ("--id", "id", "--noise", "normal", "--epsilon", "0.5")
+GOAL = ("--id", "id", "--noise", "normal", "--epsilon", "0.8")
 
 
 def answer(*words, code=0) -> dict:

@@ -99,7 +99,7 @@ def test_more_than_is_leased_at_a_time(sqlite_url, tmp_path):
 FAILURES = {
     "code": ("sys.exit('the lamp is broken')\n", "it ended with code 1: the lamp is broken"),
     "signal": ("os.kill(os.getpid(), 9)\n", "it was killed by signal 9"),
-    "time-out": ("time.sleep(60)\n", "it took longer than 1 s and was killed"),
+    "time-out": ("time.sleep(60)\n", "it took longer than 0.3 s and was killed"),
     "garbage": ("print('0.5 V')\n", "it printed '0.5 V', which is not a finite number"),
     "no line": ("", "it printed 0 rewards for 1 measurements"),
     "two lines": ("print(0.5)\nprint(0.5)\n", "it printed 2 rewards for 1 measurements"),
@@ -115,7 +115,7 @@ def test_what_is_wrong_with_a_program_is_said(tmp_path, kind):
     path = Lab("", tmp_path).program(body or "")
     if body is None:
         path.unlink()
-    limit = 1 if kind == "time-out" else PATIENCE
+    limit = 0.3 if kind == "time-out" else PATIENCE
     found = Command(f"{sys.executable} -ISE {path} {{id}}", timeout=limit).measure(["a"])
     assert said in found.failure
 
@@ -131,7 +131,7 @@ def test_a_failing_program_is_retried_and_named_and_harms_nothing(lab, kind, mon
     path = lab.program("with open(here / 'calls', 'a') as calls: print(name, file=calls)\n" + (body or ""))
     if body is None:
         path.unlink()
-    limit = ("--timeout", "1s") if kind == "time-out" else ()
+    limit = ("--timeout", "0.3s") if kind == "time-out" else ()
     words = lab.words("--retries", 1, "--format", "json")
     monkeypatch.setattr(sys, "argv", ["surepick", *words, *limit])
     with pytest.raises(SystemExit) as end:

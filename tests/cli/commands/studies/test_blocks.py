@@ -11,7 +11,7 @@ from surepick.errors import InvalidInput
 
 ARMS = "id\na\nb\nc\nd\n"
 MEANS = {"a": 0.0, "b": 1.0, "c": 0.3, "d": 0.1}
-GOAL = ("--noise", "subgaussian:0.5", "--epsilon", "0.8")
+GOAL = ("--noise", "subgaussian:0.5", "--epsilon", "0.6")
 IN_BLOCKS = ("--blocks", "plate", "--block-size", "3", "--control", "d")
 
 
@@ -31,7 +31,7 @@ def answer(*words, code=0) -> dict:
 
 
 def test_a_study_in_blocks(stored_at, arms, tmp_path):
-    code, output, errors = create(stored_at, arms, *IN_BLOCKS)
+    code, output, errors = create(stored_at, arms, *IN_BLOCKS, "--batch-size", "12")
     assert code == 0, output + errors
     rng, shift = np.random.default_rng(2), {}
     while True:

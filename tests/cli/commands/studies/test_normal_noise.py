@@ -9,7 +9,7 @@ from study_commands import surepick
 
 ARMS = "id\na\nb\nc\nd\n"
 MEANS, SCALES = {"a": 0.0, "b": 2.0, "c": 1.0, "d": -1.0}, {"a": 0.1, "b": 0.5, "c": 0.2, "d": 0.1}
-GOAL = ("--id", "id", "--noise", "normal", "--epsilon", "0.8")
+GOAL = ("--id", "id", "--noise", "normal", "--epsilon", "0.5")
 
 
 def answer(*words, code=0) -> dict:
@@ -19,7 +19,7 @@ def answer(*words, code=0) -> dict:
 
 
 def test_a_study_of_candidates_that_vary_unequally(stored_at, write, tmp_path):
-    code, output, _ = surepick("create", stored_at, "dough", "--arms", write(ARMS), *GOAL)
+    code, output, _ = surepick("create", stored_at, "dough", "--arms", write(ARMS), *GOAL, "--batch-size", "20")
     assert code == 0, output
     rng, document = np.random.default_rng(7), tmp_path / "c.json"
     first = answer("ask", stored_at, "dough")

@@ -3,8 +3,9 @@
 import string
 
 import pytest
+from budgets import budget
 from fuzz_commands import run
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
@@ -34,6 +35,7 @@ def test_commands_and_options(line, meant):
     assert meant in ended.err
 
 
+@settings(max_examples=budget(100))
 @given(st.sampled_from(sorted(COMMANDS)), st.integers(0, 30), st.sampled_from(string.ascii_lowercase))
 def test_a_slip_in_a_name_is_noticed(name, place, letter):
     place %= len(name)
@@ -42,6 +44,7 @@ def test_a_slip_in_a_name_is_noticed(name, place, letter):
             assert did_you_mean(typed, COMMANDS).startswith(" Did you mean '")
 
 
+@settings(max_examples=budget(100))
 @given(st.text(max_size=40), st.lists(st.text(max_size=40), max_size=20))
 def test_any_text_has_an_answer(word, known):
     said = did_you_mean(word, known)

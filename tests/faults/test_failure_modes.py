@@ -32,7 +32,7 @@ def seeds(number: int) -> list:
 @pytest.mark.parametrize("seed", seeds(3))
 @pytest.mark.parametrize("paper", [False, True])
 @pytest.mark.parametrize("name", NORM_POLICIES)
-@pytest.mark.parametrize("norm_bound", [1e-6, in_proofs(1e-4), 1e-2])
+@pytest.mark.parametrize("norm_bound", [1e-6, in_proofs(1e-4), in_proofs(1e-2)])
 def test_a_norm_bound_far_too_small_on_digits(name, norm_bound, paper, seed):
     settings = sp.paper_settings(name) if paper else {}
     run = answer(name, sp.environments.digits(seed), seed=seed, norm_bound=norm_bound, **settings)

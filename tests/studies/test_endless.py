@@ -48,6 +48,7 @@ def test_rewards_that_are_all_equal_end_with_the_names_and_what_to_do(value, opt
     assert found.study.ask() is None
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_candidate_that_always_gets_five_stars_ends_the_study(seed):
     found = sp.find_best(list("abc"), stars(seed), epsilon=0.1, noise="normal")

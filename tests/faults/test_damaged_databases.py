@@ -92,7 +92,7 @@ def test_a_journal_that_was_cut_short(tmp_path, sqlite_url):
     assert len(journal) > 3 * 4096
     copy = tmp_path / "copy.db"
     seen = set()
-    for cut in (0.0, 0.001, 0.2, 0.4, 0.6, 0.95, 0.9999, 1.0):
+    for cut in (0.0, 0.001, 0.1, 0.2, 0.4, 0.6, 0.8, 0.95, 0.9999, 1.0):
         copy.write_bytes(main)
         (tmp_path / "copy.db-wal").write_bytes(journal[: int(cut * len(journal))])
         again = sp.open_study(f"sqlite:///{copy}", "x")

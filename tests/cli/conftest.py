@@ -8,6 +8,12 @@ import pytest
 from surepick.cli.app import main
 
 
+@pytest.fixture(autouse=True)
+def one_study_of_equals(monkeypatch):
+    """What the worst case costs is asked in tests/forecasts: here one study of equal candidates says it, not eight."""
+    monkeypatch.setattr("surepick.forecasts.simulated_studies.EQUAL_STUDIES", 1)
+
+
 @pytest.fixture
 def table(tmp_path) -> Path:
     """Three candidates with two repeats each; c is best, a smallest."""

@@ -42,10 +42,8 @@ def test_nothing_asked_shows_the_help():
 
 
 def test_exit_codes_of_the_process(table):
+    """0 is that of the process below which draws its progress."""
     words = ("run", table, "--id", "colour", "--reward", "gloss", "--noise", "bounded:0:1", "--epsilon", "0.2")
-    code, output, errors = in_a_process(*words, "--format", "json")
-    assert (code, errors) == (0, "")
-    assert json.loads(output)["best_arm"] == "c"
     code, output, errors = in_a_process(*words, "--max-pulls", "4", "--format", "json")
     assert (code, errors) == (3, "")
     assert json.loads(output)["verdict"] == "budget-exhausted"

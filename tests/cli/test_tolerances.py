@@ -79,6 +79,7 @@ def test_no_size_has_no_tolerances(size):
     assert tolerances_near(size) == ()
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("number", [3, 10, 40])
 @pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0])
 def test_the_rough_price_is_right_within_a_factor_of_three(number, epsilon):

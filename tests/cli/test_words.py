@@ -1,6 +1,7 @@
 """What the command line says of policies, progress and options, where a careless word would be wrong."""
 
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -61,18 +62,19 @@ def shown(*words: str) -> str:
     return " ".join(FRAME.sub(" ", result.stdout).split())
 
 
-def plain_commands():
-    """(words, the command as Typer makes it of the function) of every command."""
+@cache
+def plain_commands() -> dict:
+    """Words -> the command as Typer makes it of the function, for every command."""
+    commands = {}
     for name in command_names():
-        found = loaded(name, helps=True)
-        yield (name,), found
-        for below, command in getattr(found, "commands", {}).items():
-            yield (name, below), command
+        found = commands[name,] = loaded(name, helps=True)
+        commands.update({(name, below): command for below, command in getattr(found, "commands", {}).items()})
+    return commands
 
 
-@pytest.mark.parametrize("words", [words for words, _ in plain_commands()], ids=" ".join)
+@pytest.mark.parametrize("words", plain_commands(), ids=" ".join)
 def test_help_is_printed_as_it_is_written(words):
-    (command,) = (found for name, found in plain_commands() if name == words)
+    command = plain_commands()[words]
     said = shown(*words, "--help")
     assert said.isascii(), "a picture stands in place of text"
     for parameter in command.params:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from budgets import few_and_all
 
 import surepick as sp
 
@@ -18,15 +19,20 @@ def not_confident_and_wrong(run) -> bool:
 NORM_POLICIES = ["linear-embedding", "fixed-linear", "certified-linear"]
 
 
+def in_proofs(*values):
+    """A case that lies between others."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 def seeds(number: int) -> list:
     """The first, and in the proofs the others."""
-    return [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, number))]
+    return [0, *map(in_proofs, range(1, number))]
 
 
 @pytest.mark.parametrize("seed", seeds(3))
 @pytest.mark.parametrize("paper", [False, True])
 @pytest.mark.parametrize("name", NORM_POLICIES)
-@pytest.mark.parametrize("norm_bound", [1e-6, 1e-4, 1e-2])
+@pytest.mark.parametrize("norm_bound", [1e-6, in_proofs(1e-4), in_proofs(1e-2)])
 def test_a_norm_bound_far_too_small_on_digits(name, norm_bound, paper, seed):
     settings = sp.paper_settings(name) if paper else {}
     run = answer(name, sp.environments.digits(seed), seed=seed, norm_bound=norm_bound, **settings)
@@ -35,14 +41,23 @@ def test_a_norm_bound_far_too_small_on_digits(name, norm_bound, paper, seed):
 
 @pytest.fixture(scope="module")
 def mnist(mnist_directory):
-    return sp.bench.datasets.mnist(mnist_directory)
+    """So many of its 200 images, of each digit alike."""
+    whole = sp.bench.datasets.mnist(mnist_directory)
+
+    def of_images(number: int) -> sp.environments.Environment:
+        rows = np.arange(0, 200, 200 // number)
+        arms = sp.Arms(whole.arms.features[rows])
+        return sp.environments.Environment(arms=arms, means=whole.means[rows], noise=whole.noise)
+
+    return of_images
 
 
 @pytest.mark.parametrize("paper", [False, True])
 @pytest.mark.parametrize("name", NORM_POLICIES)
-def test_a_norm_bound_far_too_small_on_mnist(name, paper, mnist):
+@few_and_all("images", 100, 200)
+def test_a_norm_bound_far_too_small_on_mnist(name, paper, images, mnist):
     settings = sp.paper_settings(name) if paper else {}
-    run = answer(name, mnist, norm_bound=1e-6, **settings)
+    run = answer(name, mnist(images), norm_bound=1e-6, **settings)
     assert not_confident_and_wrong(run)
     if settings:  # compressed by its literal rule, and caught by it
         assert run.verdict == "heuristic"
@@ -52,7 +67,7 @@ def test_a_norm_bound_far_too_small_on_mnist(name, paper, mnist):
 
 
 @pytest.mark.parametrize("seed", seeds(2))
-@pytest.mark.parametrize("gamma", [1e-8, 1e-6, 1e-5, 1e-4])
+@pytest.mark.parametrize("gamma", [1e-8, in_proofs(1e-6), in_proofs(1e-5), 1e-4])
 @pytest.mark.parametrize("name", ["kernel-embedding", "fixed-kernel", "certified-kernel"])
 def test_a_kernel_far_too_flat_on_digits(name, gamma, seed):
     run = answer(name, sp.environments.digits(seed), seed=seed, norm_bound=1.0, gamma=gamma)
@@ -101,7 +116,7 @@ def test_active_differences_in_the_range_are_enough():
     assert design.weights[2] == 0.0
 
 
-@pytest.mark.parametrize("gamma", [1e-16, 1e-12])
+@pytest.mark.parametrize("gamma", [in_proofs(1e-16), 1e-12])
 def test_a_kernel_so_flat_that_its_rank_is_lost_to_rounding(gamma):
     environment = sp.environments.digits(0)
     for name in ("kernel-embedding", "fixed-kernel", "certified-kernel"):

@@ -45,6 +45,7 @@ def tell_until_full(study) -> list[tuple]:
     return before
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("room", range(3))
 def test_a_database_that_may_not_grow(sqlite_url, room):
     """Whichever write fails, it is as if it had not been tried, and trying again later succeeds."""

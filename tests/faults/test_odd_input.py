@@ -203,7 +203,7 @@ def test_reasons_and_workers_that_are_not_utf_8(url):
         assert "half of a character" in refused(*line)
 
 
-@pytest.mark.parametrize("name", [LONG, LONG + HALF])
+@pytest.mark.parametrize("name", [pytest.param(LONG, marks=pytest.mark.slow), LONG + HALF])
 def test_a_file_name_of_300_characters(files, url, tmp_path, name):
     asked = ("--id", "id", "--noise", "subgaussian:0.5", "--epsilon", "0.8", "--policy", "certified-independent")
     for line in (
@@ -276,7 +276,7 @@ def test_no_command_prints_what_a_terminal_would_obey(evil, tmp_path, monkeypatc
             json.loads(coded.out)
         return plain.out + plain.err
 
-    (plain, *_) = [run(["create", *study, "--arms", str(table), "--id", "id", "--epsilon", "0.4", *noise])]
+    (plain, *_) = [run(["create", *study, "--arms", str(table), "--id", "id", "--epsilon", "0.7", *noise])]
     assert SEEN in plain.out
     assert SEEN in words("ask", *study, "--worker", f"w{EVIL}", "--max-pulls", 2)
     assert SEEN in words("status", *study)
@@ -299,7 +299,8 @@ def test_no_command_prints_what_a_terminal_would_obey(evil, tmp_path, monkeypatc
     assert SEEN in words("ask", *other)
     assert SEEN in words("run", table, "--id", "id", "--reward", "y", "--epsilon", "0.5", *noise, codes=(0, 3))
     assert SEEN in words("design", table, "--id", "id", "--features", "x,z")
-    asked = ["--id", "id", "--rehearsals", 1, "--norm-bound", 1, "--features", "x,z", "--epsilon", "0.4", *noise]
+    asked = ["--id", "id", "--rehearsals", 1, "--norm-bound", 1, "--features", "x,z", "--epsilon", "0.7", *noise]
+    monkeypatch.setattr("surepick.forecasts.simulated_studies.EQUAL_STUDIES", 1)
     assert words("forecast", table, *asked)
     assert SEEN in words("tune", table, "--id", "id", "--reward", "y", "--features", "x,z", *noise)
     for odd in ([EVIL], ["status", url, EVIL], [f"--{EVIL}"], ["ask", url, "s", "--max-pulls", EVIL], ["verify", EVIL]):

@@ -30,6 +30,13 @@ def answered(words: list[str]) -> tuple[int, str]:
         return ended(words), said.getvalue()
 
 
+def printed_to(file: str, words: list[str]) -> None:
+    """A process ends as the command does, and leaves what it prints in a file."""
+    with open(file, "w") as printed, contextlib.redirect_stdout(printed):  # noqa: PTH123
+        code = ended(words)
+    sys.exit(code)
+
+
 def surepick(*arguments, columns=80) -> tuple[int, str, str]:
     """(exit code, standard output, standard error), in this process."""
     words = [str(argument) for argument in arguments]

@@ -53,15 +53,16 @@ def serving(url: str, **settings) -> Iterator[httpx.Client]:
             app.state.server.close()
 
 
-def served_apart(url: str, port: int) -> BaseProcess:
+def served_apart(url: str, port: int, *options: str, **environment: str) -> BaseProcess:
     """A process of its own in which `surepick serve` runs, and which may be killed; begun in a tenth of a second."""
-    process = forks().Process(target=_serve, args=(url, port), daemon=True)
+    process = forks().Process(target=_serve, args=(url, port, options, environment), daemon=True)
     process.start()
     return process
 
 
-def _serve(url: str, port: int) -> None:
-    sys.argv = ["surepick", "serve", url, "--port", str(port)]
+def _serve(url: str, port: int, options: tuple[str, ...], environment: dict[str, str]) -> None:
+    os.environ.update(environment)
+    sys.argv = ["surepick", "serve", url, "--port", str(port), *options]
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):  # noqa: PTH123
         main()
 

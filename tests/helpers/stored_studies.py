@@ -12,7 +12,7 @@ SECRET = "secretword"
 
 
 def policy():
-    asked = {"epsilon": 0.5, "delta": 0.05, "noise": sp.SubGaussian(0.5)}
+    asked = {"epsilon": 0.6, "delta": 0.05, "noise": sp.SubGaussian(0.5)}
     return sp.make_policy("certified-independent", ARMS, evidence="epochs", **asked)  # its plans ask for every arm
 
 

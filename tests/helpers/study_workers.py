@@ -33,8 +33,8 @@ SUBJECTS = {  # policy, and what makes it another subject: options, arms, featur
     "linear-embedding": ({"norm_bound": 1.0}, 60, 4, 0.15, 0.5),
     "action-elimination": ({}, 60, 2, 0.5, 0.3),
     "certified-linear, blocks": (
-        {"norm_bound": 1.0, "largest_batch": 30, "blocks": "plate", "block_size": 8, "control": "sku-1"},
-        *(30, 3, 0.4, 0.4),
+        {"norm_bound": 1.0, "batch_size": 8, "blocks": "plate", "block_size": 8, "control": "sku-1"},
+        *(20, 3, 0.3, 0.6),
     ),
     "certified-items": ({"items": 120, "seed": 0, "first_batch": 4, "growth": 0.5}, 12, 2, 0.1, None),
     "certified-items, undone": ({"items": 120, "seed": 0, "first_batch": 4, "growth": 0.5}, 12, 2, 0.1, None),
@@ -108,7 +108,7 @@ class Order:
 
 @cache
 def subject(name: str, seed: int) -> tuple[sp.Arms, Any]:
-    """(arms, policy) of a study of about 20 plans and a few hundred pulls."""
+    """(arms, policy) of a study of about 10 plans and a hundred pulls."""
     options, number, features, epsilon, sigma = {**SUBJECTS, **QUESTIONS}[name]
     points = stream(seed, "arms").normal(size=(number, features))
     points /= np.linalg.norm(points, axis=1).max()

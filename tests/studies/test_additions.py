@@ -5,6 +5,7 @@ import os
 import signal
 
 import pytest
+from databases import first_on
 from study_commands import surepick
 from withdrawn_studies import ARMS, LATER, POLICIES, asked_of, finish, grown, policy_of, tell_plan
 
@@ -168,6 +169,7 @@ def test_other_policies_know_nothing_of_it():
         sp.make_policy("lucb", ARMS, epsilon=0.2, delta=0.05, noise=sp.SubGaussian(0.3), later=LATER)
 
 
+@first_on("postgresql")
 def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database_url, tmp_path):
     grown(database_url)
     study = sp.open_study(database_url, "paint")

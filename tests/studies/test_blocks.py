@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from databases import first_on
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
@@ -186,6 +187,7 @@ def test_one_call_of_measure_is_one_block():
     assert max(calls) <= 3
 
 
+@first_on("postgresql")
 @pytest.mark.parametrize("minimize", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database_url, minimize, tmp_path):
     from surepick.studies.database import open_stored_study
@@ -202,6 +204,7 @@ def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database
 POINTS = np.array([[0.0, 0.1], [1.0, 0.0], [0.3, 0.4], [0.1, -0.3], [0.6, 0.2], [-0.2, 0.5]])
 
 
+@first_on("sqlite")
 @pytest.mark.parametrize("minimize", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_study_on_features_is_replayed_and_its_certificate_verified(database_url, minimize, tmp_path):
     from surepick.studies.database import open_stored_study

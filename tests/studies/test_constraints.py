@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from certified_files import resealed
+from databases import first_on
 from refusals import refused
 from study_commands import surepick
 
@@ -51,6 +52,7 @@ def finish(study: sp.Study) -> sp.Study:
     return study
 
 
+@first_on("postgresql")
 def test_a_database_keeps_what_a_study_in_memory_has(database_url, tmp_path):
     stored = finish(create_stored_study(database_url, "soup", ARMS, policy()))
     free = finish(sp.Study(policy()))

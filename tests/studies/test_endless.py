@@ -35,6 +35,7 @@ def stars(seed):
 # equal repeats
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("value", [1.0, 0.1, 0.0, -7.3, 101325.0, 1e15])
 @pytest.mark.parametrize("options", [{}, {"question": TopM(1)}, {"question": Above(threshold=-100.0)}], ids=str)
 def test_rewards_that_are_all_equal_end_with_the_names_and_what_to_do(value, options):
@@ -47,6 +48,7 @@ def test_rewards_that_are_all_equal_end_with_the_names_and_what_to_do(value, opt
     assert found.study.ask() is None
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_candidate_that_always_gets_five_stars_ends_the_study(seed):
     found = sp.find_best(list("abc"), stars(seed), epsilon=0.1, noise="normal")

@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from databases import first_on
 from item_studies import item_table
 from study_commands import surepick
 
@@ -33,6 +34,7 @@ def answered(batch: sp.Batch) -> list[float]:
     return scores(batch.pulls(), list(batch.item_ids))
 
 
+@first_on("postgresql")
 def test_two_workers_answer_whole_candidates_and_the_certificate_verifies(database_url, tmp_path):
     sp.create_study(database_url, "eval", policy())
     while not sp.open_study(database_url, "eval").stopped:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from databases import first_on
 from judged_parts import IDS, small_policy, small_study, tell_keys
 from leased_studies import Clock
 
@@ -212,6 +213,7 @@ def test_the_codes_of_stored_studies_tell_the_rules_apart(sqlite_url):
     assert codes["parts"] == study.registration != codes["usual"]
 
 
+@first_on("sqlite")
 def test_a_study_in_a_database_does_the_same(database_url):
     here, there = small_study(), sp.create_study(database_url, "parts", small_policy(), judge="as they come")
     for number in range(40):

@@ -8,6 +8,7 @@ import pyarrow.parquet
 import pytest
 from certified_files import resealed
 from command_line import surepick
+from databases import first_on
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
@@ -62,6 +63,7 @@ def shortened(url, folder):
     return measured(url, "library", 1)
 
 
+@first_on("postgresql")
 def test_a_stored_list_is_shortened_and_its_answer_is_that_of_one_call(database_url, folder):
     long = shortened(database_url, folder)
     sp.create_study(database_url, "short", sp.short_list_policy(long))
@@ -95,11 +97,11 @@ def test_the_promise_is_that_of_the_answer_and_the_list_has_its_share(folder):
 
 
 def test_a_function_that_a_kernel_knows_is_stored_too(sqlite_url, tmp_path):
-    square = np.random.default_rng(21).random((2000, 2))
+    square = np.random.default_rng(21).random((600, 2))
     np.save(tmp_path / "square.npy", square)
     rows = sp.read_arms(tmp_path / "square.npy", blocks=True)
     asked = {"epsilon": 0.3, "delta": 0.1, "noise": "subgaussian:0.1", "norm_bound": 1.0, "gamma": 2.0}
-    made = sp.make_policy("certified-kernel", rows, size=2000, **asked)
+    made = sp.make_policy("certified-kernel", rows, size=600, **asked)
     sp.create_study(sqlite_url, "square", made)
     opened = resume_stored_study(sqlite_url, "square").policy
     assert opened.passes.meter.passes == []
@@ -352,10 +354,10 @@ def test_the_design_and_the_forecast_of_a_folder(folder):
     assert code == 0
     assert "of 6,000 candidates" in said
     assert "passes over the files" in said
-    asked = [folder, *OPTIONS, "--rehearsals", "3"]
+    asked = [folder, *OPTIONS, "--rehearsals", "2"]
     code, said, _ = surepick("forecast", *asked)
     assert code == 0
-    assert "in 3 simulated studies" in said
+    assert "in 2 simulated studies" in said
     found = json.loads(surepick("forecast", *asked, "--format", "json")[1])
     assert found["num_rows"] == 6000
     with pytest.raises(InvalidInput, match="leave out --reward"):

@@ -73,14 +73,18 @@ def test_a_function_of_one_argument_is_called_once_a_block():
     assert study.run(measure, progress=False).best_arm == "b"
 
 
+FIRST = (("streams", False, "postgresql"), ("blocks", True, "sqlite"))
+
+
 @pytest.mark.parametrize(
-    ("kind", "minimize"),
+    ("kind", "minimize", "database_url"),
     [
-        ("streams", False),
-        ("blocks", True),
-        pytest.param("streams", True, marks=pytest.mark.slow),
-        pytest.param("blocks", False, marks=pytest.mark.slow),
+        pytest.param(kind, minimize, where, marks=() if (kind, minimize, where) in FIRST else pytest.mark.slow)
+        for kind in ("streams", "blocks")
+        for minimize in (False, True)
+        for where in ("sqlite", "postgresql")
     ],
+    indirect=["database_url"],
 )
 def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database_url, kind, minimize, tmp_path):
     study = create_stored_study(database_url, "line", policy_of(kind), minimize=minimize)
@@ -142,10 +146,9 @@ def test_programs_are_told_the_stream(database_url, how, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     create_stored_study(database_url, "line", policy_of())
-    assert (
-        surepick("run-study", database_url, "line", how[0], f"{sys.executable} -ISE {program}{how[1]}", "--batch", 9)[0]
-        == 0
-    )
+    command = f"{sys.executable} -ISE {program}{how[1]}"
+    most = ("--batch", 9, "--max-pulls", 20)  # the first plan: five of each
+    assert surepick("run-study", database_url, "line", how[0], command, *most)[0] == 3
     study = open_stored_study(database_url, "line")
     assert study.recommend() == "b"
     rows = [

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from budgets import budget
 from certified_files import POLICIES, cli, resealed, study_of
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
@@ -247,6 +248,7 @@ def test_a_policy_with_parts_without_a_name_has_none():
 # --- as somebody types it
 
 
+@settings(max_examples=budget(100))
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(["", "", " ", "-", "–", "\t"])), min_size=31, max_size=31))
 def test_capitals_spaces_and_hyphens_do_not_matter(marks):
     letters = OTHER.replace("-", "")

@@ -50,7 +50,8 @@ def certificate(url, *words):
     return CliRunner().invoke(app, ["certificate", url, "paint", *map(str, words)])
 
 
-@pytest.mark.parametrize("words", [(), ("--out", "answer.json"), ("--format", "json")], ids=["text", "file", "json"])
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("words", [(), ("--format", "json"), ("--out", "answer.json")], ids=["text", "json", "file"])
 def test_a_certificate_folds_the_log_once(url, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plans = len(sp.open_study(url, "paint").trace)

@@ -6,6 +6,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 from certified_files import resealed
+from databases import first_on
 from study_commands import surepick
 
 import surepick as sp
@@ -32,6 +33,7 @@ def study() -> sp.Study:
     return sp.simulate(policy, world, seed=3).study
 
 
+@first_on("sqlite")
 def test_segments_are_stored_with_the_candidates(database_url):
     policy, rng = policy_of(), np.random.default_rng(1)
     sp.create_study(database_url, "regions", policy)

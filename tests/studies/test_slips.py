@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from databases import first_on
 
 import surepick as sp
 from surepick.errors import UnusualResult, UnusualWarning
@@ -259,6 +260,7 @@ def test_what_was_judged_as_it_came_stays():
     assert study.undo(["k3"], worker="ann") == ["c"]
 
 
+@first_on("postgresql")
 def test_replay_export_and_certificate_know_what_was_taken_back(tmp_path, database_url):
     rng = np.random.default_rng(2)
     study = sp.create_study(database_url, "bread", policy())

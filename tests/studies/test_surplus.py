@@ -1,6 +1,7 @@
 """Results beyond what was asked: they count, or are refused, as whoever sets a study up says."""
 
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from servers import serving
@@ -19,7 +20,7 @@ def in_memory(surplus):
     return sp.Study(policy(), surplus=surplus)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=budget(100))
 @given(more=st.integers(1, 4), told=st.integers(0, 1), rewards=st.lists(st.floats(-9, 9), min_size=5, max_size=5))
 def test_no_result_beyond_what_was_asked_is_stored_whatever_it_is(more, told, rewards):
     study = in_memory("refuse")

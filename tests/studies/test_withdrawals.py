@@ -5,6 +5,7 @@ import signal
 
 import pytest
 import sqlalchemy as sa
+from databases import first_on
 from study_commands import surepick
 from withdrawn_studies import ARMS, POLICIES, SIGMA, asked_of, begun, finish, policy_of, tell_plan
 
@@ -175,6 +176,7 @@ def test_other_policies_refuse(name, options):
 # --- kept
 
 
+@first_on("sqlite")
 def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database_url, tmp_path):
     begun(database_url)
     study = sp.open_study(database_url, "paint")  # computes all decisions again

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from budgets import budget, few_and_all
 from workbooks import write_ods, write_xlsx
 
 from surepick.errors import InvalidInput
@@ -74,17 +75,18 @@ def test_the_configuration_of_a_folder_may_be_hostile_too(tmp_path):
 # Parquet
 
 
-def test_parquet_with_any_byte_of_its_footer_flipped(tmp_path, write):
+@few_and_all("step", 3, 1)
+def test_parquet_with_any_byte_of_its_footer_flipped(tmp_path, write, step):
     """The whole file is read, and its numbers straight into an array: neither gives a traceback, at any byte."""
     write_table(tmp_path / "good.parquet", CELLS)
     good = (tmp_path / "good.parquet").read_bytes()
     footer = int.from_bytes(good[-8:-4], "little") + 8
-    refused = 0
-    for place in range(len(good) - footer, len(good)):
+    places, refused = range(len(good) - footer, len(good), step), 0
+    for place in places:
         content = bytearray(good)
         content[place] ^= 0xFF
         refused += not survives(write(bytes(content), "t.parquet"), read_table, lambda path: read_arms(path, "sku"))
-    assert refused > footer / 4
+    assert refused > len(places) / 4
 
 
 def test_a_parquet_file_that_counts_rows_which_are_not_there_is_refused(tmp_path, write):
@@ -153,7 +155,7 @@ def test_a_file_that_is_cut_or_altered_is_read_or_refused_in_one_line(good):
     content = good.read_bytes()
     assert survives(good, read_table)
     rng = np.random.default_rng(18)
-    for _ in range(100):
+    for _ in range(budget(100, fewest=50)):
         good.write_bytes(content[: rng.integers(len(content))])
         survives(good, read_table)
         altered = bytearray(content)
@@ -169,30 +171,30 @@ import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 from surepick.errors import InvalidInput
 from surepick.tables import read_arms, read_columns, read_table
-for read in (read_table, read_arms, read_columns):
-    try:
-        read(sys.argv[1])
-    except InvalidInput as error:
-        print(error)
+for path in sys.argv[1:]:
+    for read in (read_table, read_arms, read_columns):
+        try:
+            read(path)
+        except InvalidInput as error:
+            print(path, error)
 """
 
 
-@pytest.mark.parametrize("name", ["zero.csv", "zero.parquet", "zero.json", "zero.feather", "zero.xlsx", "zero.csv.gz"])
 @pytest.mark.parametrize("kind", ["device", "pipe"])
-def test_a_device_and_a_pipe_are_refused_at_once(tmp_path, name, kind):
-    path = tmp_path / name
-    if kind == "pipe":
-        os.mkfifo(path)
-    else:
-        path.symlink_to("/dev/zero")
+def test_a_device_and_a_pipe_are_refused_at_once(tmp_path, kind):
+    paths = [tmp_path / f"zero.{ending}" for ending in ("csv", "parquet", "json", "feather", "xlsx", "csv.gz")]
+    for path in paths:
+        if kind == "pipe":
+            os.mkfifo(path)
+        else:
+            path.symlink_to("/dev/zero")
     done = subprocess.run(
-        [sys.executable, "-c", ENDLESS, str(path)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", ENDLESS, *map(str, paths)], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
-    refused = [line for line in done.stdout.splitlines() if "is not a regular file" in line]
-    if "xlsx" not in name:
-        assert len(refused) == 3, done.stdout
-    assert refused
+    refused = [line.split()[0] for line in done.stdout.splitlines() if "is not a regular file" in line]
+    for path in paths:
+        assert refused.count(str(path)) == 3 or (path.suffix == ".xlsx" and str(path) in refused), done.stdout
 
 
 def test_a_folder_is_refused_where_a_file_is_needed(tmp_path):

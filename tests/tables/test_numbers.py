@@ -5,7 +5,8 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from budgets import budget
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_notes import noted
 
@@ -60,6 +61,7 @@ def columns(draw):
     return cells, meant, decimal
 
 
+@settings(max_examples=budget(100))
 @given(columns())
 def test_a_column_is_read_as_it_was_meant_or_refused(drawn):
     cells, meant, decimal = drawn
@@ -69,6 +71,7 @@ def test_a_column_is_read_as_it_was_meant_or_refused(drawn):
         assert [cell_number(cell, decimal=found.decimal) for cell in cells] == meant
 
 
+@settings(max_examples=budget(100))
 @given(columns(), st.data())
 def test_the_order_of_the_rows_decides_nothing(drawn, data):
     cells, _, decimal = drawn
@@ -77,6 +80,7 @@ def test_the_order_of_the_rows_decides_nothing(drawn, data):
     assert (one.decimal, bool(one.question)) == (other.decimal, bool(other.question))
 
 
+@settings(max_examples=budget(100))
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=6))
 def test_what_a_program_writes_is_read_back(values):
     assert numbers(list(map(repr, values))) == values

@@ -4,7 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from budgets import budget
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
@@ -52,6 +53,7 @@ def test_an_index_that_measures_is_a_feature(write):
     assert read_arms(write("id,index\na,1.33\nb,1.4\n"), "id").columns == ("index",)
 
 
+@settings(max_examples=budget(100))
 @given(st.permutations(range(6)), st.integers(-1, 3))
 def test_what_counts(order, start):
     assert counts(np.array(order, float) + start) == (start in (0, 1))

@@ -176,7 +176,9 @@ SILVER = ("--id", "QAgNO3(%),Qpva(%),Qtsc(%),Qseed(%),Qtot(uL/min)", "--reward",
     ("file", "question"),
     [
         ("Crossed_barrel_dataset.csv", BARREL),
-        ("AgNP_dataset.csv", (*SILVER, "--noise", "subgaussian:0.21", "--epsilon", "0.05")),
+        pytest.param(
+            "AgNP_dataset.csv", (*SILVER, "--noise", "subgaussian:0.21", "--epsilon", "0.05"), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_on_real_measurements_the_default_takes_at_most_a_third_of_action_elimination(shared_data, file, question):

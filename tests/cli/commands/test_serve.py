@@ -1,16 +1,14 @@
 """`surepick serve` and `surepick token`: what is refused at the start, and who is entered."""
 
 import json
-import os
-import subprocess
-import sys
+import socket
 
 import httpx
 import pytest
 from command_line import surepick
 from identity_providers import ANN, came_back, providing
 from page_forms import Visitor
-from servers import connected, serving
+from servers import connected, served_apart, serving
 
 ISSUER = "https://login.example.org/realms/lab"
 PROVIDER = ("--oidc-issuer", ISSUER, "--oidc-client-id", "surepick")
@@ -87,11 +85,12 @@ def test_the_options_reach_the_server(sqlite_url):
         assert surepick("token", "create", sqlite_url, "ann", "--identity", ANN["email"])[0] == 0
         options = ["--trusted-proxy", "127.0.0.1", "--trusted-header", "X-User", "--oidc-name", "The House"]
         options += ["--oidc-issuer", provider.issuer, "--oidc-client-id", "surepick"]
-        command = [sys.executable, "-m", "surepick", "serve", sqlite_url, "--port", "0", *options]
-        env = {**os.environ, "SUREPICK_OIDC_SECRET": "a secret/with:signs", "FORWARDED_ALLOW_IPS": "*"}
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        environment = {"SUREPICK_OIDC_SECRET": "a secret/with:signs", "FORWARDED_ALLOW_IPS": "*"}
+        process = served_apart(sqlite_url, port, *options, **environment)
+        address = f"http://127.0.0.1:{port}"
         try:
-            address = process.stdout.readline().split()[2].rstrip("/")
             connected(address)
             with httpx.Client(base_url=address, timeout=60.0) as server:
                 assert server.get("/api/v1/me", headers={"x-user": ANN["email"]}).json()["name"] == "ann"
@@ -102,8 +101,7 @@ def test_the_options_reach_the_server(sqlite_url):
                 ann.close()
         finally:
             process.terminate()
-            process.wait(30.0)
-            process.stdout.close()
+            process.join(30.0)
 
 
 def test_a_server_without_these_options_is_as_it_was(sqlite_url):

@@ -39,9 +39,10 @@ def path(template, tmp_path):
     return shutil.copy(template, tmp_path / "study.db")
 
 
-@pytest.fixture
-def aside(path):
+@pytest.fixture(scope="session")
+def template_aside(template, tmp_path_factory):
     """The study with prior and late results, closed early."""
+    path = shutil.copy(template, tmp_path_factory.mktemp("aside") / "study.db")
     study = resume_stored_study(address(path), "x")
     study.tell_prior(["a", "b"], [0.5, 0.25], ["before", "long before"])
     study.tell(["c"], [0.75], ["p1.0@c"], plan=1)
@@ -49,4 +50,12 @@ def aside(path):
     study.close("the instrument is needed elsewhere")
     closed(study)
     closed(sp.open_study(address(path), "x"))
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA journal_mode = DELETE")
+    database.close()
     return path
+
+
+@pytest.fixture
+def aside(template_aside, tmp_path):
+    return shutil.copy(template_aside, tmp_path / "study.db")

@@ -84,6 +84,18 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("kind", FAILURES)
+def test_what_is_wrong_with_a_program_is_said(tmp_path, kind):
+    body, said = FAILURES[kind]
+    path = Batches("", tmp_path).program(body)
+    assert said in BatchCommand(f"{sys.executable} -ISE {path}").measure(["a", "b", "c"]).failure
+
+
+IN_STUDIES = ("no number",)  # a study treats others as it does this one
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind in IN_STUDIES else pytest.mark.slow) for kind in FAILURES]
+)
 def test_a_failing_program_is_retried_and_named_and_harms_nothing(lab, kind, monkeypatch, capsys):
     body, said = FAILURES[kind]
     lab.program(body)

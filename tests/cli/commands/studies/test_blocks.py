@@ -31,7 +31,7 @@ def answer(*words, code=0) -> dict:
 
 
 def test_a_study_in_blocks(stored_at, arms, tmp_path):
-    code, output, errors = create(stored_at, arms, *IN_BLOCKS)
+    code, output, errors = create(stored_at, arms, *IN_BLOCKS, "--batch-size", "12")
     assert code == 0, output + errors
     rng, shift = np.random.default_rng(2), {}
     while True:

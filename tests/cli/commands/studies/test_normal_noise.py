@@ -19,7 +19,7 @@ def answer(*words, code=0) -> dict:
 
 
 def test_a_study_of_candidates_that_vary_unequally(stored_at, write, tmp_path):
-    code, output, _ = surepick("create", stored_at, "dough", "--arms", write(ARMS), *GOAL)
+    code, output, _ = surepick("create", stored_at, "dough", "--arms", write(ARMS), *GOAL, "--batch-size", "20")
     assert code == 0, output
     rng, document = np.random.default_rng(7), tmp_path / "c.json"
     first = answer("ask", stored_at, "dough")

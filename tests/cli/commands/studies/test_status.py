@@ -1,9 +1,9 @@
 """`status`, `list` and `migrate`: what is known of studies."""
 
 import json
-import subprocess
-import sys
 
+from apart import apart
+from command_line import ended
 from study_commands import read_rows, surepick, write_rows
 
 from surepick.studies.logs.sql.log import SqlLog
@@ -35,9 +35,7 @@ def test_the_pace_and_the_waiting_round(paint, monkeypatch):
 def test_status_sees_what_another_process_told(paint):
     path = paint.filled()
     assert "0 of 5 pulls in" in paint.done("status")
-    command = [sys.executable, "-m", "surepick", "tell", paint.url, "paint", str(path)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "5 results counted." in told.stdout
+    assert apart(ended, ["tell", paint.url, "paint", str(path)]) == 0
     assert "round 2; 5 of 5 candidates left; 0 of 5 pulls in; best of the closed rounds" in paint.done("status")
 
 

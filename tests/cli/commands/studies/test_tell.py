@@ -51,6 +51,7 @@ def test_a_column_of_keys_of_another_name(paint, refused):
     assert "has no column 'seriall'" in refused("tell", paint.url, "paint", path, "--key", "seriall")
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize(
     ("row", "said"),
     [

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from apart import forks
+from command_line import printed_to
 from measuring_programs import PATIENCE, alive, until, written
 from run_study_lab import ANSWER, Lab
 
@@ -29,6 +31,23 @@ def started() -> Iterator:
     for process in processes:
         process.kill()
         process.communicate(timeout=PATIENCE)
+
+
+@pytest.fixture
+def forked(tmp_path) -> Iterator:
+    """Starts the command in processes that need not import it first; (process, file of what it prints)."""
+    processes = []
+
+    def start(words):
+        file = tmp_path / f"printed-{len(processes)}"
+        processes.append(forks().Process(target=printed_to, args=(str(file), words)))
+        processes[-1].start()
+        return processes[-1], file
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.join(PATIENCE)
 
 
 STUCK = (  # the first call for c does not end before the file "go" is there
@@ -54,15 +73,15 @@ def several(sqlite_url, tmp_path) -> Lab:
     return lab
 
 
-def test_killed_in_the_middle_of_a_call_the_same_command_goes_on(several, started):
-    loop = started(several.words("--lease", "1m"))  # not an hour: a loop that did not get it again would wait
+def test_killed_in_the_middle_of_a_call_the_same_command_goes_on(several, forked):
+    loop, _ = forked(several.words("--lease", "1m"))  # not an hour: a loop that did not get it again would wait
     program, child = until(
         lambda: written(several.folder, "program") and written(several.folder, "[pc]*[md]"), "a call"
     )
     before = several.stored()
     assert before  # a and b were told
     loop.kill()  # signal 9
-    loop.wait(PATIENCE)
+    loop.join(PATIENCE)
     for pid in (program, child):
         os.kill(pid, signal.SIGKILL)
     (several.folder / "go").write_text("")
@@ -88,7 +107,7 @@ def test_ctrl_c_ends_it_quietly_with_all_that_it_started(several, started):
         until(lambda pid=pid: not alive(pid), f"the death of process {pid}")
 
 
-def test_two_loops_on_one_study(stored_at, tmp_path, started):
+def test_two_loops_on_one_study(stored_at, tmp_path, forked):
     lab = Lab(stored_at, tmp_path)
     lab.create()
     both = (
@@ -96,12 +115,12 @@ def test_two_loops_on_one_study(stored_at, tmp_path, started):
         "wait_for(lambda: len(list(here.glob('at-work-*'))) >= 2)\n"  # the first call of each loop
     )
     lab.program(both + ANSWER)
-    loops = [started(lab.words("--worker", name, "--batch", 1, "--format", "json")) for name in ("left", "right")]
+    loops = [forked(lab.words("--worker", name, "--batch", 1, "--format", "json")) for name in ("left", "right")]
     answers = []
-    for loop in loops:
-        output, errors = loop.communicate(timeout=PATIENCE)
-        assert loop.returncode == 0, errors
-        answers.append(json.loads(output))
+    for loop, printed in loops:
+        loop.join(PATIENCE)
+        assert loop.exitcode == 0, printed.read_text()
+        answers.append(json.loads(printed.read_text()))
     assert answers[0] == answers[1] == lab.by_hand()
     assert {source for _, _, source in lab.stored()} == {"left/1", "right/1"}
     assert len(lab.stored()) == answers[0]["pulls"]

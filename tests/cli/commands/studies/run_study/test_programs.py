@@ -34,7 +34,11 @@ AWKWARD = (
 
 
 @pytest.mark.parametrize(
-    ("arguments", "value"), [("{id} {pulls}", rewards), ("{id}", lambda name, pulls: [rewards(name, 1)[0]] * pulls)]
+    ("arguments", "value"),
+    [
+        ("{id} {pulls}", rewards),
+        pytest.param("{id}", lambda name, pulls: [rewards(name, 1)[0]] * pulls, marks=pytest.mark.slow),
+    ],
 )
 def test_the_certificate_is_that_of_telling_by_hand(lab, arguments, value):
     code, output, errors = lab.run(arguments=arguments)
@@ -99,7 +103,7 @@ def test_more_than_is_leased_at_a_time(sqlite_url, tmp_path):
 FAILURES = {
     "code": ("sys.exit('the lamp is broken')\n", "it ended with code 1: the lamp is broken"),
     "signal": ("os.kill(os.getpid(), 9)\n", "it was killed by signal 9"),
-    "time-out": ("time.sleep(60)\n", "it took longer than 1 s and was killed"),
+    "time-out": ("time.sleep(60)\n", "it took longer than 0.3 s and was killed"),
     "garbage": ("print('0.5 V')\n", "it printed '0.5 V', which is not a finite number"),
     "no line": ("", "it printed 0 rewards for 1 measurements"),
     "two lines": ("print(0.5)\nprint(0.5)\n", "it printed 2 rewards for 1 measurements"),
@@ -109,18 +113,29 @@ FAILURES = {
 }
 
 
-LIKE_OTHERS = ("infinite", "two lines")  # refused where "nan" and "no line" are
+@pytest.mark.parametrize("kind", FAILURES)
+def test_what_is_wrong_with_a_program_is_said(tmp_path, kind):
+    body, said = FAILURES[kind]
+    path = Lab("", tmp_path).program(body or "")
+    if body is None:
+        path.unlink()
+    limit = 0.3 if kind == "time-out" else PATIENCE
+    found = Command(f"{sys.executable} -ISE {path} {{id}}", timeout=limit).measure(["a"])
+    assert said in found.failure
+
+
+IN_STUDIES = ("code", "time-out")  # a study treats others as it does these
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in LIKE_OTHERS else ()) for kind in FAILURES]
+    "kind", [pytest.param(kind, marks=() if kind in IN_STUDIES else pytest.mark.slow) for kind in FAILURES]
 )
 def test_a_failing_program_is_retried_and_named_and_harms_nothing(lab, kind, monkeypatch, capsys):
     body, said = FAILURES[kind]
     path = lab.program("with open(here / 'calls', 'a') as calls: print(name, file=calls)\n" + (body or ""))
     if body is None:
         path.unlink()
-    limit = ("--timeout", "1s") if kind == "time-out" else ()
+    limit = ("--timeout", "0.3s") if kind == "time-out" else ()
     words = lab.words("--retries", 1, "--format", "json")
     monkeypatch.setattr(sys, "argv", ["surepick", *words, *limit])
     with pytest.raises(SystemExit) as end:

@@ -183,6 +183,7 @@ BODIES = [
 ]
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize(("body", "what"), BODIES, ids=[what for _, what in BODIES])
 def test_a_body_that_means_nothing(client, people, body, what):
     before = state(client, people["viewer"])

@@ -226,6 +226,7 @@ def test_replaced_again_and_again_while_four_measure_nothing_is_lost(file):
     assert sum(began == rounds[0] for began in acknowledged.values()) >= 8
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("how", [*REFUSED, *TAKEN])
 def test_a_study_that_is_open_in_a_program_notices_too(file, how):
     study = sp.open_study(f"sqlite:///{file}", "paint")

@@ -187,7 +187,7 @@ def test_a_database_that_is_locked_loses_no_event(client, people, monkeypatch):
     assert told(came) == [("round-complete", 1), ("round-opened", 2)]
 
 
-@pytest.mark.parametrize(("before", "chunk"), [(0, 100), (3, 4)])
+@pytest.mark.parametrize(("before", "chunk"), [pytest.param(0, 100, marks=pytest.mark.slow), (3, 4)])
 def test_every_round_is_told_however_many_were_judged_between_two_looks(
     client, people, long, monkeypatch, before, chunk
 ):

@@ -318,7 +318,7 @@ def test_a_refusal_is_a_row():
 
 @pytest.mark.parametrize("options", [{}, {"batch_size": 24}, {"max_batches": 3}])
 def test_a_forecast_tells_how_often_somebody_must_measure(options):
-    environment = sp.environments.two_clusters(num_arms=12, dim=6)
+    environment = sp.environments.two_clusters(num_arms=12, dim=3)
     policy = linear(environment, epsilon=0.2, name="certified-linear", **options)
     found = forecast(policy, environment.means, seed=2, rehearsals=8)
     runs = [len(sp.simulate(policy, environment, seed=seed).rounds) for seed in range(8)]

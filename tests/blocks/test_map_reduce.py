@@ -118,6 +118,7 @@ def test_a_cluster_has_the_same_bits(tmp_path, cluster):
     assert [(one.name, one.rows, one.num_bytes) for one in passes.meter.passes] == [("sums", 3000, FEATURES.nbytes)]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("at", [0, 64 * 11, 64 * 40])
 def test_a_process_that_is_killed_costs_time_only(tmp_path, at):
     rows = rows_of(FEATURES, block_entries=64 * 3)
@@ -128,6 +129,7 @@ def test_a_process_that_is_killed_costs_time_only(tmp_path, at):
 
 
 @pytest.mark.filterwarnings("ignore")  # of distributed, about its own clean-up
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("at", [0, 64 * 11, 64 * 40])
 def test_a_worker_that_is_killed_costs_time_only(tmp_path, cluster, at):
     rows = rows_of(FEATURES, block_entries=64 * 3)

@@ -17,6 +17,15 @@ def linear() -> dict:
     return certificate_document(study_of("certified-linear", most=3, norm_bound=2.0), "paint")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def arithmetic_once():
+    """How this process rounds, found out once: a third of what verifying a small certificate costs."""
+    here = verify_facts.arithmetic()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verify_facts, "arithmetic", lambda: here)
+        yield
+
+
 @pytest.fixture
 def elsewhere(monkeypatch):
     monkeypatch.setattr(verify_facts, "arithmetic", lambda: "another machine")

@@ -144,6 +144,7 @@ def test_more_candidates_than_are_written_out(monkeypatch, tmp_path):
     assert CliRunner().invoke(app, [*words[:2], "--id", "id"]).exception.args[0].startswith("--id, --features")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["certified-linear", "certified-independent"])
 def test_a_thousand_candidates_are_verified_in_seconds(name):
     """About half a second on one core; five are asked for."""

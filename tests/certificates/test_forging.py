@@ -17,7 +17,6 @@ from certified_files import study_of
 from typer.testing import CliRunner
 
 from surepick.certificates import document as certificate
-from surepick.certificates import verify_facts
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
 from surepick.cli.app import app
@@ -45,13 +44,6 @@ def short(name: str) -> dict:
 @pytest.fixture(scope="module", params=SUBJECTS)
 def brief(request) -> dict:
     return short(request.param)
-
-
-@pytest.fixture(autouse=True)
-def arithmetic_once(monkeypatch):
-    """How this process rounds, found out once."""
-    here = verify_facts.arithmetic()
-    monkeypatch.setattr(verify_facts, "arithmetic", lambda: here)
 
 
 def through(found: forger.Forgeries) -> dict:
@@ -183,6 +175,7 @@ def refused(document: dict, others: Iterable[tuple[flips.Path, dict]]) -> tuple[
     return tried, held
 
 
+@pytest.mark.cases(2)
 def test_another_promise_is_refused_with_the_code(brief, other_promises):
     tried, held = refused(brief, other_promises)
     assert tried > 15
@@ -211,6 +204,7 @@ def cannot_tell(document: dict, others: Iterable[tuple[flips.Path, dict]], file:
     return shown
 
 
+@pytest.mark.cases(2)
 def test_without_the_code_verify_says_that_it_cannot_tell(brief, other_promises, tmp_path):
     named = [(path, anew) for path, anew in other_promises if path in (*ASKED, ("arms", "ids", 1))]
     assert cannot_tell(brief, named, tmp_path / "forged.json") == {*ASKED, ("arms", "ids", 1)}

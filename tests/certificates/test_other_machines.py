@@ -83,6 +83,7 @@ def test_no_round_can_spend_the_share_of_another():
 # --- other machines, other versions, many candidates
 
 
+@pytest.mark.cases(3)
 @pytest.mark.usefixtures("elsewhere")
 def test_where_numbers_round_otherwise_brackets_are_compared(document):
     result = verify_certificate(document)

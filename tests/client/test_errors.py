@@ -81,6 +81,7 @@ CALLS = {
 }
 
 
+@pytest.mark.cases(17)
 @pytest.mark.parametrize("name", CALLS)
 def test_the_same_error_in_the_same_words(both, name):
     call = CALLS[name]

@@ -80,7 +80,10 @@ def played(study, measure):
     return plans
 
 
-@pytest.mark.parametrize("kind", STUDIES)
+OFTEN = ("costs", "segments", "minimize", "parts", "blocks", "constraints", "items")  # the others go with them
+
+
+@pytest.mark.parametrize("kind", [pytest.param(one, marks=() if one in OFTEN else pytest.mark.slow) for one in STUDIES])
 def test_plans_answers_and_certificates_are_those_of_a_database(tmp_path, server, sqlite_url, kind):
     there, here = created(str(server.base_url), kind), created(f"sqlite:///{tmp_path}/here.db", kind)
     assert isinstance(there, RemoteStudy)

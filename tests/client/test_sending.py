@@ -89,8 +89,9 @@ def between(server):
         one.close()
 
 
-def created(url):
-    return sp.create_study(url, "paint", sp.make_policy("certified-independent", sp.Arms(ids=[*"abcd"]), **USUAL))
+def created(url, **asked):
+    policy = sp.make_policy("certified-independent", sp.Arms(ids=[*"abcd"]), **{**USUAL, **asked})
+    return sp.create_study(url, "paint", policy)
 
 
 def first_of(what, deed, times=1):
@@ -237,7 +238,7 @@ def test_a_redirection_is_not_followed(server, between):
 
 def test_two_workers_never_have_the_same_measurement(server):
     address = str(server.base_url)
-    created(address)
+    created(address, epsilon=0.6)
     keys: list[str] = []
     tokens = [token_for(server, name, "measurer")["authorization"].split()[1] for name in ("ann", "bob")]
     failures = []

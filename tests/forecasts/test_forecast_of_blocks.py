@@ -10,7 +10,7 @@ from surepick.forecasts.result import Forecast
 from surepick.forecasts.warnings import forecast_price_of_blocks
 
 MEANS = np.array([0.0, 1.0, 0.3, 0.1])
-ASKED = {"epsilon": 0.4, "delta": 0.1, "noise": "subgaussian:0.5"}
+ASKED = {"epsilon": 0.8, "delta": 0.1, "noise": "subgaussian:0.5"}
 FEATURES = {"certified-linear": {"norm_bound": 1.5}, "certified-independent": {}}
 
 

@@ -56,11 +56,11 @@ def test_misspecification_that_uses_epsilon_up_is_said():
 
 
 def test_a_norm_bound_far_too_small_is_not_believable():
-    environment = sp.environments.digits(0)
-    policy = linear(environment, epsilon=0.1, norm_bound=1e-6)
+    environment = sp.environments.digits(0, per_digit=3)
+    policy = linear(environment, epsilon=0.3, norm_bound=1e-6)
     for found in (forecast(policy), forecast(policy, environment.means)):
         assert said(found, "no two candidates differ by more than")
-        assert {row.dim for row in found.rounds} == {60}  # nothing rests on it
+        assert {row.dim for row in found.rounds} == {30}  # nothing rests on it
     forced = forecast(linear(environment, epsilon=0.1, norm_bound=1e-6, dim=1), environment.means)
     assert not forced.believable
     assert said(forced, "more than the norm bound 1e-06")

@@ -79,7 +79,7 @@ def run(folder: Path, questions: int, **options) -> None:
     from surepick.integrations.inspect import BestModel
 
     source = BestModel(study_in(folder, questions), lambda: task(questions), models=models(folder, **options))
-    evaluate(source, model=None, log_dir=str(folder / "logs"), display="none", max_tasks=6)
+    evaluate(source, model=None, log_dir=str(folder / "logs"), display="none", log_realtime=False, max_tasks=6)
 
 
 if __name__ == "__main__":

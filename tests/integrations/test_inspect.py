@@ -2,6 +2,7 @@
 
 import gc
 import json
+import multiprocessing
 import subprocess
 import sys
 import time
@@ -19,8 +20,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # those of its packages are n
 
 
 @pytest.fixture(autouse=True)
-def streams_closed():
-    """What inspect_ai left open is closed while its warnings are not errors."""
+def streams_closed(monkeypatch):
+    """What inspect_ai left open is closed while its warnings are not errors; nobody looks at its runs meanwhile."""
+    monkeypatch.setenv("INSPECT_EVAL_CTL_SERVER", "false")
     yield
     gc.collect()
 
@@ -28,45 +30,6 @@ def streams_closed():
 def calls_in(folder) -> list[str]:
     file = folder / "calls.txt"
     return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-
-
-def run_until(folder, questions: int, calls: int | None) -> None:
-    """Run inspect_ai in a process of its own, and kill it with signal 9 after so many calls of models; None: never."""
-    process = subprocess.Popen([sys.executable, inspect_models.__file__, folder, str(questions)])
-    while calls is not None and process.poll() is None and len(calls_in(folder)) < calls:
-        time.sleep(0.02)
-    if calls is not None:
-        assert process.poll() is None, "it ended before it was killed"
-        process.kill()
-    code = process.wait()
-    assert code == (0 if calls is None else -9)
-
-
-@pytest.mark.parametrize("kills", [(25,), pytest.param((25, 70), marks=pytest.mark.slow)])
-def test_six_models_killed_and_resumed_tell_each_sample_once(tmp_path, kills):
-    questions = 300
-    for calls in kills:
-        run_until(tmp_path, questions, calls)
-    run_until(tmp_path, questions, None)
-    url, file = f"sqlite:///{tmp_path / 'lab.db'}", tmp_path / "certificate.json"
-    code, said, _ = surepick("certificate", url, "models", "--out", file)
-    assert code == 0
-    assert "mockllm/a" in said
-    assert surepick("verify", file)[0] == 0
-    looks = [look for part in json.loads(file.read_text())["rounds"] for look in part["looks"]]
-    told = [
-        (arm, item, score)
-        for look in looks
-        for arm, item, score in zip(*(look["answers"][name] for name in ("arms", "items", "scores")), strict=True)
-    ]
-    assert max(Counter((arm, item) for arm, item, _ in told).values()) == 1
-    models = inspect_models.MODELS
-    assert all(score == inspect_models.is_right(models[arm], item) for arm, item, score in told)
-    calls = Counter(calls_in(tmp_path))
-    assert {f"{models[arm]} {item}" for arm, item, _ in told} == set(calls)
-    again = sum(calls.values()) - len(calls)  # in flight when it was killed
-    print(f"{len(told)} answers of {6 * questions}, {again} were asked again after {len(kills)} kills")
-    assert again <= len(kills) * 6 * 10  # six tasks of ten samples at once
 
 
 @pytest.fixture
@@ -269,3 +232,68 @@ def test_another_folder_is_named_rightly(tmp_path, refused, inside):
     assert "nothing in it is known" in said
     assert "inspect_ai (.eval or .json)" in said
     assert "lm-evaluation-harness" in said
+
+
+def run_until(folder, questions: int, calls: int | None) -> None:
+    """Run inspect_ai in a process of its own, and kill it with signal 9 after so many calls of models; None: never."""
+    process = subprocess.Popen([sys.executable, inspect_models.__file__, folder, str(questions)])
+    while calls is not None and process.poll() is None and len(calls_in(folder)) < calls:
+        time.sleep(0.02)
+    if calls is not None:
+        assert process.poll() is None, "it ended before it was killed"
+        process.kill()
+    code = process.wait()
+    assert code == (0 if calls is None else -9)
+
+
+def run_forked_until(folder, questions: int, calls: int | None) -> None:
+    """The same in a fork of this process, which has imported all; never killed: in this one."""
+    import acp  # noqa: F401 (inspect_ai does at its first run: once here, not in both processes)
+
+    if calls is None:
+        return inspect_models.run(folder, questions)
+    inspect_models.study_in(folder, questions)
+    slowly = {"seconds": 0.02}  # a call, so it is killed among them
+    process = multiprocessing.get_context("fork").Process(
+        target=inspect_models.run, args=(folder, questions), kwargs=slowly
+    )
+    process.start()
+    while process.is_alive() and len(calls_in(folder)) < calls:
+        time.sleep(0.02)
+    process.kill()
+    process.join()
+    assert process.exitcode == -9, "it ended before it was killed"
+    return None
+
+
+@pytest.mark.parametrize(
+    ("questions", "kills", "run_until"),
+    [
+        (8, (12,), run_forked_until),
+        *(pytest.param(300, kills, run_until, marks=pytest.mark.slow) for kills in [(25,), (25, 70)]),
+    ],
+)
+def test_six_models_killed_and_resumed_tell_each_sample_once(tmp_path, questions, kills, run_until):
+    for calls in kills:
+        run_until(tmp_path, questions, calls)
+    assert len(calls_in(tmp_path)) < 6 * questions
+    run_until(tmp_path, questions, None)
+    url, file = f"sqlite:///{tmp_path / 'lab.db'}", tmp_path / "certificate.json"
+    code, said, _ = surepick("certificate", url, "models", "--out", file)
+    assert code == 0
+    assert "mockllm/a" in said
+    assert surepick("verify", file)[0] == 0
+    looks = [look for part in json.loads(file.read_text())["rounds"] for look in part["looks"]]
+    told = [
+        (arm, item, score)
+        for look in looks
+        for arm, item, score in zip(*(look["answers"][name] for name in ("arms", "items", "scores")), strict=True)
+    ]
+    assert max(Counter((arm, item) for arm, item, _ in told).values()) == 1
+    models = inspect_models.MODELS
+    assert all(score == inspect_models.is_right(models[arm], item) for arm, item, score in told)
+    calls = Counter(calls_in(tmp_path))
+    assert {f"{models[arm]} {item}" for arm, item, _ in told} == set(calls)
+    again = sum(calls.values()) - len(calls)  # in flight when it was killed
+    print(f"{len(told)} answers of {6 * questions}, {again} were asked again after {len(kills)} kills")
+    assert again <= len(kills) * 6 * 10  # six tasks of ten samples at once

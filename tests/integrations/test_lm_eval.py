@@ -210,6 +210,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_lines_are_refused_with_file_and_line(harness, refused, kind):
     change, said = HOSTILE[kind]

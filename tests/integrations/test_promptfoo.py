@@ -119,6 +119,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_results_are_refused_with_their_number(lab, refused, tmp_path, kind):
     changes, said = HOSTILE[kind]

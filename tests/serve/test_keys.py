@@ -88,6 +88,7 @@ def test_items_that_nobody_holds_may_be_answered_and_late_ones_too(client, peopl
 # 3: the column of keys in a table
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("header", ["key", "Key", "KEY", "keys", " key ", "ｋｅｙ"])
 def test_a_column_of_keys_is_found_however_its_name_is_written(client, people, header):
     rows = lease(client, people["one"], PAINT)
@@ -171,6 +172,7 @@ BODIES = {
 }
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize(("what", "body"), [(what, body) for what, bodies in BODIES.items() for body in bodies])
 def test_two_fields_of_one_name_are_refused(client, people, what, body):
     lease(client, people["boss"], PAINT, max_pulls=1)
@@ -192,6 +194,7 @@ def test_a_study_with_a_field_twice_is_not_made(client):
 # 13: numbers are numbers
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("reward", [True, False, "1", " 1 ", "true", [1], {"value": 1}, None])
 def test_a_reward_is_a_number_of_json(client, people, reward):
     lease(client, people["boss"], PAINT, max_pulls=1)
@@ -202,6 +205,7 @@ def test_a_reward_is_a_number_of_json(client, people, reward):
     assert told(client, people["one"], PAINT) == 0
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("pulls", [True, 1.0, "1", 1.5, None, -1])
 def test_pulls_are_whole_numbers_of_json(client, people, pulls):
     lease(client, people["boss"], PAINT, max_pulls=1)
@@ -211,6 +215,7 @@ def test_pulls_are_whole_numbers_of_json(client, people, pulls):
     assert client.post(f"{PAINT}/totals", json={**body, "pulls": [1]}, headers=people["one"]).status_code == 200
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize(
     ("what", "body"),
     [

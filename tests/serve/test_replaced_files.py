@@ -189,7 +189,8 @@ def test_sqlites_own_restore_is_no_replacement(measured, file):
 
 def test_replaced_again_and_again_while_four_measure_nothing_is_lost(file):
     """Each copy is made of the file at rest; what was acknowledged after it came into its place is in the next."""
-    with serving(f"sqlite:///{file}", requests_a_minute=1_000_000) as client:
+    patience = "lock_timeout=1"  # seconds for a lock of a file that is gone
+    with serving(f"sqlite:///{file}?{patience}", requests_a_minute=1_000_000) as client:
         header = token_for(client, "ann", "owner")
         acknowledged, rounds, answers = {}, [0], []
         over = threading.Event()
@@ -225,6 +226,7 @@ def test_replaced_again_and_again_while_four_measure_nothing_is_lost(file):
     assert sum(began == rounds[0] for began in acknowledged.values()) >= 8
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("how", [*REFUSED, *TAKEN])
 def test_a_study_that_is_open_in_a_program_notices_too(file, how):
     study = sp.open_study(f"sqlite:///{file}", "paint")

@@ -91,7 +91,7 @@ def test_webhooks_that_nobody_allowed_stop_no_other(client, people, long):
     with listening() as (url, came):
         set_up(client, people, url)
         client.post(f"{long}/webhooks", json={"url": "https://example.org/"}, headers=people["owner"])
-        for _ in range(24):
+        for _ in range(10):
             measure_other(client, people, long)
         looked(client)
         with client.app.state.server.studies.database.engine.connect() as connection:
@@ -187,7 +187,7 @@ def test_a_database_that_is_locked_loses_no_event(client, people, monkeypatch):
     assert told(came) == [("round-complete", 1), ("round-opened", 2)]
 
 
-@pytest.mark.parametrize(("before", "chunk"), [(0, 100), (3, 7)])
+@pytest.mark.parametrize(("before", "chunk"), [pytest.param(0, 100, marks=pytest.mark.slow), (3, 4)])
 def test_every_round_is_told_however_many_were_judged_between_two_looks(
     client, people, long, monkeypatch, before, chunk
 ):
@@ -196,11 +196,11 @@ def test_every_round_is_told_however_many_were_judged_between_two_looks(
         measure_other(client, people, long)
     with listening() as (url, came):
         hooked(client, people, long, url)
-        for _ in range(22):
+        for _ in range(12):
             measure_other(client, people, long)
         looked(client, 2)
         looked(client)
-    rounds = range(before + 1, before + 23)
+    rounds = range(before + 1, before + 13)
     assert told(came) == [pair for one in rounds for pair in (("round-complete", one), ("round-opened", one + 1))]
 
 

@@ -82,6 +82,7 @@ STRANGERS = [
 ]
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize(("person", "called"), STRANGERS, ids=[called for _, called in STRANGERS])
 def test_nobody_is_made_by_asking(server, provider, visit, person, called):
     before, eve = stored(server), visit()
@@ -182,6 +183,7 @@ ELSEWHERE = ["https://evil.example", "//evil.example", "/\\evil.example", "/\t/e
              "/login", "/logout", '/"><script>', "javascript:alert(1)", "/;url=//evil.example\u2028"]  # fmt: skip
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("path", ELSEWHERE)
 def test_a_login_leads_to_this_server_only(server, provider, visit, path):
     answer = came_back(visit(), path)

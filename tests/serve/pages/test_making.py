@@ -56,8 +56,15 @@ def test_the_first_step_shows_the_columns(server, visit, way):
     ("files", "fields", "why"),
     [
         ({}, {}, "There is no table yet"),
-        ({"file": ("x.xlsx", b"PK")}, {}, "&#39;x.xlsx&#39; is not a readable spreadsheet"),
-        ({"file": ("x.parquet", b"PAR1")}, {}, "&#39;x.parquet&#39; is not a readable Parquet"),
+        pytest.param(
+            {"file": ("x.parquet", b"PAR1")},
+            {},
+            "&#39;x.parquet&#39; is not a readable Parquet",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(  # in a process of its own, as the table that is too large below
+            {"file": ("x.xlsx", b"PK")}, {}, "&#39;x.xlsx&#39; is not a readable spreadsheet", marks=pytest.mark.slow
+        ),
         ({"file": ("x.doc", b"PK")}, {}, "Save the table as CSV"),
         ({"file": ("x.csv", b"\xff\xff")}, {}, "no text in UTF-8"),
         ({"file": ("x.csv", b"\xff\xfe")}, {}, "There is no table yet"),
@@ -72,7 +79,7 @@ def test_a_table_that_cannot_be_read_is_refused(visit, files, fields, why):
     assert "/tmp" not in refused.text
 
 
-@pytest.mark.parametrize("kind", ["xlsx", "ods", "parquet"])
+@pytest.mark.parametrize("kind", ["xlsx", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("ods", "parquet"))])
 def test_spreadsheets_and_parquet_files_are_tables_too(server, visit, tmp_path, kind):
     rows = [["recipe", "grams"], ["light", 14.0], ["=dark", 1 / 3], ["007", 2.5]]
     path = tmp_path / f"x.{kind}"
@@ -152,6 +159,7 @@ QUESTIONS = [
 ]
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("more", QUESTIONS)
 def test_every_choice_makes_a_study(visit, more):
     own = visit("own", "owner")
@@ -161,6 +169,7 @@ def test_every_choice_makes_a_study(visit, more):
     assert own.get("/api/v1/studies/coffee").json()["minimize"] == (more.get("good") == "small")
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize(
     ("more", "why"),
     [

@@ -67,7 +67,7 @@ def begun(url, rounds) -> None:
         server.post("/api/v1/studies/coffee/results", json={"results": rows})
 
 
-@pytest.mark.parametrize("rounds", [0, 1])
+@pytest.mark.parametrize("rounds", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_pages_do_not_depend_on_rewards_of_the_open_round(tmp_path, rounds):
     seen = []
     base = tmp_path / "base.db"

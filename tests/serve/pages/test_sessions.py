@@ -71,6 +71,7 @@ def test_what_is_over_is_forgotten_when_it_would_be_over_anyway(tmp_path, monkey
             assert connection.exec_driver_sql("SELECT id FROM serve_ended").all() == [("second",)]
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("content", [1, [1], [1, "x", 2], "x", None, ["x", "y"], {}])
 def test_a_session_of_another_version_is_nobodys(server, visit, content):
     visit("ann")
@@ -115,6 +116,7 @@ def test_who_is_not_known_is_asked_to_log_in_and_comes_back(server, study, visit
     assert (part.status_code, part.headers["hx-redirect"]) == (401, "/login?next=%2Fstudies%2Fcoffee")
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize(
     "elsewhere",
     [

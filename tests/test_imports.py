@@ -1,6 +1,7 @@
 """Importing is cheap: no heavy package comes along, and the public names are what they say."""
 
 import ast
+import functools
 import importlib.metadata
 import inspect
 import json
@@ -19,6 +20,9 @@ PROTOCOL = {
 }  # what an algorithm is and says, and no algorithm
 
 
+owners_of_modules = functools.cache(importlib.metadata.packages_distributions)  # it reads a list of every file there is
+
+
 def needed_by(*distributions: str) -> set[str]:
     """Import names of the distributions and of everything that their installation requires."""
     names, left = set(), list(distributions)
@@ -32,8 +36,11 @@ def needed_by(*distributions: str) -> set[str]:
         except importlib.metadata.PackageNotFoundError:  # for another platform or version of Python
             continue
         left += [re.match(r"[\w.-]+", line)[0] for line in required if "extra ==" not in line]
-    owners = importlib.metadata.packages_distributions()
-    return {module for module, owner in owners.items() if names & {name.lower().replace("_", "-") for name in owner}}
+    return {
+        module
+        for module, owner in owners_of_modules().items()
+        if names & {name.lower().replace("_", "-") for name in owner}
+    }
 
 
 def loaded_by(code: str, before: str = "import scipy.linalg") -> set[str]:

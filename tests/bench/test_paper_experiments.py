@@ -20,8 +20,8 @@ SMALLER = {  # the options that make an environment quick
     "soare": {"dim": 3},
     "digits": {"per_digit": 2},
     "one-better": {"num_arms": 20},
-    "falling-means": {"num_arms": 20},
-    "simulated-production-line": {"length": 4},
+    "falling-means": {"num_arms": 10},
+    "simulated-production-line": {"length": 3},
     "some-better": {"num_arms": 20, "better": 2},
     "given-means": {},
     "crossed-barrel": {},
@@ -45,7 +45,21 @@ def small_cells(name: str) -> list[Cell]:
 CELLS = {cell.title: cell for name in experiment_names() for cell in small_cells(name)}
 
 
-@pytest.mark.parametrize("title", CELLS)
+def first_of_each_kind():
+    """Every policy, option, noise and environment in a cell of `make test`, every cell in the long proofs."""
+    seen = set()
+    for title, cell in CELLS.items():
+        kinds = {
+            cell.policy.name,
+            cell.environment.name,
+            *cell.policy.options,
+            cell.policy.noise and cell.policy.noise.partition(":")[0],
+        }
+        yield pytest.param(title, marks=[] if kinds - seen else [pytest.mark.slow])
+        seen |= kinds
+
+
+@pytest.mark.parametrize("title", list(first_of_each_kind()))
 def test_a_small_cell_of_every_policy(title, request):
     cell = CELLS[title]
     data = request.getfixturevalue("shared_data") if cell.environment.name in FROM_FILES else "."

@@ -177,7 +177,7 @@ def test_failures_are_reported(tmp_path, monkeypatch):
         (["grid", "paper", "--policy", "rage"], "paper stands for five experiments"),
         (["grid", "mnist", "--policy", "fixed-linear", "--norm-bounds", "nan"], "'nan' is not a list of numbers"),
         (["grid", "mnist", "--policy", "fixed-linear", "--norm-bounds", ","], "',' is not a list of numbers"),
-        (["run", "peers", "--jobs", "0"], "jobs is 0"),
+        (["run", "peers", "--runs", "1", "--jobs", "0"], "jobs is 0"),
         (["grid", "mnist", "--policy", "fixed-linear", "--norm-bounds", "a"], "'a' is not a list of numbers"),
         (["run", "soare"], "there is no experiment 'soare'"),
     ],

@@ -43,6 +43,7 @@ def needed_by(*distributions: str) -> set[str]:
     }
 
 
+@functools.cache
 def loaded_by(code: str, before: str = "import scipy.linalg") -> set[str]:
     """Modules that the code loads beyond `scipy.linalg`, or what is said, and what a bare interpreter has."""
     script = (
@@ -94,7 +95,15 @@ def test_the_version_is_said_in_one_place():
     assert importlib.metadata.version("surepick") == sp.__version__
 
 
-@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["--version"]])
+# What the help of a command loads is more than what the others do.
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["--help"], marks=pytest.mark.slow),
+        ["run", "--help"],
+        pytest.param(["--version"], marks=pytest.mark.slow),
+    ],
+)
 def test_help_loads_nothing_heavy(words):
     modules = loaded_by(
         f"sys.argv = ['surepick', *{words!r}]\n"
@@ -127,7 +136,7 @@ def small_study(tmp_path):
     return url, str(tmp_path / "results.csv")
 
 
-@pytest.mark.parametrize("command", ["ask", "tell", "status"])
+@pytest.mark.parametrize("command", ["ask", "tell", pytest.param("status", marks=pytest.mark.slow)])
 def test_the_daily_work_on_a_study_loads_little(small_study, command):
     url, results = small_study
     words = [command, url, "s", *([results] if command == "tell" else [])]

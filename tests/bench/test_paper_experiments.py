@@ -27,6 +27,7 @@ SMALLER = {  # the options that make an environment quick
     "crossed-barrel": {},
     "livecodebench": {},
 }
+MOST_PULLS = {"sequential-halving": 100_000, "lucb": 2_000, "lucb-top": 2_000, "st2": 2_000}  # all planned; one by one
 FROM_FILES = ("mnist", "crossed-barrel", "livecodebench")
 
 
@@ -36,7 +37,7 @@ def small_cells(name: str) -> list[Cell]:
     for cell in experiment(name).cells:
         options = cell.environment.options | SMALLER[cell.environment.name]
         place = replace(cell.environment, options=options)
-        most = 100_000 if cell.policy.name == "sequential-halving" else 10_000  # it plans all of its pulls beforehand
+        most = MOST_PULLS.get(cell.policy.name, 10_000)
         small = replace(cell, environment=place, epsilon=0.3, gap_share=None, max_pulls=most)
         found.setdefault(cell.policy.label, small)
     return list(found.values())

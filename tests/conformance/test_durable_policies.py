@@ -16,7 +16,7 @@ OPTIONS = named_policies.OPTIONS | {
     "lucb": {"growth": 0.5},
 }
 IDS = ("a", "b", "c", "d")
-MOST = 5  # plans of a policy that goes on for longer
+MOST = 4  # plans of a policy that goes on for longer
 
 
 def arms_of() -> sp.Arms:

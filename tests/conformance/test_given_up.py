@@ -187,8 +187,12 @@ SOME_WAYS = {  # of policies with rules of their own
 EACH_KIND = ("first round given up",)
 
 
-# Their certificates and reports are those of linear-embedding, certified-linear and xy-static with other numbers.
-OF_ONE_KIND = ("kernel-embedding", "fixed-kernel", "certified-kernel", "xy-adaptive", "means-neural-rule")
+# Their certificates and reports are those of linear-embedding, certified-linear and xy-static with other numbers,
+# or what such a one and the same kind without features have.
+OF_ONE_KIND = (
+    *("kernel-embedding", "fixed-kernel", "certified-kernel", "xy-adaptive", "means-neural-rule"),
+    *("fixed-linear", "normal, linear", "epochs, linear", "later, linear"),
+)
 
 
 def cases():
@@ -210,7 +214,8 @@ def test_it_has_its_certificate_and_report_in_memory(name, way, tmp_path):
 
 STORED_ALIKE = {  # by their names, or as the same kind without features; the others have more to store
     *(set(NAMES) - {INDEPENDENT, LINEAR, "sequential-halving"}),
-    *("normal, linear", "epochs, linear", "later, linear", "blocks, linear", "blocks", "bernoulli", "above"),
+    *("normal, linear", "epochs, linear", "later, linear", "blocks, linear", "blocks", "bernoulli"),
+    *("above", "top", "all-good"),
 }
 FEW_WAYS = ("nothing yet", "every round given up", "withdrawn all but one for another reason", "given up and closed")
 

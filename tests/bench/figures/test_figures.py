@@ -380,7 +380,7 @@ def test_an_experiment_without_a_single_result_is_drawn_and_says_so(as_read, tmp
     assert "no run ended at its own stop" in [text.get_text() for text in errors_of(rows).axes[0].texts]
 
 
-@pytest.mark.parametrize("experiment", ["paper-linear", "mnist"])
+@pytest.mark.parametrize("experiment", [pytest.param("paper-linear", marks=pytest.mark.slow), "mnist"])
 def test_one_policy_one_seed_and_columns_that_are_not_there(tmp_path, experiment):
     row = replicate(experiment=experiment)
     assert len(experiment_figures(in_memory([row]), None, tmp_path)) == 6

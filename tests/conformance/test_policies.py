@@ -56,8 +56,14 @@ def broken(tested: PolicyUnderTest) -> dict[str, str]:
     return found
 
 
+# The rules and the state of another, with another embedding or schedule, which have tests of their own.
+ALIKE = {"kernel-embedding", "fixed-kernel", "certified-kernel", "fixed-linear"}
+
+
 @pytest.mark.usefixtures("few_studies")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ALIKE else []) for name in NAMES]
+)
 def test_it_keeps_what_every_policy_must(name):
     assert broken(under_test(name)) == {}
 
@@ -123,7 +129,8 @@ def test_a_constant_added_to_every_reward_changes_nothing_without_features():
     assert np.array_equal(plain.active, shifted.active)
 
 
-@pytest.mark.parametrize("settings", [True, False])
+# Without them it is one of the checks above.
+@pytest.mark.parametrize("settings", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_paper_settings_are_options(name, settings):
     arms = sp.Arms(FEATURES)
     chosen = sp.paper_settings(name)

@@ -9,7 +9,7 @@ from surepick.designs.rounding import HEURISTIC_FEWER_ARMS, HEURISTIC_SURELY_ENO
 DIM, ARMS = 56, 2100
 
 
-@pytest.fixture(scope="module", params=["gaussian", "kernel"])
+@pytest.fixture(scope="module", params=[pytest.param("gaussian", marks=pytest.mark.slow), "kernel"])
 def features(request) -> np.ndarray:
     rng = np.random.default_rng(5)
     if request.param == "gaussian":

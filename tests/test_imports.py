@@ -1,6 +1,7 @@
 """Importing is cheap: no heavy package comes along, and the public names are what they say."""
 
 import ast
+import functools
 import importlib.metadata
 import inspect
 import json
@@ -19,6 +20,9 @@ PROTOCOL = {
 }  # what an algorithm is and says, and no algorithm
 
 
+owners_of_modules = functools.cache(importlib.metadata.packages_distributions)  # it reads a list of every file there is
+
+
 def needed_by(*distributions: str) -> set[str]:
     """Import names of the distributions and of everything that their installation requires."""
     names, left = set(), list(distributions)
@@ -32,10 +36,14 @@ def needed_by(*distributions: str) -> set[str]:
         except importlib.metadata.PackageNotFoundError:  # for another platform or version of Python
             continue
         left += [re.match(r"[\w.-]+", line)[0] for line in required if "extra ==" not in line]
-    owners = importlib.metadata.packages_distributions()
-    return {module for module, owner in owners.items() if names & {name.lower().replace("_", "-") for name in owner}}
+    return {
+        module
+        for module, owner in owners_of_modules().items()
+        if names & {name.lower().replace("_", "-") for name in owner}
+    }
 
 
+@functools.cache
 def loaded_by(code: str, before: str = "import scipy.linalg") -> set[str]:
     """Modules that the code loads beyond `scipy.linalg`, or what is said, and what a bare interpreter has."""
     script = (
@@ -87,7 +95,15 @@ def test_the_version_is_said_in_one_place():
     assert importlib.metadata.version("surepick") == sp.__version__
 
 
-@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["--version"]])
+# What the help of a command loads is more than what the others do.
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["--help"], marks=pytest.mark.slow),
+        ["run", "--help"],
+        pytest.param(["--version"], marks=pytest.mark.slow),
+    ],
+)
 def test_help_loads_nothing_heavy(words):
     modules = loaded_by(
         f"sys.argv = ['surepick', *{words!r}]\n"
@@ -120,7 +136,7 @@ def small_study(tmp_path):
     return url, str(tmp_path / "results.csv")
 
 
-@pytest.mark.parametrize("command", ["ask", "tell", "status"])
+@pytest.mark.parametrize("command", ["ask", "tell", pytest.param("status", marks=pytest.mark.slow)])
 def test_the_daily_work_on_a_study_loads_little(small_study, command):
     url, results = small_study
     words = [command, url, "s", *([results] if command == "tell" else [])]

@@ -150,7 +150,7 @@ def test_a_policy_for_other_arms_is_refused():
 def test_oracle_pulls_are_read_from_the_trace(name):
     """Counted by hand: the first round after which b and c, the epsilon-best, are alone."""
     found = 0
-    for seed in range(5):
+    for seed in range(3):
         run = sp.simulate(make_policy(name, epsilon=0.06), environment(), seed=seed)
         expected = None
         for row in run.rounds:

@@ -50,12 +50,11 @@ def run(code: str, *, absent: bool = True) -> str:
 
 
 def test_torch_is_really_absent():
-    """The saboteur of the tests below: the same code does find it where it is not hidden."""
+    """The saboteur of the tests below; that it is found where it is not hidden says the last test."""
     code = (
         "try:\n    import torch.nn\nexcept ModuleNotFoundError as error:\n    print(error)\nelse:\n    print('found')"
     )
     assert run(code) == "No module named 'torch'"
-    assert run(code, absent=False) == "found"
 
 
 def test_every_policy_without_a_network_is_built_and_runs():
@@ -122,7 +121,15 @@ def test_importing_surepick_does_not_import_torch(code):
     assert run(f"{code}\nprint('torch' in sys.modules)", absent=False) == "False"
 
 
-@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["--version"]])
+# All of them load nothing heavy, says a test of imports.
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["--help"], marks=pytest.mark.slow),
+        ["run", "--help"],
+        pytest.param(["--version"], marks=pytest.mark.slow),
+    ],
+)
 def test_the_command_line_does_not_import_torch(words):
     lines = run(MAIN.format(words=words), absent=False).splitlines()
     assert lines[-2:] == ["code 0", "torch loaded: False"]

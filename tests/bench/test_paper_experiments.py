@@ -20,13 +20,14 @@ SMALLER = {  # the options that make an environment quick
     "soare": {"dim": 3},
     "digits": {"per_digit": 2},
     "one-better": {"num_arms": 20},
-    "falling-means": {"num_arms": 20},
-    "simulated-production-line": {"length": 4},
+    "falling-means": {"num_arms": 10},
+    "simulated-production-line": {"length": 3},
     "some-better": {"num_arms": 20, "better": 2},
     "given-means": {},
     "crossed-barrel": {},
     "livecodebench": {},
 }
+MOST_PULLS = {"sequential-halving": 100_000, "lucb": 2_000, "lucb-top": 2_000, "st2": 2_000}  # all planned; one by one
 FROM_FILES = ("mnist", "crossed-barrel", "livecodebench")
 
 
@@ -36,7 +37,7 @@ def small_cells(name: str) -> list[Cell]:
     for cell in experiment(name).cells:
         options = cell.environment.options | SMALLER[cell.environment.name]
         place = replace(cell.environment, options=options)
-        most = 100_000 if cell.policy.name == "sequential-halving" else 10_000  # it plans all of its pulls beforehand
+        most = MOST_PULLS.get(cell.policy.name, 10_000)
         small = replace(cell, environment=place, epsilon=0.3, gap_share=None, max_pulls=most)
         found.setdefault(cell.policy.label, small)
     return list(found.values())
@@ -45,7 +46,21 @@ def small_cells(name: str) -> list[Cell]:
 CELLS = {cell.title: cell for name in experiment_names() for cell in small_cells(name)}
 
 
-@pytest.mark.parametrize("title", CELLS)
+def first_of_each_kind():
+    """Every policy, option, noise and environment in a cell of `make test`, every cell in the long proofs."""
+    seen = set()
+    for title, cell in CELLS.items():
+        kinds = {
+            cell.policy.name,
+            cell.environment.name,
+            *cell.policy.options,
+            cell.policy.noise and cell.policy.noise.partition(":")[0],
+        }
+        yield pytest.param(title, marks=[] if kinds - seen else [pytest.mark.slow])
+        seen |= kinds
+
+
+@pytest.mark.parametrize("title", list(first_of_each_kind()))
 def test_a_small_cell_of_every_policy(title, request):
     cell = CELLS[title]
     data = request.getfixturevalue("shared_data") if cell.environment.name in FROM_FILES else "."

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from small_experiments import MEANS, SOARE, SPHERE
+from small_experiments import EPSILON, MEANS, SOARE, SPHERE
 
 import surepick as sp
 from surepick_bench.runner import run_experiments
@@ -23,7 +23,7 @@ def test_a_row_per_replicate_and_per_round(undisturbed):
 def test_a_replicate_is_the_simulation_of_its_seed(undisturbed):
     environment = sp.environments.soare(3, 0.6, seed=2)
     policy = sp.make_policy(
-        "certified-linear", environment.arms, epsilon=0.5, delta=0.05, noise=environment.noise, norm_bound=1.0
+        "certified-linear", environment.arms, epsilon=EPSILON, delta=0.05, noise=environment.noise, norm_bound=1.0
     )
     run = sp.simulate(policy, environment, seed=2)
     row = next(
@@ -44,7 +44,7 @@ def test_a_budget_is_a_verdict_not_a_failure(tmp_path):
 def test_epsilon_as_a_share_of_the_gap_is_that_of_each_instance(tmp_path):
     shares = Experiment("small", "half the gap", (Cell("small", SPHERE, MEANS, gap_share=0.5),))
     rows = run_experiments([shares], out=tmp_path / "r.parquet", runs=3, jobs=1).replicates
-    gaps = [np.sort(sp.environments.sphere(8, 2, seed).gaps)[1] for seed in range(3)]
+    gaps = [np.sort(sp.environments.sphere(5, 2, seed).gaps)[1] for seed in range(3)]
     assert [row["epsilon"] for row in rows] == pytest.approx([gap / 2 for gap in gaps])
     assert len(set(gaps)) == 3
     assert all(row["success"] and row["true_gap"] == 0.0 for row in rows)

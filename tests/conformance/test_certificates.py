@@ -60,9 +60,7 @@ def mirrored(name) -> sp.Study:
     return told(name, minimize=True)
 
 
-@pytest.mark.parametrize("minimize", [False, True])
-def test_it_is_verified_from_the_file_alone(study, mirrored, minimize):
-    subject = mirrored if minimize else study
+def check_it_is_verified_from_the_file_alone(subject: sp.Study) -> None:
     document = json.loads(json.dumps(certificate_document(subject)))
     result = verify_certificate(document)
     assert result.holds, str(result)
@@ -70,6 +68,19 @@ def test_it_is_verified_from_the_file_alone(study, mirrored, minimize):
     assert document["pulls"] == sum(sum(look["told"]["pulls"]) for row in document["rounds"] for look in row["looks"])
 
 
+def test_it_is_verified_from_the_file_alone(study):
+    check_it_is_verified_from_the_file_alone(study)
+
+
+SIGN_OF_THE_STUDY = pytest.mark.cases(7)  # policies are told the mirrored rewards, and know nothing of it
+
+
+@SIGN_OF_THE_STUDY
+def test_it_is_verified_where_little_is_good(mirrored):
+    check_it_is_verified_from_the_file_alone(mirrored)
+
+
+@SIGN_OF_THE_STUDY
 def test_minimising_is_the_mirror_image(study, mirrored):
     straight, other_way = certificate_document(study), certificate_document(mirrored)
     for mine, theirs in zip(straight["rounds"], other_way["rounds"], strict=True):

@@ -12,6 +12,7 @@ from surepick.certificates.document import write_certificate
 from surepick.certificates.verify import verify_certificate
 from surepick.core.random_streams import stream
 from surepick.errors import InvalidInput
+from surepick.forecasts import simulated_studies
 from surepick.reports.study import page
 from surepick.reports.study.page import write_report
 
@@ -163,6 +164,7 @@ def forecasts_are_made_once(monkeypatch):
         return FORESEEN[key]
 
     monkeypatch.setattr(page, "foreseen", shared)
+    monkeypatch.setattr(simulated_studies, "EQUAL_STUDIES", 1)  # a forecast has to be there, not to be good
 
 
 def check(study, folder) -> None:
@@ -177,19 +179,28 @@ def check(study, folder) -> None:
     assert answer.best_arm in answer._repr_html_()
 
 
-EACH_WAY = (INDEPENDENT, "paired", "items")
+EACH_WAY = (INDEPENDENT,)
+SOME_WAYS = {  # of policies with rules of their own
+    "paired": ("every round given up", "withdrawn all but one", "closed before any result"),
+    "items": ("nothing yet", "a result between", "withdrawn after a round without results", "given up and closed"),
+}
 EACH_KIND = ("first round given up",)
 
 
-# Their certificates and reports are those of linear-embedding, certified-linear and xy-static with other numbers.
-OF_ONE_KIND = ("kernel-embedding", "fixed-kernel", "certified-kernel", "xy-adaptive", "means-neural-rule")
+# Their certificates and reports are those of linear-embedding, certified-linear and xy-static with other numbers,
+# or what such a one and the same kind without features have.
+OF_ONE_KIND = (
+    *("kernel-embedding", "fixed-kernel", "certified-kernel", "xy-adaptive", "means-neural-rule"),
+    *("fixed-linear", "normal, linear", "epochs, linear", "later, linear"),
+)
 
 
 def cases():
     """Every kind in every way; most of them are for the long proofs."""
     for name in KINDS:
         for way in WAYS:
-            quick = (name in EACH_WAY or way in EACH_KIND) and name not in OF_ONE_KIND
+            here = name in EACH_WAY or way in EACH_KIND or way in SOME_WAYS.get(name, ())
+            quick = here and name not in OF_ONE_KIND
             yield pytest.param(name, way, marks=[] if quick else pytest.mark.slow)
 
 
@@ -201,12 +212,18 @@ def test_it_has_its_certificate_and_report_in_memory(name, way, tmp_path):
     check(study, tmp_path)
 
 
-STORED_ALIKE = set(NAMES) - {INDEPENDENT, LINEAR, "sequential-halving"}  # by their names; the others have more to store
+STORED_ALIKE = {  # by their names, or as the same kind without features; the others have more to store
+    *(set(NAMES) - {INDEPENDENT, LINEAR, "sequential-halving"}),
+    *("normal, linear", "epochs, linear", "later, linear", "blocks, linear", "blocks", "bernoulli"),
+    *("above", "top", "all-good"),
+}
+FEW_WAYS = ("nothing yet", "every round given up", "withdrawn all but one for another reason", "given up and closed")
 
 
 def on_a_line():
     """Every way of one policy, and one way of every kind; of those that are stored alike one in `make test`."""
-    yield from ((INDEPENDENT, way) for way in WAYS)
+    for way in WAYS:
+        yield pytest.param(INDEPENDENT, way, marks=[] if way in FEW_WAYS else [pytest.mark.slow])
     for name in KINDS:
         if name not in (INDEPENDENT, "certified-neural"):
             marks = [pytest.mark.slow] if name in STORED_ALIKE else []

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from block_functions import written
 from dask_cluster import dask_cluster
-from distributed import Client
 
 import surepick as sp
 from surepick.chunks.moments import Directions, Largest
@@ -172,6 +171,8 @@ def test_files_and_memory_have_the_same_design(tmp_path):
 
 @pytest.mark.filterwarnings("ignore")  # of distributed, about its own clean-up
 def test_whoever_makes_the_passes_finds_the_same_bits(tmp_path, tmp_path_factory):
+    from distributed import Client
+
     rows = written(tmp_path, KINDS["gaussian"].astype(np.float32), [12_345, 7_655])
     alone = sp.solve_design(rows)
     assert sp.solve_design(rows, executor="processes:2") == alone

@@ -36,6 +36,7 @@ def squared_diameter(points: np.ndarray) -> float:
     return max(float(((points - point) ** 2).sum(axis=1).max()) for point in points)
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("seed", range(12))
 def test_the_farthest_pair_is_found_without_looking_at_all(seed):
     rng = np.random.default_rng(seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from budgets import budget
@@ -23,6 +22,8 @@ def worst(weights: np.ndarray, first, second, accuracies, noises) -> float:
 
 def optimum(first, second, accuracies, noises) -> float:
     """By CLARABEL: the fewest pulls n in all with v_i / n_i + v_c / n_c <= a^2 for every pair."""
+    import cvxpy as cp
+
     unit, pulls = float(accuracies.min()), cp.Variable(len(noises))
     pairs = []
     for i, c, accuracy in zip(first, second, accuracies / unit, strict=True):

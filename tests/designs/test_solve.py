@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import combinations
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from design_oracles import whitened_by_svd
@@ -17,6 +16,8 @@ from surepick.linalg.farthest_pairs import farthest_pairs
 
 def optimum(features: np.ndarray, active: np.ndarray) -> float:
     """tau by CLARABEL: minimise t with [[A, y], [y', t]] positive semidefinite for the difference y of every pair."""
+    import cvxpy as cp
+
     z = whitened_by_svd(features)
     lam, t = cp.Variable(len(z), nonneg=True), cp.Variable((1, 1))
     information = z.T @ cp.diag(lam) @ z

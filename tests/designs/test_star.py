@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import combinations
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -15,6 +14,8 @@ from surepick.errors import InvalidInput, NotConverged
 
 def optimum(features: np.ndarray, targets: np.ndarray) -> float:
     """By CLARABEL: minimise t with [[A, y], [y', t]] positive semidefinite for every target y."""
+    import cvxpy as cp
+
     lam, t = cp.Variable(len(features), nonneg=True), cp.Variable((1, 1))
     information = features.T @ cp.diag(lam) @ features
     blocks = [cp.bmat([[information, y[:, None]], [y[None, :], t]]) >> 0 for y in targets]

@@ -79,7 +79,7 @@ def misses(means, design, *, runs=4_096, errors=5.0):
     return [abs(values.mean() - mean) > errors * values.std() / math.sqrt(runs) for mean in means]
 
 
-@pytest.mark.parametrize("design", [GOOD, (5, 6, 9, 18, 2)])
+@pytest.mark.parametrize("design", [pytest.param(GOOD, marks=pytest.mark.slow), (5, 6, 9, 18, 2)])
 def test_simulated_observations_have_the_mean_of_the_chain_and_not_the_throughput(design):
     """The throughput is the saboteur: it is 1.5 % below the mean, 7 standard errors."""
     assert misses([observation_mean(design), throughput(*design)], design) == [False, True]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from budgets import few_and_all
 
 from surepick.errors import InvalidInput
 from surepick_bench.simulators import observation_mean, production_line, simulated_production_line, throughput
@@ -17,18 +18,25 @@ def test_the_line_of_twenty_has_the_published_best_designs():
     np.testing.assert_array_equal(env.arms.features.sum(axis=1), 40)
 
 
-def test_the_means_of_simulated_rewards_are_those_of_observations():
-    env, exact = simulated_production_line(9, seed=4), production_line(9, seed=4)
+@few_and_all("length", 7, 9)
+def test_the_means_of_simulated_rewards_are_those_of_observations(length):
+    """And so the good designs are those of observations, and good in the long run too."""
+    env, exact = simulated_production_line(length, seed=4), production_line(length, seed=4)
     assert env.arms.ids == exact.arms.ids
     means = np.array([observation_mean(tuple(design)) for design in env.law.designs])
     assert env.best == np.argmax(means)
+    good = means >= means.max() - 0.1
+    assert np.array_equal(env.epsilon_best(0.1), good)
+    assert exact.epsilon_best(0.1)[good].all()
     near = means >= means.max() - 1.0
+    assert not near.all()
     np.testing.assert_array_equal(env.means[near], means[near])
     np.testing.assert_allclose(env.means[~near], 50 / 49 * exact.means[~near], rtol=1e-12)
     assert np.all(env.means > means - 1e-9)
     assert np.all(env.means < 1.01 * means)
 
 
+@pytest.mark.slow
 def test_simulated_rewards_of_twenty_have_the_best_designs_of_the_long_run():
     env, exact = simulated_production_line(20), production_line(20)
     assert env.arms.ids[env.best] == "7-7-6-8-12"

@@ -2,10 +2,13 @@
 
 from surepick_bench.spec import EnvironmentSpec, PolicySpec, crossed
 
+EPSILON = 1.0
+
+
 SOARE = EnvironmentSpec("soare", "soare", {"dim": 3, "angle": 0.6})
 
 
-SPHERE = EnvironmentSpec("sphere", "sphere", {"num_arms": 8, "dim": 2})
+SPHERE = EnvironmentSpec("sphere", "sphere", {"num_arms": 5, "dim": 2})
 
 
 LINEAR = PolicySpec("certified-linear", "certified-linear", {"norm_bound": 1.0})
@@ -14,7 +17,7 @@ LINEAR = PolicySpec("certified-linear", "certified-linear", {"norm_bound": 1.0})
 MEANS = PolicySpec("action-elimination", "action-elimination", {"growth": 0.5})
 
 
-SMALL = crossed("small", "a small one", [SOARE, SPHERE], [LINEAR, MEANS], epsilon=0.5)
+SMALL = crossed("small", "a small one", [SOARE, SPHERE], [LINEAR, MEANS], epsilon=EPSILON)
 
 
 def without_seconds(rows) -> list[dict]:

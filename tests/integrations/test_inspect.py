@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from importlib.util import find_spec
 
 import inspect_models
 import pytest
@@ -15,8 +16,10 @@ from study_commands import surepick
 import surepick as sp
 from surepick.errors import InvalidInput, OutOfTurn
 
-pytest.importorskip("inspect_ai", reason='pip install "surepick[inspect]"')
-pytestmark = pytest.mark.filterwarnings("ignore")  # those of its packages are not ours
+pytestmark = [  # it takes a second to import: nobody does so to collect these tests
+    pytest.mark.skipif(find_spec("inspect_ai") is None, reason='pip install "surepick[inspect]"'),
+    pytest.mark.filterwarnings("ignore"),  # those of its packages are not ours
+]
 
 
 @pytest.fixture(autouse=True)

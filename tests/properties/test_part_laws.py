@@ -43,7 +43,7 @@ def test_any_order_and_any_parts(name, seed):
     assert found.holds, str(found)
 
 
-@settings(max_examples=budget(30))
+@settings(max_examples=budget(30, fewest=6))
 @given(st.sampled_from(sorted(OPTIONS)), st.integers(0, 2**32 - 1))
 def test_any_part_of_any_batch_leaves_a_finite_state(name, seed):
     """Also one that sees no direction of what is tested, and one of arms that nobody asked for now."""

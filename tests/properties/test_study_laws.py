@@ -161,14 +161,14 @@ def test_no_way_of_telling_changes_a_bit(name, seed):
 
 
 @given(name=names, seed=seeds)
-@settings(max_examples=budget(5), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=budget(5, fewest=2), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_way_of_telling_changes_a_bit_in_a_database(sqlite_url, name, seed):
     """One database for all examples; each makes a study of its own there."""
     assert content(in_database(sqlite_url, name, np.random.default_rng(seed))) == content(told_at_once(name))
 
 
 @given(name=names, seed=seeds)
-@settings(max_examples=budget(15))
+@settings(max_examples=budget(15, fewest=5))
 def test_totals_tell_the_same_as_single_results(name, seed):
     """Words and counts are equal; numbers to the rounding of the sums that the user formed."""
     rng, study, number = np.random.default_rng(seed), sp.Study(*subject(name)), 0

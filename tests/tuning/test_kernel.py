@@ -224,6 +224,7 @@ def test_other_units_within_what_squares_can_hold_change_only_the_units(size, un
     assert other.norm_estimate / unit == pytest.approx(usual.norm_estimate, rel=1e-6)
 
 
+@pytest.mark.cases(73)  # every fifth
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("noise", [1e-300, 1e-145, 1e-100, 1e100, 1e145, 1e300])
 @pytest.mark.parametrize("size", [1.0, 1e-100, 1e-145, 1e-200, 1e145, 1e200])

@@ -18,7 +18,7 @@ RUN = [
     "--policies",
     "linear-embedding,certified-linear",
     "--runs",
-    "2",
+    "1",
     "--jobs",
     "1",
 ]
@@ -39,9 +39,9 @@ def results(tmp_path_factory):
 def test_run_tells_what_it_did(results):
     out, answer = results
     assert "high-dimensional: the paper's example" in answer.stderr
-    assert "16 of 16 replicates" in answer.stderr
+    assert "8 of 8 replicates" in answer.stderr
     assert f"Replicates: {out}" in answer.stdout
-    assert len(read_results(out).replicates) == 16
+    assert len(read_results(out).replicates) == 8
 
 
 def test_own_stop_and_oracle_are_told_apart(results):
@@ -74,7 +74,7 @@ def test_the_json_summary_lists_what_needs_the_truth(results):
     answer = json.loads(typed("bench", "summary", out, "--format", "json").stdout)
     assert {"oracle", "reached", "best_eliminated", "reference"} <= set(answer["needs_the_truth"])
     cell = answer["cells"][0]
-    assert (cell["environment"], cell["policy"], cell["runs"]) == ("D=5", "linear-embedding", 2)
+    assert (cell["environment"], cell["policy"], cell["runs"]) == ("D=5", "linear-embedding", 1)
     assert cell["own"]["mean"] > 0
 
 
@@ -151,12 +151,10 @@ def test_failures_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(replicate, "simulate", broken)
     answer = typed(*RUN, "--out", tmp_path / "r.parquet")
     assert answer.exit_code == 1
-    assert (
-        "16 of 16 replicates failed; they count as not right, and the same command tries them again:" in answer.stderr
-    )
+    assert "8 of 8 replicates failed; they count as not right, and the same command tries them again:" in answer.stderr
     assert "ArithmeticError: no luck" in answer.stderr
-    assert "and 11 more" in answer.stderr
-    assert "0/2 (0%-84%)" in answer.stdout
+    assert "and 3 more" in answer.stderr
+    assert "0/1 (0%-98%)" in answer.stdout
 
 
 @pytest.mark.parametrize(
@@ -177,7 +175,7 @@ def test_failures_are_reported(tmp_path, monkeypatch):
         (["grid", "paper", "--policy", "rage"], "paper stands for five experiments"),
         (["grid", "mnist", "--policy", "fixed-linear", "--norm-bounds", "nan"], "'nan' is not a list of numbers"),
         (["grid", "mnist", "--policy", "fixed-linear", "--norm-bounds", ","], "',' is not a list of numbers"),
-        (["run", "peers", "--jobs", "0"], "jobs is 0"),
+        (["run", "peers", "--runs", "1", "--jobs", "0"], "jobs is 0"),
         (["grid", "mnist", "--policy", "fixed-linear", "--norm-bounds", "a"], "'a' is not a list of numbers"),
         (["run", "soare"], "there is no experiment 'soare'"),
     ],

@@ -109,7 +109,9 @@ def test_files_of_another_kind_are_refused(sample, name, old, new, words):
         datasets.open_bandit(sample)
 
 
-@pytest.mark.parametrize(("policy", "pairs", "clicks"), [("random", 2929, 46), ("bts", 2146, 69)])
+@pytest.mark.parametrize(
+    ("policy", "pairs", "clicks"), [pytest.param("random", 2929, 46, marks=pytest.mark.slow), ("bts", 2146, 69)]
+)
 def test_the_sample_gives_the_click_rates_of_its_file(shared_data, policy, pairs, clicks):
     folder = shared_data / "obd"
     with gzip.open(folder / policy / "men" / "men.csv.gz", "rt") as file:

@@ -217,6 +217,7 @@ def test_the_features_keep_the_geometry_of_the_products(log):
     np.testing.assert_allclose(exact @ exact.T, products @ products.T, atol=1e-12)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_fine_tolerance_takes_the_rounding_of_memberships_for_directions(shared_data, seed):
     ranks = [
@@ -309,6 +310,7 @@ def test_which_arms_are_rewarding_is_no_linear_function_of_the_features(seed):
     assert np.max(np.abs(fitted - env.means)) > 0.2  # of the .5 that lies between the two rewards
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_action_elimination_takes_as_long_as_on_the_real_log(seed):
     env = datasets.yahoo_like(seed=seed)

@@ -71,7 +71,7 @@ def test_the_series_sums_to_the_kernel(expansion):
 
 @pytest.mark.parametrize("expansion", EXACT, ids=lambda expansion: expansion.spec)
 def test_eigenvalues_decrease_and_tails_are_at_least_every_longer_sum(expansion):
-    count = 4000
+    count = 1000 if isinstance(expansion, ProductExpansion) else 4000
     values = expansion.eigenvalues(count)
     assert np.all(np.diff(values) <= 0)
     assert np.all(values[:100] > 0)
@@ -132,9 +132,10 @@ def test_the_pointwise_bound_is_the_exact_tail_at_the_worst_arm_and_below_the_pa
         assert embedding.misspecification(dim) == pytest.approx(exact, rel=1e-5, abs=5e-6)
     if math.isfinite(expansion.eigenfunction_bound):
         paper = MercerEmbedding(x, expansion=expansion, norm_bound=2.0, max_dim=20, bound="paper")
+        values = expansion.eigenvalues(4000)
         for dim in range(1, embedding.max_dim + 1):
             assert embedding.misspecification(dim) <= paper.misspecification(dim) + 1e-6
-            tail = math.fsum(expansion.eigenvalues(4000)[dim:])
+            tail = math.fsum(values[dim:])
             assert paper.misspecification(dim) >= 2.0 * expansion.eigenfunction_bound * math.sqrt(tail)
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from block_functions import written
 from dask_cluster import dask_cluster
-from distributed import Client
 
 import surepick as sp
 from surepick.chunks.passes import Meter
@@ -49,6 +48,8 @@ class Killer:
 @pytest.mark.filterwarnings("ignore")  # of distributed, about its own clean-up
 @pytest.mark.parametrize("passes", [(3,), pytest.param((1, 3, 4), marks=pytest.mark.slow)])
 def test_killed_workers_change_nothing(tmp_path, tmp_path_factory, passes):
+    from distributed import Client
+
     rows = RowBlocks(written(tmp_path, FEATURES, [25_000, 35_000]).sources, block_entries=2048 * 6)
     alone = found(rows)
     with dask_cluster(tmp_path_factory.mktemp("cluster"), restarted=True) as address, Client(address) as client:

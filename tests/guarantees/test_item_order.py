@@ -6,7 +6,7 @@ certificate is wrong in every run; where it was drawn, at most with probability 
 
 import numpy as np
 import pytest
-from bounds import failures_allowed
+from bounds import failures_allowed, until_clear
 from item_studies import play
 
 import surepick as sp
@@ -45,7 +45,8 @@ TABLES = {  # those of the attack, and one in which the bad candidate is only ju
 def wrong_answers(scores: np.ndarray, runs: int, **options: object) -> int:
     """How many of so many studies certify the bad candidate."""
     problem = sp.Problem(2, EPSILON, DELTA, sp.Bernoulli())
-    return sum(play(CertifiedItems(problem, ITEMS, **options), scores)[-1].after.leader == 1 for _ in range(runs))
+    wrong = (play(CertifiedItems(problem, ITEMS, **options), scores)[-1].after.leader == 1 for _ in range(runs))
+    return until_clear(wrong, runs, DELTA)
 
 
 @pytest.mark.parametrize("runs", [20, pytest.param(1000, marks=pytest.mark.slow)])

@@ -49,6 +49,7 @@ def wrong_answers(scores: np.ndarray, runs: int, **options: object) -> int:
     return until_clear(wrong, runs, DELTA)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("runs", [20, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("table", TABLES)
 def test_a_candidate_that_was_prepared_for_a_public_order_is_certified_seldom(table, runs):
@@ -57,6 +58,7 @@ def test_a_candidate_that_was_prepared_for_a_public_order_is_certified_seldom(ta
     assert wrong <= failures_allowed(runs, DELTA)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("table", TABLES)
 def test_an_order_that_everybody_knows_is_caught(table):
     assert wrong_answers(TABLES[table], 20, seed=PUBLIC) > failures_allowed(20, DELTA)

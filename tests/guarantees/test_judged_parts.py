@@ -40,6 +40,7 @@ def test_two_arms_just_outside_epsilon_in_10000_runs(name):
     check_two_arms(HONEST[name], 10_000)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("runs", A_PART_AND_ALL)
 @pytest.mark.parametrize("arrives", HONEST.values(), ids=HONEST)
 def test_arms_with_features(arrives, runs):

@@ -31,8 +31,9 @@ THRESHOLD = math.log(1.0 / DELTA)
 # Trials of `make test`, each the least that notices its mildest saboteur except with probability 1e-2, of pairs 1e-6:
 # half the noise is wrong of .34 of the pairs, of .32 of the bad candidates and of .24 of those in the plane, and
 # half of the bias of .53. Studies that steer themselves hide what saboteurs do: few are enough to see one who is
-# nearly always wrong.
+# nearly always wrong, and in `make test` few in the plane are.
 PAIRS, CANDIDATES, IN_THE_PLANE, BIASED, STUDIES = 280, 155, 335, 50, 23
+FEW_IN_THE_PLANE = 13
 LOOKS = 100  # at pairs
 
 # --- the policy steers itself

@@ -99,9 +99,10 @@ def of_either_sign(upper_bounds):
     return spoilt
 
 
-def test_a_negative_flow_towards_the_candidate_is_noticed(monkeypatch):
+@pytest.mark.parametrize("runs", [FEW_IN_THE_PLANE, pytest.param(IN_THE_PLANE, marks=pytest.mark.slow)])
+def test_a_negative_flow_towards_the_candidate_is_noticed(runs, monkeypatch):
     monkeypatch.setattr(VectorProcesses, "upper_bounds", of_either_sign(VectorProcesses.upper_bounds))
-    assert noticed(fooled_in_the_plane(FEW_IN_THE_PLANE), FEW_IN_THE_PLANE)
+    assert noticed(fooled_in_the_plane(runs), runs)
 
 
 # --- the flow of a lost pull

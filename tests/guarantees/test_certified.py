@@ -39,6 +39,7 @@ FEW = trials_to_notice(0.05, 0.99)
 FEW_AND_ALL = few_and_all_studies(FEW, 2000)
 
 
+@pytest.mark.cases(3)
 @FEW_AND_ALL
 @pytest.mark.parametrize("name", FIVE_ARMS)
 def test_five_arms_just_outside_epsilon(name, delta, runs):

@@ -249,9 +249,9 @@ class Life:
 
 
 @functools.cache
-def life(environment: int, studies: int, bound: float | None = None) -> Life:
+def life(environment: int, studies: int, bound: float | None = None, num_arms: int = 500) -> Life:
     """The declared number is from the known truth: where a study met a larger misfit, all are done again with it."""
-    world = sp.bench.datasets.random_network(seed=environment, sigma=0.05)
+    world = sp.bench.datasets.random_network(num_arms=num_arms, seed=environment, sigma=0.05)
     bound = pilot_bound(world) if bound is None else bound
     while True:
         policy = make(world, epsilon=0.1, misspecification=bound)
@@ -270,11 +270,14 @@ def check_life(found: Life) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "studies", "bound"),
-    [(2, 1, 0.0382), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(2, 2, 0.0382), (1, 2, 0.0482)])],
+    ("environment", "studies", "bound", "num_arms"),
+    [
+        (2, 1, 0.0425, 250),
+        *(pytest.param(*each, 500, marks=pytest.mark.slow) for each in [(2, 2, 0.0382), (1, 2, 0.0482)]),
+    ],
 )  # of `pilot_bound`
-def test_a_random_network_takes_fewer_pulls_with_a_valid_bound(environment, studies, bound):
-    check_life(life(environment, studies, bound))
+def test_a_random_network_takes_fewer_pulls_with_a_valid_bound(environment, studies, bound, num_arms):
+    check_life(life(environment, studies, bound, num_arms))
 
 
 @pytest.mark.slow

@@ -73,6 +73,7 @@ def surprises(law, *, declared: float, arms: int, trials: int, seed: int, level:
     return found, asked
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
 def test_an_honest_result_is_seldom_asked_about(law):
     found, asked = surprises(law, declared=1.0, arms=10, trials=1500, seed=3)

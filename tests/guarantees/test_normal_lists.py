@@ -27,7 +27,7 @@ def wrong_lists(kind: str, runs: int, delta: float, **options) -> int:
     return until_clear((share > 0.0 for share in wrong_shares(kind, runs, delta, **options)), runs, delta)
 
 
-@pytest.mark.cases(6)
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("best", ["noisiest", "quietest"])
 @pytest.mark.parametrize("kind", ["number", "control", "top", "good"])
 @few_and_all(8)
@@ -46,6 +46,7 @@ def test_the_wrong_share_of_a_list_is_small_on_average(best, delta, runs):
     assert share <= shares_allowed(runs, delta)
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("best", ["noisiest", "quietest"])
 @pytest.mark.parametrize("kind", ["number", "control", "top", "good"])
 @few_and_all(5)
@@ -64,7 +65,7 @@ def plug_in(past, failure, usual=estimators.normal_mgf_of_all):
     return replace(usual(past, failure), bounds=own, joint_bounds=own, variances=own)
 
 
-@pytest.mark.parametrize("kind", ["number", "shares"])
+@pytest.mark.parametrize("kind", ["number", pytest.param("shares", marks=pytest.mark.slow)])
 def test_a_plug_in_scale_taken_for_the_truth_is_noticed(kind, monkeypatch):
     monkeypatch.setattr(estimators, "normal_mgf_of_all", plug_in)
     monkeypatch.setattr(tuning, "HEURISTIC_REPEATS", 2)

@@ -249,6 +249,7 @@ def setting(monkeypatch, name: str, value: float) -> Callable[[], None]:
     return lambda: monkeypatch.setattr(tuning, name, value)
 
 
+@pytest.mark.cases(3)
 @both
 @pytest.mark.parametrize(
     ("name", "values"), [("HEURISTIC_CLOSING", (-math.inf, math.inf)), ("HEURISTIC_KAPPA", (0.0, 0.7))]

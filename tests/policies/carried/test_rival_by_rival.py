@@ -145,7 +145,7 @@ def test_many_directions_and_arms_are_dear():
 
 
 @pytest.mark.parametrize("evidence", ["carried", "epochs"])
-@pytest.mark.parametrize(("seeds", "num_arms"), [(1, 200), pytest.param(4, ARMS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("seeds", "num_arms"), [(1, 120), pytest.param(4, ARMS, marks=pytest.mark.slow)])
 def test_a_batch_of_rivals_has_no_pulls_that_check_the_fit(evidence, seeds, num_arms):
     """With more arms than directions a difference would be fitted: with a bias that two arms alone have not."""
     some = 0

@@ -128,9 +128,9 @@ def checked_expectation(seed, gamma, *, guess, need) -> float:
 
 def test_the_enumeration_is_not_vacuous(monkeypatch):
     """Many of the cases above bet; and the saboteur, half the bias, is noticed in some of them."""
-    cases = [(seed, 0.1) for seed in range(40)]
+    cases = [(seed, 0.1) for seed in range(20)]
     honest = [checked_expectation(*case, guess=False, need=False) for case in cases]
-    assert sum(mean != 1.0 for mean in honest) >= 8
+    assert sum(mean != 1.0 for mean in honest) >= 4
     whole = ContrastWeights.bias
     monkeypatch.setattr(ContrastWeights, "bias", lambda *given: 0.3 * whole(*given))
     spoilt = [checked_expectation(*case, guess=False, need=False) for case in cases]

@@ -10,7 +10,7 @@ from carried_studies import (
     BIASED,
     CANDIDATES,
     DELTA,
-    IN_THE_PLANE,
+    FEW_IN_THE_PLANE,
     LOOKS,
     PAIRS,
     RIVALS,
@@ -69,7 +69,7 @@ def test_bad_candidates_only_and_new_starts_without_end(runs):
     assert_kept("bad candidates in turn, new starts", wrong, runs)
 
 
-@some_and_all(IN_THE_PLANE)
+@some_and_all(FEW_IN_THE_PLANE)
 def test_bad_candidates_only_in_the_plane(runs):
     assert_kept("bad candidates in turn, in the plane", fooled_in_the_plane(runs), runs)
 
@@ -81,6 +81,7 @@ def test_the_best_arm_hidden_by_misspecification_at_its_bound(gamma, runs):
     assert_kept(f"hidden by a bias of {gamma}", fooled_by_bias(runs, gamma=gamma), runs)
 
 
+@pytest.mark.cases(3)
 @pairs
 @pytest.mark.parametrize("name", RIVALS)
 def test_pairs_looked_at_after_every_pull(name, runs, looks):

@@ -12,6 +12,7 @@ from carried_studies import (
     BIASED,
     CANDIDATES,
     DELTA,
+    FEW_IN_THE_PLANE,
     IN_THE_PLANE,
     LOOKS,
     PAIRS,
@@ -39,6 +40,7 @@ from surepick.policies.carried import state as rest
         (CANDIDATES, 0.32, 1e-2),
         (IN_THE_PLANE, 0.24, 1e-2),
         (BIASED, 0.53, 1e-2),
+        (FEW_IN_THE_PLANE, 0.99, 1e-6),
         (STUDIES, 0.9, 1e-6),
     ],
 )
@@ -97,9 +99,10 @@ def of_either_sign(upper_bounds):
     return spoilt
 
 
-def test_a_negative_flow_towards_the_candidate_is_noticed(monkeypatch):
+@pytest.mark.parametrize("runs", [FEW_IN_THE_PLANE, pytest.param(IN_THE_PLANE, marks=pytest.mark.slow)])
+def test_a_negative_flow_towards_the_candidate_is_noticed(runs, monkeypatch):
     monkeypatch.setattr(VectorProcesses, "upper_bounds", of_either_sign(VectorProcesses.upper_bounds))
-    assert noticed(fooled_in_the_plane(IN_THE_PLANE), IN_THE_PLANE)
+    assert noticed(fooled_in_the_plane(runs), runs)
 
 
 # --- the flow of a lost pull
@@ -142,7 +145,8 @@ def test_half_the_noise_is_noticed_of_pairs():
 
 
 @pytest.mark.parametrize(
-    ("fooled", "runs"), [(fooled_without_features, CANDIDATES), (fooled_in_the_plane, IN_THE_PLANE)]
+    ("fooled", "runs"),
+    [(fooled_without_features, CANDIDATES), pytest.param(fooled_in_the_plane, IN_THE_PLANE, marks=pytest.mark.slow)],
 )
 def test_half_the_noise_is_noticed_with_bad_candidates(fooled, runs):
     assert noticed(fooled(runs, told=0.5), runs)

@@ -39,6 +39,7 @@ FEW = trials_to_notice(0.05, 0.99)
 FEW_AND_ALL = few_and_all_studies(FEW, 2000)
 
 
+@pytest.mark.cases(3)
 @FEW_AND_ALL
 @pytest.mark.parametrize("name", FIVE_ARMS)
 def test_five_arms_just_outside_epsilon(name, delta, runs):
@@ -104,6 +105,7 @@ EXACT = {
 }
 
 
+@pytest.mark.cases(4)  # every kind of noise
 @at_each_delta
 @pytest.mark.parametrize("pulls", [None, greedy_pulls], ids=["steady", "greedy"])
 @pytest.mark.parametrize("name", EXACT)
@@ -174,6 +176,7 @@ def test_a_study_that_loses_a_fifth_of_its_results_at_random(runs, delta):
 # --- the direction
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("seed", range(5))
 def test_minimising_failures_is_maximising_successes(seed):
     """Rewards 1 - r of a study that minimises, and r of one that maximises, are the same evidence."""

@@ -3,11 +3,12 @@
 Where the policy's own steering would hide the damage, because its bounds are generous, the steering is hostile.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from bounds import failures_allowed, trials_to_notice
+from bounds import failures_allowed, trials_to_notice, until_clear
 from budgets import at_each_delta
 from certified_studies import (
     CROWD,
@@ -146,8 +147,12 @@ def test_half_the_noise_is_noticed_in_studies():
 def test_results_lost_by_value_break_the_promise():
     """A third of the best arm's high rewards never arrive, and the study is told that chance took them."""
     instance = one_good(sigma=8.0)
-    answers = [told_with_losses(instance, 0.05, lost_when_high, seed) for seed in range(17)]
-    wrong = sum(not instance.environment.is_epsilon_best(answer.arm, instance.epsilon) for answer in answers)
-    assert all(answer.verdict == "certified" for answer in answers)
-    assert all(any("has nothing to do with" in sentence for sentence in answer.assumptions) for answer in answers)
-    assert wrong > failures_allowed(17, 0.05)
+
+    def wrong() -> Iterator[bool]:
+        for seed in range(17):
+            answer = told_with_losses(instance, 0.05, lost_when_high, seed)
+            assert answer.verdict == "certified"
+            assert any("has nothing to do with" in sentence for sentence in answer.assumptions)
+            yield not instance.environment.is_epsilon_best(answer.arm, instance.epsilon)
+
+    assert until_clear(wrong(), 17, 0.05) > failures_allowed(17, 0.05)

@@ -89,7 +89,7 @@ def still_certified(runs_each: int, seed: int = 0) -> tuple[int, int]:
 
 
 def test_honest_studies_stay_certified():
-    runs, certified = still_certified(10)
+    runs, certified = still_certified(4)
     assert runs - certified <= failures_allowed(runs, 0.001)
 
 

@@ -10,6 +10,7 @@ from constrained_studies import INSTANCES, Careless, Hostile, Nobody, ShiftedHos
 RUNS = [(20, 0.05), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(20, 0.3), (5_000, 0.05), (5_000, 0.3)])]
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(("runs", "delta"), RUNS)
 @pytest.mark.parametrize("instance", INSTANCES)
 def test_bad_candidates_only(instance, delta, runs):
@@ -19,6 +20,7 @@ def test_bad_candidates_only(instance, delta, runs):
     assert wrong <= allowed
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("instance", INSTANCES)
 def test_bets_against_more_than_is_said_are_caught(instance):
     player = ShiftedNobody if instance == "none_but_one" else ShiftedHostile

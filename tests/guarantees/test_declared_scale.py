@@ -48,9 +48,10 @@ def alarms_of_spread(law, *, declared: float, trials: int, seed: int) -> int:
     return found
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
 def test_repeats_within_the_scale_raise_no_alarm(law):
-    assert alarms_of_spread(law, declared=1.0, trials=100, seed=1) <= failures_allowed(100, LEVEL)
+    assert alarms_of_spread(law, declared=1.0, trials=60, seed=1) <= failures_allowed(60, LEVEL)
 
 
 def test_a_scale_that_is_too_small_is_noticed():
@@ -72,6 +73,7 @@ def surprises(law, *, declared: float, arms: int, trials: int, seed: int, level:
     return found, asked
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
 def test_an_honest_result_is_seldom_asked_about(law):
     found, asked = surprises(law, declared=1.0, arms=10, trials=1500, seed=3)

@@ -6,7 +6,7 @@ certificate is wrong in every run; where it was drawn, at most with probability 
 
 import numpy as np
 import pytest
-from bounds import failures_allowed
+from bounds import failures_allowed, trials_to_notice, until_clear
 from item_studies import play
 
 import surepick as sp
@@ -15,6 +15,7 @@ from surepick.items import ItemOrder, Items
 from surepick.policies.items import CertifiedItems
 
 DELTA, EPSILON = 0.05, 0.05
+FEW = trials_to_notice(DELTA, 0.99)  # studies: in a public order all are wrong
 ITEMS = Items(100)
 PUBLIC = 0  # a seed that everybody knows
 
@@ -45,10 +46,12 @@ TABLES = {  # those of the attack, and one in which the bad candidate is only ju
 def wrong_answers(scores: np.ndarray, runs: int, **options: object) -> int:
     """How many of so many studies certify the bad candidate."""
     problem = sp.Problem(2, EPSILON, DELTA, sp.Bernoulli())
-    return sum(play(CertifiedItems(problem, ITEMS, **options), scores)[-1].after.leader == 1 for _ in range(runs))
+    wrong = (play(CertifiedItems(problem, ITEMS, **options), scores)[-1].after.leader == 1 for _ in range(runs))
+    return until_clear(wrong, runs, DELTA)
 
 
-@pytest.mark.parametrize("runs", [20, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("runs", [FEW, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("table", TABLES)
 def test_a_candidate_that_was_prepared_for_a_public_order_is_certified_seldom(table, runs):
     wrong = wrong_answers(TABLES[table], runs)
@@ -56,9 +59,10 @@ def test_a_candidate_that_was_prepared_for_a_public_order_is_certified_seldom(ta
     assert wrong <= failures_allowed(runs, DELTA)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("table", TABLES)
 def test_an_order_that_everybody_knows_is_caught(table):
-    assert wrong_answers(TABLES[table], 20, seed=PUBLIC) > failures_allowed(20, DELTA)
+    assert wrong_answers(TABLES[table], FEW, seed=PUBLIC) > failures_allowed(FEW, DELTA)
 
 
 def test_each_study_draws_its_own_order():

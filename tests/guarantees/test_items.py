@@ -28,6 +28,7 @@ def test_studies_certify_a_bad_arm_seldom(table, delta, runs):
     assert_kept(table, wrong_answers(TABLES[table], runs, delta), runs, delta)
 
 
+@pytest.mark.cases(2)
 @some_and_all(100)
 @pytest.mark.parametrize("table", TABLES)
 def test_bad_candidates_only_another_after_each_item(table, share):

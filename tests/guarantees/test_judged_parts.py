@@ -24,7 +24,7 @@ def without_features(means: np.ndarray, sigma: float):
 
 
 def check_two_arms(arrives, runs: int) -> None:
-    wrong = wrong_answers(without_features(TWO, 1.0), TWO, 1.0, arrives, range(runs))
+    wrong = wrong_answers(without_features(TWO, 1.0), TWO, 1.0, arrives, runs)
     print(f"\n{wrong} wrong of {runs}, {failures_allowed(runs, DELTA)} allowed")
     assert wrong <= failures_allowed(runs, DELTA)
 
@@ -40,20 +40,21 @@ def test_two_arms_just_outside_epsilon_in_10000_runs(name):
     check_two_arms(HONEST[name], 10_000)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("runs", A_PART_AND_ALL)
 @pytest.mark.parametrize("arrives", HONEST.values(), ids=HONEST)
 def test_arms_with_features(arrives, runs):
     means = CORRELATED @ np.array([0.0, 1.0])
     asked = {"epsilon": 1.0, "delta": DELTA, "noise": sp.SubGaussian(0.8), "norm_bound": 1.0, "tolerance": 0.5}
     policy = sp.make_policy("certified-linear", sp.Arms(CORRELATED), evidence="carried", **asked)
-    wrong = wrong_answers(policy, means, 0.8, arrives, range(runs))
+    wrong = wrong_answers(policy, means, 0.8, arrives, runs)
     print(f"\n{wrong} wrong of {runs}, {failures_allowed(runs, DELTA)} allowed")
     assert wrong <= failures_allowed(runs, DELTA)
 
 
 def test_parts_that_values_decide_are_noticed():
     runs = 10
-    wrong = wrong_answers(without_features(TWO, 1.0), TWO, 1.0, by_value, range(runs))
+    wrong = wrong_answers(without_features(TWO, 1.0), TWO, 1.0, by_value, runs)
     print(f"\n{wrong} wrong of {runs}, {failures_allowed(runs, DELTA)} allowed")
     assert wrong > failures_allowed(runs, DELTA)
 
@@ -62,4 +63,4 @@ def test_small_parts_come_to_an_end():
     """Two results at a time, of arms whose processes owe flows to former candidates."""
     means = np.array([0.0, -GAP, -GAP, -GAP])
     policy = without_features(means, 0.6)
-    assert all(answer_in_parts(policy, means, 0.6, HONEST["a few"], seed) is not None for seed in range(20))
+    assert all(answer_in_parts(policy, means, 0.6, HONEST["a few"], seed) is not None for seed in range(10))

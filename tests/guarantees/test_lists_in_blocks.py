@@ -4,10 +4,12 @@ Means lie just beyond what may be said of them. Counts are held against exact bi
 to 0 within blocks are noticed.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from block_studies import GAP, against_the_best, drawn, seen_of, shuffled, unbalanced
-from bounds import failures_allowed
+from bounds import counted, failures_allowed
 from budgets import few_and_all_studies
 
 import surepick as sp
@@ -25,10 +27,11 @@ QUESTIONS = {
 MOST_BATCHES = 60  # for saboteurs, whose studies may never end
 
 
-def wrong_studies(kind: str, runs: int, delta: float) -> int:
+@counted()
+def wrong_studies(kind: str, runs: int, delta: float) -> Iterator[bool]:
     """Studies with an arm on a wrong list."""
     question, truth = QUESTIONS[kind]
-    arms, means, wrong = sp.Arms(ids=range(5)), np.array(truth), 0
+    arms, means = sp.Arms(ids=range(5)), np.array(truth)
     asked = {"epsilon": 1.0, "delta": delta, "noise": sp.SubGaussian(0.5), "blocks": "day"}
     policy = sp.make_policy("certified-independent", arms, **asked, **question)
     for seed in range(runs):
@@ -39,8 +42,7 @@ def wrong_studies(kind: str, runs: int, delta: float) -> int:
             state = policy.tell(state, policy.ask(state), seen_of(counts, sums)).state
         lists = lists_of(policy.problem, policy.claim(state))
         assert lists is not None
-        wrong += bool(wrongly_listed(policy.problem, lists, arms, means).any())
-    return wrong
+        yield bool(wrongly_listed(policy.problem, lists, arms, means).any())
 
 
 @pytest.mark.parametrize("kind", QUESTIONS)

@@ -51,7 +51,7 @@ def test_it_is_narrower_than_the_union_where_it_decides(num_arms):
     assert (mixture < union).all()
 
 
-@few_and_all("seeds", 2, 5)
+@few_and_all("seeds", 1, 5)
 def test_action_elimination_with_it_is_certified_and_takes_fewer_pulls(seeds):
     arms = sp.Arms(np.eye(20))
     world = sp.environments.Environment(arms=arms, means=np.linspace(0.0, 1.0, 20), noise=sp.SubGaussian(1.0))

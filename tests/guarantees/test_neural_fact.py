@@ -58,7 +58,7 @@ def test_the_published_constants_break_delta():
 def test_the_derived_constants_keep_it_here():
     """Within the exact bound for delta, false alarm 1e-6; none of the first 40 was wrong."""
     options, dim = VARIATIONS["1e-3 of all"]
-    assert network(6, dim, constants="derived", **options) <= failures_allowed(6, DELTA)
+    assert network(5, dim, constants="derived", **options) <= failures_allowed(5, DELTA)
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_the_derived_constants_are_right_in_95_of_100_runs(variation):
     assert network(100, dim, constants="derived", **options) <= 5
 
 
-@few_and_all("trials", 200, 400)
+@few_and_all("trials", 100, 400)
 def test_it_is_the_constants_and_not_the_network(trials):
     """Plain means are wrong in 25 to 60 % of runs with them as well, and keep the exact bound with the derived ones."""
     published, derived = (

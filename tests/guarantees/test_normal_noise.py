@@ -29,6 +29,7 @@ def assert_kept(what: str, wrong: int, runs: int, delta: float) -> None:
     assert wrong <= failures_allowed(runs, delta)
 
 
+@pytest.mark.cases(3)
 @few_and_all_studies(250, 5_000)
 @pytest.mark.parametrize("name", PAIRS)
 def test_rivals_just_over_epsilon_looked_at_after_every_batch(name, delta, runs):
@@ -56,6 +57,7 @@ def test_with_features_a_better_arm_is_not_believed_to_be_within_epsilon(name, d
     assert_kept(f"with features, {name}", wrong, runs, delta)
 
 
+@pytest.mark.cases(1)
 @few_and_all_studies(10, 2_000)
 @pytest.mark.parametrize("best", ["noisiest", "quietest"])
 def test_whole_studies_with_features_and_variances_from_1_to_100(best, delta, runs):

@@ -24,6 +24,7 @@ def assert_kept(what: str, wrong: int, runs: int, delta: float) -> None:
     assert wrong <= failures_allowed(runs, delta)
 
 
+@pytest.mark.cases(4)
 @few_and_all_studies(250, 5_000)
 @of_both_kinds
 @pytest.mark.parametrize("name", BATCHES)
@@ -33,6 +34,7 @@ def test_rivals_just_over_epsilon(kind, name, runs, delta):
     assert_kept(f"{kind}, {name} a batch", wrong, runs, delta)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.95])
 @few_and_all_studies(17, 5_000)
 def test_two_arms_that_go_together(correlation, runs, delta):
@@ -40,6 +42,7 @@ def test_two_arms_that_go_together(correlation, runs, delta):
     assert_kept(f"correlation {correlation:g}", wrong, runs, delta)
 
 
+@pytest.mark.cases(2)  # blocks and streams, the noisiest and the quietest
 @pytest.mark.parametrize(  # ten at .3 would notice nobody
     ("runs", "delta"), [(10, 0.05), *(pytest.param(5_000, delta, marks=pytest.mark.slow) for delta in (0.05, 0.3))]
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bounds import failures_allowed
+from bounds import failures_allowed, until_clear
 
 import surepick as sp
 
@@ -29,10 +29,11 @@ def hard_instance() -> sp.environments.Environment:
 
 
 def wrong_answers(name: str, options: dict[str, object], *, believed_sigma: float, trials: int = TRIALS) -> int:
-    """Runs out of `trials` whose own-stop answer is wrong, for a policy that believes this noise scale."""
+    """Runs out of `trials` with a wrong answer, for a policy that believes this noise scale; `until_clear`."""
     environment, noise = hard_instance(), sp.SubGaussian(believed_sigma)
     policy = sp.make_policy(name, environment.arms, epsilon=EPSILON, delta=DELTA, noise=noise, growth=0.5, **options)
-    return sum(not sp.simulate(policy, environment, seed=seed).success for seed in range(trials))
+    wrong = (not sp.simulate(policy, environment, seed=seed).success for seed in range(trials))
+    return until_clear(wrong, trials, DELTA)
 
 
 def alike(peers):

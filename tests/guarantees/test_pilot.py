@@ -49,11 +49,13 @@ def misses(estimate, counts, **options) -> int:
     return sum(estimate(*seen) < SIGMA for seen in pilots(counts, **options))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("counts", SHAPES.values(), ids=SHAPES)
 def test_the_bound_covers(counts):
     assert misses(bound, counts) <= failures_allowed(TRIALS, FAILURE)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("counts", SHAPES.values(), ids=SHAPES)
 def test_the_bound_is_no_larger_than_it_must_be(counts):
     """It fails with exactly the promised probability, so it fails nearly as often as it may."""

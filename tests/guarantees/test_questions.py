@@ -5,12 +5,12 @@ adversary who sees the past chooses the pulls, the guesses that bets rest on, an
 many batches; what is on a wrong list by then counts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from bounds import failures_allowed, shares_allowed
+from bounds import failures_allowed, shares_allowed, until_clear
 from budgets import at_each_delta
 from question_studies import (
     Adversary,
@@ -48,13 +48,13 @@ class Cell:
     lead: Lead | None = None
     horizon: int = 60
 
-    def ends(self, runs: int, delta: float) -> list[End]:
+    def ends(self, runs: int, delta: float) -> Iterator[End]:
         policy = self.world.policy(self.question, delta, **self.asked)
         adversary = None if self.lead is None else self.lead(policy, self.world)
-        return [played(policy, self.world, seed, adversary, self.horizon) for seed in range(runs)]
+        return (played(policy, self.world, seed, adversary, self.horizon) for seed in range(runs))
 
     def wrong(self, runs: int, delta: float) -> int:
-        return sum(end.wrong for end in self.ends(runs, delta))
+        return until_clear((end.wrong for end in self.ends(runs, delta)), runs, delta)
 
     def shares(self, runs: int, delta: float) -> np.ndarray:
         """Mean wrong shares of the first list, of the second, of both together."""
@@ -88,8 +88,8 @@ FAMILY = {
     "2 best of 8, led": Cell(cut_by_a_hair(8, 2, sigma=2.0), "top", {"m": 2}, swapping, 30),
     "best of 3": Cell(cut_by_a_hair(3, 1, sigma=2.0), "top", {"m": 1}),
     "best of 3, rewards 0 or 1": Cell(cut_by_a_hair(3, 1, sigma=None), "top", {"m": 1}),
-    "all good of 20, led": Cell(on_both_borders(16, 3, sigma=2.0), "all-good", {}, good_as_bad, 30),
     "all good of 3": Cell(on_both_borders(1, 1, sigma=1.0), "all-good", {}),
+    "all good of 20, led": Cell(on_both_borders(16, 3, sigma=2.0), "all-good", {}, good_as_bad, 30),
 }
 ONLY_FEW = ("above 0 by .5, led", "above a control", "best of 3")
 SHARES = {
@@ -119,6 +119,7 @@ def sizes(names) -> list:
 # --- family-wise
 
 
+@pytest.mark.cases(6)  # every question, half of them led
 @pytest.mark.parametrize(("name", "runs", "delta"), sizes(FAMILY))
 def test_no_arm_at_all_is_on_a_wrong_list_except_with_probability_delta(name, runs, delta):
     wrong, allowed = FAMILY[name].wrong(runs, delta), failures_allowed(runs, delta)
@@ -131,6 +132,7 @@ def one_null(nulls: int, delta: float) -> float:
     return float(np.log(1.0 / delta))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", ["above 0, led", "above a control, led", "2 best of 8, led", "all good of 20, led"])
 def test_a_threshold_for_one_null_is_caught(name, monkeypatch):
     monkeypatch.setattr(inquiries, "bet_threshold", one_null)
@@ -142,6 +144,7 @@ def without_bad_batches(gains):
     return lambda *given: np.maximum(gains(*given), 0.0)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("name", ["above 0, led", "above a control, led", "2 best of 8, led", "all good of 20, led"])
 def test_bets_that_look_at_the_batch_are_caught(name, monkeypatch):
     monkeypatch.setattr(Ground, "gains", without_bad_batches(Ground.gains))
@@ -155,6 +158,7 @@ def test_a_margin_with_by_on_the_wrong_side_is_caught(delta, monkeypatch):
     assert FAMILY["above 0 by .5, led"].wrong(20, delta) > failures_allowed(20, delta)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", ["above 0, led", "2 best of 8, led", "all good of 20, led"])
 def test_half_the_noise_is_caught(name, monkeypatch):
     pulled = World.pulled

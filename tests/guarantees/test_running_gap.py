@@ -13,7 +13,7 @@ from surepick.core.random_streams import stream
 from surepick.policies.carried import situation
 from surepick.studies.progress import Progress, rounded_up
 
-STUDIES, DELTA = {"linear": 12, "kernel": 6, "clicks": 12}, 0.05  # with 5 who is always wrong is noticed
+STUDIES, DELTA = {"linear": 5, "kernel": 5, "clicks": 12}, 0.05  # with 5 who is always wrong is noticed
 SABOTAGE = 6.0  # of log(1/delta), which is 3
 
 

@@ -60,7 +60,7 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize("runs", [20, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [14, pytest.param(1_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", WORLDS)
 def test_the_policy_steers_itself(name, runs):
     found = answers(world_of(6, 2), WORLDS[name], runs, delta=0.3)

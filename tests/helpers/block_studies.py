@@ -1,8 +1,10 @@
 """Batches in blocks, with effects that somebody chooses, for policies whose weights sum to 0 within each block."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from bounds import counted
+from quick_leaders import quick_leaders
 
 import surepick as sp
 from surepick.core.observations import BlockTotals, Observations
@@ -84,18 +86,19 @@ def against_the_best(rng: np.random.Generator, counts: np.ndarray) -> np.ndarray
     return np.where(share > share.mean(), -10.0, 10.0) + rng.normal(0.0, 1.0, len(counts))
 
 
-def wrong_answers(runs: int, delta: float, **options) -> int:
+@counted()
+def wrong_answers(runs: int, delta: float, **options) -> Iterator[bool]:
     """Studies of a best arm among four equals, all worse by just over epsilon = 1, that end with another one."""
     means = np.append(0.0, np.full(4, -GAP))
     arms = sp.Arms(ids=range(5))
     asked = {"epsilon": 1.0, "delta": delta, "noise": sp.SubGaussian(0.5), "blocks": "day"}
-    policy, wrong = sp.make_policy("certified-independent", arms, **asked, **options), 0
+    policy = sp.make_policy("certified-independent", arms, **asked, **options)
     for seed in range(runs):
         _, states = played(policy, means, 0.5, seed=seed, effects=against_the_best, size=4)
-        wrong += policy.claim(states[-1]).leader != 0
-    return wrong
+        yield bool(policy.claim(states[-1]).leader != 0)
 
 
+@quick_leaders
 def settled_wrongly(rivals: int, delta: float, *, looks: int = 60, in_a_block: int = 25, told: float = 2.0) -> int:
     """Rivals, all better than the candidate by just over epsilon = 1, that a study believes not to be.
 
@@ -143,14 +146,14 @@ def of_features(features: np.ndarray, **options) -> sp.Policy:
     return sp.make_policy("certified-linear", sp.Arms(features, ids=range(len(features))), blocks="day", **options)
 
 
-def wrong_answers_on_features(runs: int, delta: float) -> int:
+@counted()
+def wrong_answers_on_features(runs: int, delta: float) -> Iterator[bool]:
     """As `wrong_answers`, where the means are linear: five arms that differ in what does not count are all bad."""
     noise, means = sp.SubGaussian(0.5), LINE @ [GAP, 0.0]
-    policy, wrong = of_features(LINE, epsilon=1.0, delta=delta, noise=noise, norm_bound=4.0), 0
+    policy = of_features(LINE, epsilon=1.0, delta=delta, noise=noise, norm_bound=4.0)
     for seed in range(runs):
         _, states = played(policy, means, 0.5, seed=seed, effects=against_the_best, size=4)
-        wrong += policy.claim(states[-1]).leader != 0
-    return wrong
+        yield bool(policy.claim(states[-1]).leader != 0)
 
 
 def settled_wrongly_on_features(

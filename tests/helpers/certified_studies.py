@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from bounds import until_clear
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -115,10 +116,11 @@ def play(
 
 
 def wrong_answers(instance: Instance, policy: CertifiedElimination, trials: int, **how: object) -> int:
-    """Studies out of `trials` that stop by themselves with an arm that is worse than epsilon."""
+    """Studies out of `trials` that stop by themselves with an arm that is worse than epsilon; `until_clear`."""
     first = policy.ask(policy.init())  # the same in all of them
     ask = how.pop("ask", lambda state: policy.ask(state) if state.round > 1 else first)
-    return sum(play(instance, policy, seed, ask=ask, **how).wrong for seed in range(trials))
+    wrong = (play(instance, policy, seed, ask=ask, **how).wrong for seed in range(trials))
+    return until_clear(wrong, trials, policy.problem.delta)
 
 
 # --- one candidate, and thousands of rivals that err independently of each other
@@ -298,7 +300,7 @@ def wrongly_settled_hidden(instance: HiddenBest, delta: float, *, trials: int, b
         )
 
     ends = (play(instance, policy, seed, ask=ask, most_batches=batches) for seed in range(trials))
-    return sum(HIDDEN in end.state.epochs[0].settled for end in ends)
+    return until_clear((HIDDEN in end.state.epochs[0].settled for end in ends), trials, delta / 2)
 
 
 # --- lost results

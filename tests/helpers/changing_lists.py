@@ -5,9 +5,11 @@ ones all but one go: the one against which a bad arm looks best. Whoever goes fo
 to be ruled out like all others; so a wrong answer needs the process of one arm, fixed beforehand, to reach 1/delta.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from bounds import counted
+from quick_leaders import quick_leaders
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -124,6 +126,7 @@ def whom_the_bad_arm_comes_nearest(bounds: np.ndarray, _: np.random.Generator) -
     return np.argmin(bounds, axis=1)
 
 
+@quick_leaders
 def settled_wrongly(
     keeps: Keeps, runs: int, *, delta: float, size: int = 5, independent: bool = True, looks: int = 200, seed: int = 0
 ) -> int:
@@ -165,6 +168,7 @@ def settled_wrongly(
 EVERY = 25  # looks between two groups
 
 
+@quick_leaders
 def settled_by_group(runs: int, *, delta: float, groups: int, share: float | None = None, seed: int = 0) -> np.ndarray:
     """Which arms are believed not to be better than a bad arm by more than epsilon = 1, shape (groups + 1, runs).
 
@@ -198,7 +202,8 @@ def settled_by_group(runs: int, *, delta: float, groups: int, share: float | Non
     return (state.bounds_of(0)[1:] <= 1.0).reshape(groups + 1, runs)
 
 
-def added_wrongly(runs: int, *, delta: float, when_good: bool) -> int:
+@counted()
+def added_wrongly(runs: int, *, delta: float, when_good: bool) -> Iterator[bool]:
     """Studies of three bad arms that end with one of them, though the best arm was added to them, or is not there yet.
 
     Somebody who sees all results adds it once the leader of the bad ones leads by a standard error, or trails its own
@@ -208,7 +213,7 @@ def added_wrongly(runs: int, *, delta: float, when_good: bool) -> int:
     world = sp.environments.Environment(
         arms=sp.Arms(ids=ids), means=np.array([-GAP] * 3 + [0.0]), noise=sp.SubGaussian(SIGMA)
     )
-    policy, wrong = policy_of(world, delta, later=("best",), later_share=0.5), 0
+    policy = policy_of(world, delta, later=("best",), later_share=0.5)
     for run in range(runs):
         rng, state, first = np.random.default_rng([run, 20_303]), policy.init(), None
         while not stopped(policy, state) and state.round < 400:
@@ -221,5 +226,4 @@ def added_wrongly(runs: int, *, delta: float, when_good: bool) -> int:
                 step = policy.add(step, np.array([3]))
             state = step.state
         answer = policy.claim(state)
-        wrong += answer.finished == "certified" and not state.away[3] and answer.leader != 3
-    return wrong
+        yield bool(answer.finished == "certified" and not state.away[3] and answer.leader != 3)

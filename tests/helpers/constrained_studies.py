@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, replace
 
 import numpy as np
+from bounds import counted
 
 import surepick as sp
 from surepick.environments.rewards import NormalRewards, RewardsBeside
@@ -109,14 +111,17 @@ def policy_for(num_arms: int, delta: float, player: type[BestOfFeasible]) -> Cer
     return made
 
 
-def wrong_studies(instance: str, runs: int, delta: float, player: type[BestOfFeasible], *, num_arms: int = 3) -> int:
+@counted()
+def wrong_studies(
+    instance: str, runs: int, delta: float, player: type[BestOfFeasible], *, num_arms: int = 3
+) -> Iterator[bool]:
     """Studies whose answer is wrong, or that take an arm beyond the tolerance for one that keeps its bound.
 
     Those that the limit ends without either have made no error.
     """
     rewards, quantities = INSTANCES[instance](num_arms)
     law = RewardsBeside(NormalRewards(rewards, np.ones(num_arms)), (NormalRewards(quantities, np.ones(num_arms)),))
-    policy, rng, wrong = policy_for(num_arms, delta, player), np.random.default_rng(num_arms), 0
+    policy, rng = policy_for(num_arms, delta, player), np.random.default_rng(num_arms)
     for _ in range(runs):
         state = policy.init()
         believed = False
@@ -126,8 +131,10 @@ def wrong_studies(instance: str, runs: int, delta: float, player: type[BestOfFea
             state = policy.tell(state, plan, law.draw(plan.counts, rng)).state
             peaks = sheet_of(state.sheets, "keeps 1", num_arms).peaks
             believed = bool(np.any((peaks >= policy._inquiry.kept) & (quantities > 1.0)))
-        wrong += believed
+        listed = False
         if state.finished and not believed:
             lists = certificate_of(policy, state).lists
-            wrong += wrongly_listed(policy.problem, lists, policy.problem.arms, rewards, quantities[:, None]).any()
-    return int(wrong)
+            listed = bool(
+                wrongly_listed(policy.problem, lists, policy.problem.arms, rewards, quantities[:, None]).any()
+            )
+        yield believed or listed

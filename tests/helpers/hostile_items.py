@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from bounds import counted
 from item_studies import certified_items, play
 from item_tables import reaches
 
@@ -58,13 +59,12 @@ def tables(make: Table, runs: int, seed: int) -> Iterator[np.ndarray]:
         yield scores[:, rng.permutation(scores.shape[1])]
 
 
-def wrong_answers(make: Table, runs: int, delta: float) -> int:
+@counted()
+def wrong_answers(make: Table, runs: int, delta: float) -> Iterator[bool]:
     """Studies that certify a bad arm."""
-    wrong = 0
     for run, scores in enumerate(tables(make, runs, 31)):
         policy = certified_items(scores, seed=run, epsilon=EPSILON, delta=delta, growth=0.5, first_batch=3)
-        wrong += policy.claim(play(policy, scores)[-1].after).leader != 0
-    return wrong
+        yield bool(policy.claim(play(policy, scores)[-1].after).leader != 0)
 
 
 def steered(scores: np.ndarray, *, bold: float = 1.0) -> ItemProcesses:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from bounds import until_clear
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -68,11 +69,12 @@ def answer_in_parts(policy: Policy[Any], means: np.ndarray, sigma: float, arrive
     return None
 
 
-def wrong_answers(policy: Policy[Any], means: np.ndarray, sigma: float, arrives: Arrives, seeds: Iterable[int]) -> int:
+def wrong_answers(policy: Policy[Any], means: np.ndarray, sigma: float, arrives: Arrives, runs: int) -> int:
     """How many of these studies end with an arm that is worse than the best by more than epsilon."""
-    answers = (answer_in_parts(policy, means, sigma, arrives, seed) for seed in seeds)
+    answers = (answer_in_parts(policy, means, sigma, arrives, seed) for seed in range(runs))
     bad = means < means.max() - policy.problem.epsilon
-    return sum(answer is not None and bool(bad[answer]) for answer in answers)
+    wrong = (answer is not None and bool(bad[answer]) for answer in answers)
+    return until_clear(wrong, runs, policy.problem.delta)
 
 
 # studies with a log

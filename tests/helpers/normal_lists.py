@@ -1,5 +1,7 @@
 """Questions answered by lists where nobody knows the scales: means that lie just beyond what may be said of them."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 import surepick as sp
@@ -37,14 +39,13 @@ def five_arms(kind: str, best: str) -> Environment:
     return Environment(arms=arms, means=MEANS[kind], noise=sp.SubGaussian(scales))
 
 
-def wrong_shares(kind: str, runs: int, delta: float, *, best: str, features: bool = False) -> np.ndarray:
+def wrong_shares(kind: str, runs: int, delta: float, *, best: str, features: bool = False) -> Iterator[float]:
     """Of each study the larger of the shares of its two lists that are wrong."""
     name, more = ("certified-linear", {"norm_bound": 1.1}) if features else ("certified-independent", {})
-    world, found = five_arms(kind, best), []
+    world = five_arms(kind, best)
     policy = sp.make_policy(name, world.arms, epsilon=1.0, delta=delta, noise=sp.Normal(), **QUESTIONS[kind], **more)
     for seed in range(runs):
         lists = sp.simulate(policy, world, seed=seed).certificate.lists
         wrong = wrongly_listed(policy.problem, lists, world.arms, world.means)
         sides = [[int(one) for one in ids] for ids in (lists.inside, lists.outside)]
-        found.append(max(wrong[side].mean() if side else 0.0 for side in sides))
-    return np.array(found)
+        yield max(float(wrong[side].mean()) if side else 0.0 for side in sides)

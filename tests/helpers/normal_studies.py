@@ -1,6 +1,10 @@
 """Normal noise of unknown scale on known truths: how often an arm that is worse than epsilon seems good enough."""
 
+from collections.abc import Iterator
+
 import numpy as np
+from bounds import counted
+from quick_leaders import quick_leaders
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -11,6 +15,7 @@ GAP = 1.002  # just over epsilon = 1
 CANDIDATE = (10**6, 3.0, 1e-6)  # pulls a batch, mean and variance of a candidate that is hardly in doubt
 
 
+@quick_leaders
 def settled_wrongly(runs: int, *, delta: float, scale: float, repeats: int, looks: int, seed: int = 0) -> int:
     """Rivals that a study believes not to be better than the candidate by more than epsilon, though all of them are.
 
@@ -82,11 +87,14 @@ def linear_policy(arms: sp.Arms, delta: float, **options):
     )
 
 
-def believed_wrongly(runs: int, *, delta: float, scale: float, repeats: int, looks: int, seed: int = 0) -> int:
+@counted()
+def believed_wrongly(
+    runs: int, *, delta: float, scale: float, repeats: int, looks: int, seed: int = 0
+) -> Iterator[bool]:
     """Studies with features that believe, after any of some equal batches for arm 0, that arm 1 is not better than it
     by more than epsilon."""
     world = plane([scale * factor for factor in (1.0, 3.0, 0.3, 1.0, 0.5)])
-    policy, wrong = linear_policy(world.arms, delta), 0
+    policy = linear_policy(world.arms, delta)
     for run in range(runs):
         rng, state = np.random.default_rng([seed, run, 20_312]), policy.init()
         for look in range(looks):
@@ -94,8 +102,7 @@ def believed_wrongly(runs: int, *, delta: float, scale: float, repeats: int, loo
             given = {"predicted_pulls": 5.0 * repeats, "candidate": 0} if look else {}
             plan = Plan(round=state.round, counts=counts, dim=2, **given)
             state = policy.tell(state, plan, world.pull(counts, rng)).state
-        wrong += bool(state.bounds_of(0)[1] <= 1.0)
-    return wrong
+        yield bool(state.bounds_of(0)[1] <= 1.0)
 
 
 def wrong_answers_with_features(runs: int, *, delta: float, best: str) -> tuple[int, int]:

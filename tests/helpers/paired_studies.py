@@ -1,6 +1,10 @@
 """Pairs within blocks on known truths: how often an arm that is worse than epsilon seems good enough."""
 
+from collections.abc import Iterator
+
 import numpy as np
+from bounds import counted
+from quick_leaders import quick_leaders
 
 import surepick as sp
 from surepick.core.observations import BlockTotals, Observations
@@ -67,7 +71,8 @@ def played(policy, means, root, *, seed: int, effects=lambda rng, blocks: 0.0):
     return plans, states
 
 
-def wrong_answers(kind: str, runs: int, delta: float, *, best: str) -> int:
+@counted()
+def wrong_answers(kind: str, runs: int, delta: float, *, best: str) -> Iterator[bool]:
     """Studies of a best arm and four worse by just over epsilon = 1 that end with another one.
 
     Standard deviations go from .2 to 2 and correlations are .8; in blocks an effect ten times as large is added to
@@ -76,14 +81,13 @@ def wrong_answers(kind: str, runs: int, delta: float, *, best: str) -> int:
     scales = 0.2 * 10.0 ** np.linspace(0.0, 1.0, 5)
     root = alike(scales[::-1] if best == "noisiest" else scales, 0.8)
     policy, means = policy_of(5, kind, delta=delta), np.append(0.0, np.full(4, -GAP))
-    wrong = 0
     for seed in range(runs):
         effects = (lambda rng, blocks: 20.0 * rng.standard_normal(blocks)) if kind == "blocks" else (lambda *_: 0.0)
         _, states = played(policy, means, root, seed=seed, effects=effects)
-        wrong += policy.claim(states[-1]).leader != 0
-    return wrong
+        yield bool(policy.claim(states[-1]).leader != 0)
 
 
+@quick_leaders
 def settled_wrongly(kind: str, rivals: int, delta: float, *, repeats: int, scale: float, looks: int) -> int:
     """Rivals, all better than the candidate by just over epsilon = 1, that a study believes not to be.
 
@@ -104,14 +108,17 @@ def settled_wrongly(kind: str, rivals: int, delta: float, *, repeats: int, scale
     return int(np.sum(state.carried.bounds_of(0)[1:] <= 1.0))
 
 
-def settled_pairs(kind: str, runs: int, delta: float, *, correlation: float, blocks: int, looks: int, more: int) -> int:
+@counted()
+def settled_pairs(
+    kind: str, runs: int, delta: float, *, correlation: float, blocks: int, looks: int, more: int
+) -> Iterator[bool]:
     """Studies of two arms, the rival better by just over epsilon = 1, in which the candidate is believed good enough.
 
     Args:
         correlation: of the two in a block.
         blocks: of a batch that have both; more: that have the candidate alone.
     """
-    wrong, root = 0, alike([1.0, 1.5], correlation)
+    root = alike([1.0, 1.5], correlation)
     policy, means = policy_of(2, kind, delta=delta), np.array([0.0, GAP])
     both = np.concatenate([np.ones((blocks, 2), bool), np.tile([True, False], (more, 1))])
     for seed in range(runs):
@@ -121,5 +128,4 @@ def settled_pairs(kind: str, runs: int, delta: float, *, correlation: float, blo
             given = {"predicted_pulls": float(asked.sum()), "candidate": 0} if look else {}
             plan = Plan(round=state.round, counts=asked.sum(axis=0), **given)
             state = policy.tell(state, plan, seen_of(drawn(rng, asked, means, root))).state
-        wrong += bool(state.carried.bounds_of(0)[1] <= 1.0)
-    return wrong
+        yield bool(state.carried.bounds_of(0)[1] <= 1.0)

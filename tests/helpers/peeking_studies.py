@@ -1,9 +1,10 @@
 """Users who see the rewards of an open plan, or lose some of them, on truths where it matters most."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from bounds import counted
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -98,20 +99,20 @@ def peeking_user(study: sp.Study, told: Story) -> None:
     honest_user(study, told)
 
 
-def wrong_certificates(user: User, trials: int, *, sigma: float) -> int:
+@counted(DELTA)
+def wrong_certificates(user: User, runs: int, *, sigma: float) -> Iterator[bool]:
     """Studies that end with a certificate for the arm that is worse by more than epsilon.
 
     Args:
         sigma: of the noise; the larger, the more pulls, and the more often one can look.
     """
-    begin, wrong = beginning(*two_arms(sigma)), 0
-    for seed in range(trials):
+    begin = beginning(*two_arms(sigma))
+    for seed in range(runs):
         rng, study = np.random.default_rng([seed, 20_265]), begin()
         while (plan := study.ask()) is not None:
             user(study, story(plan, sigma, rng))
         answer = study.certificate()
-        wrong += answer.verdict == "certified" and answer.best_arm == "other"
-    return wrong
+        yield bool(answer.verdict == "certified" and answer.best_arm == "other")
 
 
 # results that are lost
@@ -120,13 +121,14 @@ FINE = 0.05  # epsilon
 SUCCESS = np.array([0.5, 0.5 - 1.02 * FINE])
 
 
-def wrong_with_losses(lost: float, trials: int) -> int:
+@counted(DELTA)
+def wrong_with_losses(lost: float, runs: int) -> Iterator[bool]:
     """The same for rewards of 0 and 1, when a share of the best arm's successes never arrives."""
-    arms, wrong = sp.Arms(ids=["best", "other"]), 0
+    arms = sp.Arms(ids=["best", "other"])
     asked = {"epsilon": FINE, "delta": DELTA, "noise": sp.Bernoulli(), "evidence": "epochs"}
     policy = sp.make_policy("certified-independent", arms, **asked)
     begin = beginning(arms, policy)
-    for seed in range(trials):
+    for seed in range(runs):
         rng, study = np.random.default_rng([seed, 20_266]), begin()
         while (plan := study.ask()) is not None:
             sums = rng.binomial(plan.counts, SUCCESS)
@@ -135,5 +137,4 @@ def wrong_with_losses(lost: float, trials: int) -> int:
             if study.missing.any():
                 study.abandon(INDEPENDENT)
         answer = study.certificate()
-        wrong += answer.verdict == "certified" and answer.best_arm == "other"
-    return wrong
+        yield bool(answer.verdict == "certified" and answer.best_arm == "other")

@@ -92,6 +92,7 @@ def test_trainer_architecture_and_scale_are_second_order(options):
 # --- norm rewards: 276 whatever the dimension
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("dim", "seeds"),
     [(10, 1), (20, 1), (30, 1), *(pytest.param(dim, 20, marks=pytest.mark.slow) for dim in (10, 20, 30))],

@@ -129,12 +129,14 @@ def clusters(num_arms, dim, reward, seeds=3):
     return [sp.environments.two_clusters(num_arms=num_arms, dim=dim, reward=reward, seed=seed) for seed in range(seeds)]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("num_arms", "golden"), [(250, 2676), (500, 2925), (750, 3071), (1000, 3175)])
 def test_kernel_embedding_on_linear_rewards(num_arms, golden):
     environments = clusters(num_arms, 25, "linear", 3 if num_arms == 250 else 1)
     assert mean_oracle("kernel-embedding", environments, norm_bound=0.5, gamma=1.0) == pytest.approx(golden, rel=0.05)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("dim", "linear", "rage"), [(10, 2602, 3819), (20, 2432, 7445), (30, 2614, 10647)])
 def test_the_norm_reward(dim, linear, rage):
     """RAGE within 7 %; the linear golden at D = 20 averages in runs that end a round early."""
@@ -145,6 +147,7 @@ def test_the_norm_reward(dim, linear, rage):
     assert mean_oracle("rage", environments) == pytest.approx(rage, rel=0.07)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("num_arms", "golden"), [(250, 10_700), (1000, 12_600)])
 def test_unknown_misspecification_in_two_dimensions(num_arms, golden):
     environments = clusters(num_arms, 25, "linear", 2)

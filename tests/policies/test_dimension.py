@@ -74,6 +74,7 @@ def test_independent_arms_have_all_their_dimensions():
     assert cheapest_dimension(sp.IndependentEmbedding(6), np.array([1, 4]), 0.5).dim == 6
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_the_cheapest_dimension_costs_what_the_best_of_all_costs(seed):
     rng = np.random.default_rng(seed)

@@ -126,6 +126,7 @@ def test_a_judgement_is_the_largest_upper_bound(seed):
     assert set(found.active) == {leader, *(arm for arm in range(7) if ahead[arm] > 0.2)}
 
 
+@pytest.mark.cases(9)
 @pytest.mark.parametrize("constants", CONSTANTS)
 @pytest.mark.parametrize("num_arms", [2, 3, 60])
 @pytest.mark.parametrize("delta", [0.01, 0.3, 0.999])

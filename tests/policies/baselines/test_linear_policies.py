@@ -14,6 +14,7 @@ from surepick_bench.policies.xy import in_span
 PEERS = ("xy-static", "xy-adaptive", "lingape", "lingame")
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", PEERS)
 def test_turned_and_redundant_coordinates_lead_to_the_same_answer(name):
     rng = np.random.default_rng(3)
@@ -26,6 +27,7 @@ def test_turned_and_redundant_coordinates_lead_to_the_same_answer(name):
     assert {end.leader for end in ends} == {int(np.argmax(means))}
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("name", ["lingape", "lingame"])
 @pytest.mark.parametrize("num_arms", [10, 300])
 @pytest.mark.parametrize("size", [1e12, 1e14, 1.7e18])

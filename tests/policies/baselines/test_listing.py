@@ -1,10 +1,11 @@
 """What the peers for questions share: which arms intervals put on a list, by hand; and that they are seldom wrong."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from bounds import failures_allowed
+from bounds import failures_allowed, until_clear
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -130,9 +131,13 @@ RUNS, DELTA = 60, 0.3
 
 
 def wrong_runs(name: str, kind: str, believed_sigma: float, **options) -> int:
-    """Studies of `RUNS` that end with an arm on a wrong list; normal rewards with sigma 1."""
+    """Studies of `RUNS` that end with an arm on a wrong list, `until_clear`; normal rewards with sigma 1."""
+    return until_clear(wrong_lists(name, kind, believed_sigma, **options), RUNS, DELTA)
+
+
+def wrong_lists(name: str, kind: str, believed_sigma: float, **options) -> Iterator[bool]:
     question, truth = HOSTILE[kind]
-    arms, means, wrong = sp.Arms(None, IDS), np.array(truth), 0
+    arms, means = sp.Arms(None, IDS), np.array(truth)
     policy = sp.make_policy(
         name, arms, epsilon=0.5, delta=DELTA, noise=sp.SubGaussian(believed_sigma), question=question, **options
     )
@@ -142,8 +147,7 @@ def wrong_runs(name: str, kind: str, believed_sigma: float, **options) -> int:
             plan = policy.ask(state)
             sums = plan.counts * means + np.sqrt(plan.counts) * rng.standard_normal(4)
             state = policy.tell(state, plan, Observations(plan.counts, sums)).state
-        wrong += bool(wrongly_listed(policy.problem, certificate_of(policy, state).lists, arms, means).any())
-    return wrong
+        yield bool(wrongly_listed(policy.problem, certificate_of(policy, state).lists, arms, means).any())
 
 
 CASES = [

@@ -27,6 +27,7 @@ def policy_for(kind: str, seed: int, **options):
     return world, sp.make_policy(name, world.arms, epsilon=0.2, delta=0.05, noise=world.noise, **own, **options)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("size", [6, 96])
 @pytest.mark.parametrize("kind", WORLDS)
 def test_every_batch_has_exactly_the_pulls_that_were_asked_for(kind, size):
@@ -37,6 +38,7 @@ def test_every_batch_has_exactly_the_pulls_that_were_asked_for(kind, size):
     assert run.success
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("reserve", [0.0, 0.05, 0.99])
 @pytest.mark.parametrize("size", [4, 17])
 def test_pulls_that_check_the_embedding_are_within_the_batch(size, reserve):
@@ -72,6 +74,7 @@ def test_arms_that_never_answer_do_not_hold_up_the_others():
     assert asked[8:].sum() > 20
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("most", [2, 3, 6])
 @pytest.mark.parametrize("kind", WORLDS)
 def test_a_study_has_no_more_batches_than_it_is_allowed(kind, most):
@@ -89,9 +92,9 @@ def test_a_study_has_no_more_batches_than_it_is_allowed(kind, most):
 def test_few_batches_are_larger_and_many_are_as_usual():
     pulls = {}
     for most in (2, 5, 40):
-        runs = [policy_for("independent", seed, max_batches=most) for seed in range(6)]
+        runs = [policy_for("independent", seed, max_batches=most) for seed in range(3)]
         pulls[most] = np.mean([sp.simulate(policy, world, seed=0).pulls for world, policy in runs])
-    usual = np.mean([sp.simulate(*reversed(policy_for("independent", seed)), seed=0).pulls for seed in range(6)])
+    usual = np.mean([sp.simulate(*reversed(policy_for("independent", seed)), seed=0).pulls for seed in range(3)])
     assert pulls[2] > 1.5 * pulls[5] > 1.5 * usual
     assert pulls[40] == pytest.approx(usual, rel=0.3)
 

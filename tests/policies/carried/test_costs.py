@@ -86,6 +86,7 @@ def made(world, name: str, costs, **options):
     return sp.make_policy(name, arms, **asked, **options)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("kind", WORLDS)
 def test_costs_that_are_all_alike_change_no_bit_of_a_study(kind):
     make, name, options = WORLDS[kind]
@@ -100,6 +101,7 @@ def test_costs_that_are_all_alike_change_no_bit_of_a_study(kind):
     assert all(plan.predicted_cost is None for plan in plain)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("kind", WORLDS)
 def test_the_currency_does_not_matter(kind):
     make, name, options = WORLDS[kind]
@@ -112,6 +114,7 @@ def test_the_currency_does_not_matter(kind):
     ]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("kind", WORLDS)
 def test_what_a_plan_predicts_is_pulls_and_money(kind):
     make, name, options = WORLDS[kind]
@@ -135,7 +138,7 @@ def money(kind: str, seed: int, costs, *, known: bool) -> float:
 
 
 @pytest.mark.parametrize(("kind", "share"), [("vectors", 0.7), ("means", 0.9)])
-@few_and_all("seeds", 4, 12)
+@few_and_all("seeds", 3, 12)
 def test_plans_that_know_the_costs_take_less_money(kind, share, seeds):
     """Measured: shares of .4 to .5 and .6 to .8 (benchmarks/costs.py has more)."""
     spent = {True: 0.0, False: 0.0}
@@ -148,6 +151,7 @@ def test_plans_that_know_the_costs_take_less_money(kind, share, seeds):
     assert spent[True] < share * spent[False]
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("price", [100.0, 1000.0])
 @pytest.mark.parametrize("kind", WORLDS)
 @few_and_all("seeds", 2, 6)

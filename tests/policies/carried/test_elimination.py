@@ -33,7 +33,7 @@ def policy_for(kind: str, seed: int):
 
 @pytest.mark.parametrize("kind", WORLDS)
 def test_it_certifies_an_answer_that_is_good_enough(kind):
-    for seed in range(3):
+    for seed in range(2):
         world, policy = policy_for(kind, seed)
         run = sp.simulate(policy, world, seed=seed)
         assert run.verdict == "certified"
@@ -74,7 +74,7 @@ def test_where_epsilon_is_far_below_the_gap_it_takes_far_fewer_pulls_than_epochs
     epsilon = 0.1 * float(np.partition(world.gaps, 1)[1])
     asked = {"epsilon": epsilon, "delta": 0.05, "noise": world.noise, "norm_bound": 1.0}
     pulls = []
-    for seed in range(5):
+    for seed in range(2):
         policy = sp.make_policy("certified-linear", world.arms, evidence="carried", **asked)
         pulls.append(sp.simulate(policy, world, seed=seed).pulls)
     first = sp.make_policy("certified-linear", world.arms, evidence="epochs", **asked)
@@ -82,7 +82,7 @@ def test_where_epsilon_is_far_below_the_gap_it_takes_far_fewer_pulls_than_epochs
 
 
 @pytest.mark.parametrize(("means", "epsilon"), [((6.1, 7.4, 6.8), 0.3), ((0.0, 0.2, 0.4, 0.5, 0.9), 0.2)])
-@few_and_all("seeds", 20, 100)
+@few_and_all("seeds", 8, 100)
 def test_few_arms_never_go_on_for_ever(means, epsilon, seeds):
     """Shares of less than a pull, and flows that are left on former candidates, once did so in one run of a hundred."""
     means = np.array(means)

@@ -25,6 +25,7 @@ def small_task(seed: int = 0, num_arms: int = 14) -> tuple[np.ndarray, Observati
     return features, Observations(counts, counts * np.sin(features[:, 0]) + noise)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("architecture", ["standard", "published"])
 @pytest.mark.parametrize("alpha", [0.3, 30.0])
 def test_left_out_is_what_is_said_without_the_arm(architecture, alpha):

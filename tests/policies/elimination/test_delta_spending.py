@@ -42,6 +42,7 @@ def test_the_unions_are_their_formulas():
     assert union_size("best-pairs", 2, 10) == union_size("best-pairs", 1, 10) == 1.0
 
 
+@pytest.mark.cases(16)
 @pytest.mark.parametrize("union", UNIONS)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("num_arms", [2, 3, 4, 11])
@@ -64,6 +65,7 @@ def settings(num_arms=5, **changes):
     return RoundSettings(sp.Problem(num_arms, 0.1, DELTA, sp.SubGaussian(1.0)), **(usual | changes))
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("union", UNIONS)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("looks", [1, 8])
@@ -87,6 +89,7 @@ def verdict_of(name, **options):
     return sp.simulate(policy, environment, seed=1).certificate
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("name", ["linear-embedding", "fixed-linear", "rage"])
 @pytest.mark.parametrize("union", UNIONS)
 def test_delta_over_k_squared_is_heuristic_only_with_the_smallest_union(name, union):

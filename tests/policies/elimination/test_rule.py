@@ -66,6 +66,7 @@ def blocks(request, monkeypatch):
         monkeypatch.setattr(rules, "HEAD", 2)
 
 
+@pytest.mark.cases(6)
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("first", range(0, 300, 50))
 def test_ties_and_all_as_the_rule_for_all_pairs(first):
@@ -85,6 +86,7 @@ def test_ties_and_all_as_the_rule_for_all_pairs(first):
     assert ruled_out > 50
 
 
+@pytest.mark.cases(40)
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("seed", range(60))
 def test_least_squares_estimates_as_the_rule_for_all_pairs(seed):

@@ -34,6 +34,7 @@ def test_effects_of_any_size_change_no_plan_and_no_bound():
         assert one.carried.bounds_of(one.leader) == pytest.approx(other.carried.bounds_of(one.leader), rel=1e-5)
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(4))
 def test_it_ends_with_a_good_arm_and_fewer_pulls_than_without_pairs(kind, seed):
@@ -151,6 +152,7 @@ def test_the_gain_is_that_of_the_weights_written_out(kind, seed, monkeypatch):
             assert weights.sum(axis=1) == pytest.approx(np.zeros(15), abs=1e-12)
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("correlation", [-0.5, 0.0, 0.6, 0.95])
 @pytest.mark.parametrize("kind", KINDS)
 @few_and_all("batches", 500, 3_000)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from bounds import failures_allowed, trials_to_notice
+from bounds import counted, failures_allowed, trials_to_notice
 from budgets import few_and_all
 from scipy.stats import hypergeom
 
@@ -56,12 +56,12 @@ def test_the_sample_depends_on_its_seed_alone_and_a_fresh_seed_is_drawn():
     assert len({OneOf(0.1).sample_seed for _ in range(20)}) > 1
 
 
+@counted(DELTA)
 def wrong_of(runs, *, num_arms=40, share=0.1, sample=None):
     """How many of so many studies of a list whose best share stands where the maker of the list likes it, are wrong."""
     best = math.ceil(share * num_arms)
     means = np.zeros(num_arms)
     means[:best] = 1.0  # the first of the list: a sample of the first n would be of use, of the last n of none
-    wrong = 0
     for seed in range(runs):
         policy = policy_of(num_arms, share, seed)
         if sample is not None:
@@ -69,8 +69,7 @@ def wrong_of(runs, *, num_arms=40, share=0.1, sample=None):
                 "certified-independent", sp.Arms(ids=sample), epsilon=0.5, delta=DELTA / 2, noise="subgaussian:0.5"
             )
             policy = type(policy)(policy.problem, inner, np.array(sample))
-        wrong += means[played(policy, means, seed).leader] < 0.5
-    return wrong
+        yield bool(means[played(policy, means, seed).leader] < 0.5)
 
 
 @few_and_all("runs", trials_to_notice(DELTA, 0.9), 5_000)

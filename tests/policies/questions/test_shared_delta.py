@@ -1,10 +1,10 @@
 """How many nulls share delta: as many as there are arms, however many of them are on a list already."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
-from bounds import failures_allowed
+from bounds import failures_allowed, until_clear
 
 from surepick.policies.questions.inquiries import classified
 from surepick.policies.questions.outlook import Lists
@@ -21,12 +21,17 @@ def holm(highs: np.ndarray, lows: np.ndarray, lists: Lists, asked: np.ndarray, d
 
 
 def wrong_studies(rule: Rule) -> int:
-    """Studies with an arm on the wrong list, where one arm after the other is measured until it is on one.
+    """How many of `studies`, `until_clear`."""
+    return until_clear(studies(rule), STUDIES, DELTA)
+
+
+def studies(rule: Rule) -> Iterator[bool]:
+    """Whether an arm is on the wrong list, in studies where one arm after the other is measured until it is on one.
 
     The means are exactly epsilon below the threshold, and both processes of an arm bet all that they may: the log of
     the first is a walk that drifts down, the second is its mirror image.
     """
-    rng, wrong, asked = np.random.default_rng(20), 0, np.ones(ARMS, bool)
+    rng, asked = np.random.default_rng(20), np.ones(ARMS, bool)
     for _ in range(STUDIES):
         lists, highs, lows = Lists.empty(ARMS), np.zeros(ARMS), np.zeros(ARMS)
         for arm in range(ARMS):
@@ -39,8 +44,7 @@ def wrong_studies(rule: Rule) -> int:
                 lows[arm] = max(-walk[: first + 1].min(), 0.0)
                 lists = rule(highs, lows, lists, asked, DELTA)
         assert lists.decided.all()
-        wrong += bool(lists.inside.any())
-    return wrong
+        yield bool(lists.inside.any())
 
 
 def test_arms_that_are_measured_one_after_another_share_delta():

@@ -36,6 +36,7 @@ def expected(rule, theta, counts, centre, guess, row, **more):
     return total
 
 
+@pytest.mark.cases(10)
 @pytest.mark.parametrize("seed", range(30))
 def test_no_bet_pays_where_the_row_is_as_good_as_the_candidate(seed):
     rng = np.random.default_rng(seed)
@@ -47,6 +48,7 @@ def test_no_bet_pays_where_the_row_is_as_good_as_the_candidate(seed):
     assert expected(rule, theta, counts, centre, guess, row) <= 1.0 + ROUNDING
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("seed", range(15))
 def test_no_bet_pays_where_means_are_off_by_their_bound(seed):
     rng = np.random.default_rng(seed)

@@ -1,0 +1,14 @@
+"""Which arm a study shows as its leader matters nowhere in the evidence, and takes most of the time with many arms."""
+
+from unittest.mock import patch
+
+import numpy as np
+
+from surepick.policies.carried import guesses
+
+
+def _by_score(scores: np.ndarray, errors: np.ndarray, epsilon: float) -> np.ndarray:
+    return np.asarray(scores, float)
+
+
+quick_leaders = patch.object(guesses, "chances_of_means", _by_score)  # decorates a function that plans by itself

@@ -16,7 +16,6 @@ from surepick.noise import known_scale
 from surepick.policies import model_checks, tuning
 from surepick.policies.base import designed
 from surepick.policies.carried import means_rule, predictions
-from surepick.policies.carried.guesses import Guess
 from surepick.policies.carried.predictions import BatchSizes, Grid, Predictions
 from surepick.policies.carried.situation import DecisionContext, started
 from surepick.policies.carried.state import CarriedState, RemainingPulls
@@ -24,6 +23,7 @@ from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import capped, threshold_of
 from surepick.policies.certified.elimination import first_dimension, on_few_first_arms
 from surepick.policies.dimension import DesignOf, best_found
+from surepick.policies.sequential.posterior import Posterior
 
 HEURISTIC_OPENING_OF_VECTORS = 0.03  # the opening ends at this share of what certifying the leader is predicted to cost
 HEURISTIC_OPENING_OF_MEANS = 0.05  # ... where its pulls are evidence too
@@ -163,7 +163,7 @@ class Planner:
 
         return partial(sampling_rule.opening_design, posed=posed)
 
-    def _opening_batch(self, state: CarriedState, guess: Guess) -> Plan | None:
+    def _opening_batch(self, state: CarriedState, guess: Posterior) -> Plan | None:
         """The next batch that serves no candidate; None once the leader is worth testing.
 
         The leads that a prediction rests on are lowered by their errors: of many arms that were hardly measured the

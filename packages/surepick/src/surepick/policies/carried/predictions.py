@@ -22,11 +22,12 @@ from surepick.linalg.farthest_pairs import farthest_first
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, tuning
 from surepick.policies.base import Problem
-from surepick.policies.carried import guesses, means_rule, vectors_rule
+from surepick.policies.carried import means_rule, vectors_rule
 from surepick.policies.carried.situation import DecisionContext, started
 from surepick.policies.carried.state import CarriedState, OpenComparisons, RemainingPulls
 from surepick.policies.certified.sampling_rule import is_expensive
 from surepick.policies.dimension import larger_dimensions
+from surepick.policies.sequential.posterior import HEURISTIC_LEAST_WHEN_SWITCHING, Posterior
 
 # --- How many pulls a batch has, and where they go if they are fewer than a design needs. Validity rests on none of it.
 
@@ -363,12 +364,12 @@ class Predictions:
             )
         return share * self.rest_of(state, goal).total
 
-    def rest(self, state: CarriedState, guess: guesses.Guess) -> RemainingPulls:
+    def rest(self, state: CarriedState, guess: Posterior) -> RemainingPulls:
         """The candidate to go on with, and the pulls that are predicted to certify it for the least money."""
         best = guess.best_of(state.away)
         candidate = best if state.candidate < 0 else state.candidate
         if best != candidate:
-            doubted = self._goal_for(state, guess, candidate, least=guesses.HEURISTIC_LEAST_WHEN_SWITCHING)
+            doubted = self._goal_for(state, guess, candidate, least=HEURISTIC_LEAST_WHEN_SWITCHING)
             worth = tuning.HEURISTIC_SWITCH * self._effort(state, doubted)
             if self._effort(state, self._goal_for(state, guess, best), worth) < worth:
                 candidate = best
@@ -377,14 +378,14 @@ class Predictions:
             rest = self._in_another_dimension(state, guess, rest)
         return rest
 
-    def _rest_for(self, state: CarriedState, guess: guesses.Guess, candidate: int) -> RemainingPulls:
+    def _rest_for(self, state: CarriedState, guess: Posterior, candidate: int) -> RemainingPulls:
         return self.rest_of(state, self._goal_for(state, guess, candidate))
 
     def _goal_for(
-        self, state: CarriedState, guess: guesses.Guess, candidate: int, *, least: float = tuning.HEURISTIC_LEAST_MARGIN
+        self, state: CarriedState, guess: Posterior, candidate: int, *, least: float = tuning.HEURISTIC_LEAST_MARGIN
     ) -> OpenComparisons:
         epsilon = self.situation.problem.epsilon
-        margins = partial(guess.margins_of, candidate, epsilon=epsilon, caution=tuning.HEURISTIC_CAUTION, least=least)
+        margins = partial(guess.margins, candidate, epsilon, caution=tuning.HEURISTIC_CAUTION, least=least)
         return self.situation.goal(state, candidate, guess, margins)
 
     def _effort(self, state: CarriedState, goal: OpenComparisons, limit: float = math.inf) -> float:
@@ -404,10 +405,10 @@ class Predictions:
         costs = self.situation.problem.relative_costs
         return state.seen.counts / state.pulls if costs is None else state.seen.counts * costs / self.spent(state)
 
-    def surely(self, state: CarriedState, guess: guesses.Guess, rest: RemainingPulls) -> RemainingPulls:
+    def surely(self, state: CarriedState, guess: Posterior, rest: RemainingPulls) -> RemainingPulls:
         """What certifies the candidate with one more batch, most of the time."""
         epsilon, moved = self.situation.problem.epsilon, self.situation.moved(state, rest.dim)
-        margins = partial(guess.margins_of, rest.candidate, epsilon=epsilon, caution=tuning.HEURISTIC_OPENING_CAUTION)
+        margins = partial(guess.margins, rest.candidate, epsilon, caution=tuning.HEURISTIC_OPENING_CAUTION)
         goal = self.situation.goal(moved, rest.candidate, guess, margins)
         quantile = NormalDist().inv_cdf(1.0 - HEURISTIC_SHORT / (1 + len(goal.rivals)))
         return self.rest_of(moved, replace(goal, quantile=quantile))
@@ -457,7 +458,7 @@ class Predictions:
             rest = replace(rest, pulls=np.where(goal.away, 0.0, rest.pulls))
         return rest if alone is None or rest.effort <= alone.effort else alone
 
-    def _in_another_dimension(self, state: CarriedState, guess: guesses.Guess, rest: RemainingPulls) -> RemainingPulls:
+    def _in_another_dimension(self, state: CarriedState, guess: Posterior, rest: RemainingPulls) -> RemainingPulls:
         """A larger dimension, if misspecification costs more than its extra directions would."""
         begun_already = state.vectors is not None and state.vectors.begun
         if begun_already and len(rest.bias_limited) == 0:
@@ -472,7 +473,7 @@ class Predictions:
             best = other
         return best
 
-    def _worth_a_design(self, state: CarriedState, guess: guesses.Guess, best: RemainingPulls, dim: int) -> bool:
+    def _worth_a_design(self, state: CarriedState, guess: Posterior, best: RemainingPulls, dim: int) -> bool:
         """Whether a larger dimension may take far less, by its bias and the pulls so far where designs take long."""
         here = self.situation.moved(state, best.dim)
         vectors, processes = self.situation.vectors(best.dim), here.vectors

@@ -376,7 +376,7 @@ class CertifiedLists:
                 at = bet.quantity - 1
                 gains = self._limits[at].gains(bet, past[at], came[at], view.standings[at])
             else:
-                gains = ground.gains(bet, state.seen, seen, view.outlook)
+                gains = ground.gains(bet, state.seen, seen, view.posterior)
             sheet = outlook.sheet_of(sheets, bet.sheet, self.problem.num_arms, bet.start)
             sheets = outlook.updated(sheets, sheet.after(gains))
         return sheets
@@ -389,9 +389,9 @@ class CertifiedLists:
         told = told_beside(seen, len(self._limits))
         standings = tuple(one.standing(own) for one, own in zip(self._limits, told, strict=True))
         if not standings:
-            return View(sheets, lists, ground.outlook(seen))
+            return View(sheets, lists, ground.posterior(seen))
         scales = ground.noise_mgf(seen).noise_scales(self.problem.epsilon)
-        return View(sheets, lists, ground.outlook(seen), standings, scales)
+        return View(sheets, lists, ground.posterior(seen), standings, scales)
 
     def _leader(self, view: View) -> int:
         """The arm that looks like the answer, of those inside if there are any."""
@@ -399,7 +399,7 @@ class CertifiedLists:
         if named is not None and not inside.any():
             return named
         allowed = inside if inside.any() else np.ones(self.problem.num_arms, bool)
-        return int(np.argmax(np.where(allowed, view.outlook.scores, -np.inf)))
+        return int(np.argmax(np.where(allowed, view.posterior.scores, -np.inf)))
 
     def _ground(self, dim: int) -> Ground:
         return Ground(self.problem, self.embedding, dim, self._inquiry.number, self.tolerance, self.blocks is not None)

@@ -30,7 +30,7 @@ from surepick.policies.questions.inquiries import (
     View,
     bet_threshold,
 )
-from surepick.policies.questions.outlook import NUMBER
+from surepick.policies.sequential.posterior import NUMBER, Posterior
 from surepick.questions import Above, AllGood, BestFeasible, Constraint, OneOf, OwnQuestion, TopM
 from surepick.text import did_you_mean, quoted
 
@@ -98,7 +98,7 @@ class BestOfFeasible(OfAll):
                 arms = (lacks > 0.0) & ~out
                 needs = np.maximum(lacks, 0.0)
                 made.append(
-                    outlook.Bet(f"{name} {place}", outlook.NUMBER, margin, high, arms, needs, bold=True, quantity=place)
+                    outlook.Bet(f"{name} {place}", NUMBER, margin, high, arms, needs, bold=True, quantity=place)
                 )
         return tuple(made)
 
@@ -115,7 +115,7 @@ class BestOfFeasible(OfAll):
             needs = self.worse(place) - peaks
             left &= needs > 0.0
             rivals = np.flatnonzero(left)
-            by_reward = view.outlook.cautious(rivals, candidate, self.epsilon, high=False)
+            by_reward = view.posterior.cautious(candidate, self.epsilon, rivals)
             pulls = (view.scales[rivals] * efforts(-needs[rivals], 0.0) / by_reward) ** 2
             cheaper = pulls <= breaking[rivals]
             pairs, leads, lacks = rivals[cheaper], by_reward[cheaper], needs[rivals[cheaper]]
@@ -123,7 +123,7 @@ class BestOfFeasible(OfAll):
         alone[left] = breaking[left]
         if not len(pairs) and not alone.any():
             alone[:] = 1.0
-        seconds = np.full(len(pairs), outlook.NUMBER if candidate is None else candidate)
+        seconds = np.full(len(pairs), NUMBER if candidate is None else candidate)
         return outlook.Aims(pairs, seconds, leads, lacks, alone)
 
     def decided(self, view: View) -> outlook.Lists:
@@ -139,13 +139,13 @@ class BestOfFeasible(OfAll):
                 answers.append(arm)
         if not answers:
             return view.lists
-        inside[max(answers, key=lambda arm: view.outlook.scores[arm])] = True
+        inside[max(answers, key=lambda arm: view.posterior.scores[arm])] = True
         return outlook.Lists(inside, ~inside)
 
     def named(self, view: View) -> int | None:
         """The arm that looks like the answer; None where no arm seems to keep all bounds."""
         fits = self._fits(view)
-        return int(np.argmax(np.where(fits, view.outlook.scores, -np.inf))) if fits.any() else None
+        return int(np.argmax(np.where(fits, view.posterior.scores, -np.inf))) if fits.any() else None
 
     def _fits(self, view: View) -> BoolArray:
         """The arms that seem to keep all bounds but for half of the tolerance, shape (K,)."""
@@ -159,7 +159,7 @@ class BestOfFeasible(OfAll):
         candidate = self.named(view)
         if candidate is None:
             return []
-        leads, errors = view.outlook.leads(candidate, high=False), view.outlook.errors(candidate)
+        leads, errors = view.posterior.leads(candidate), view.posterior.errors(candidate)
         near = np.flatnonzero(self._fits(view) & (leads <= tuning.HEURISTIC_DOUBT * errors))
         likely = near[np.argsort(leads[near], kind="stable")].tolist()
         found = [arm for arm in [candidate, *likely] if arm not in opened]
@@ -257,7 +257,7 @@ class OfSegments(OfAll):
         made = []
         for arms, asked, inner in self._open(view):
             for bet in asked.bets(inner):
-                centre = bet.centre if bet.centre == outlook.NUMBER else int(arms[bet.centre])
+                centre = bet.centre if bet.centre == NUMBER else int(arms[bet.centre])
                 among, needs = self._spread(arms, bet.arms), self._spread(arms, bet.needs)
                 made.append(replace(bet, centre=centre, arms=among.astype(bool), needs=needs))
         return tuple(made)
@@ -307,12 +307,12 @@ def _within(view: View, arms: IntArray) -> View:
         for one in view.sheets
         if np.any(one.values[arms]) or np.any(one.peaks[arms])
     )
-    errors = view.outlook.errors
+    errors = view.posterior.errors
 
     def inner(centre: int) -> FloatArray:
-        return np.asarray(errors(centre if centre == outlook.NUMBER else int(arms[centre]))[arms])
+        return np.asarray(errors(centre if centre == NUMBER else int(arms[centre]))[arms])
 
-    return View(sheets, lists, outlook.Outlook(view.outlook.scores[arms], view.outlook.number, inner))
+    return View(sheets, lists, Posterior(view.posterior.scores[arms], inner, view.posterior.number))
 
 
 def of_segments(

@@ -18,7 +18,8 @@ from surepick.estimators import noise_mgf_after
 from surepick.noise import Noise, largest_scale
 from surepick.policies import tuning
 from surepick.policies.base import Problem
-from surepick.policies.questions.outlook import NUMBER, Aims, Bet, Ground, Lists, Outlook, Sheet, Sheets, sheet_of
+from surepick.policies.questions.outlook import Aims, Bet, Ground, Lists, Sheet, Sheets, sheet_of
+from surepick.policies.sequential.posterior import NUMBER, Posterior
 from surepick.questions import Constraint
 
 # --- How each arm stands to the bounds of the constraints, as far as the past says.
@@ -38,7 +39,7 @@ class ConstraintEstimate:
     known: BoolArray  # arms of which the quantity was measured, (K,)
     tolerance: float  # how far beyond the bound the answer may be
     exact: bool  # there is no noise, so that the room of known arms is a fact
-    outlook: Outlook | None  # guesses, for bets; None where there is no noise
+    posterior: Posterior | None  # guesses, for bets; None where there is no noise
 
     def __post_init__(self) -> None:
         freeze(self, room=np.float64, errors=np.float64, scales=np.float64, known=np.bool_)
@@ -62,18 +63,18 @@ class ConstraintTest:
         scales = noise_mgf_after(one.noise, told).noise_scales(one.tolerance)
         if not known.any():
             unknown = np.full(len(known), np.inf)
-            outlook = Outlook(np.full(len(known), one.bound), one.bound, lambda _: unknown)
-            return ConstraintEstimate(np.zeros(len(known)), unknown, scales, known, one.tolerance, False, outlook)
-        outlook = self._ground(one.noise).outlook(told)
-        room = outlook.leads(NUMBER, high=not one.at_most)
-        return ConstraintEstimate(room, outlook.errors(NUMBER), scales, known, one.tolerance, False, outlook)
+            posterior = Posterior(np.full(len(known), one.bound), lambda _: unknown, one.bound)
+            return ConstraintEstimate(np.zeros(len(known)), unknown, scales, known, one.tolerance, False, posterior)
+        posterior = self._ground(one.noise).posterior(told)
+        room = posterior.leads(NUMBER, high=not one.at_most)
+        return ConstraintEstimate(room, posterior.errors(NUMBER), scales, known, one.tolerance, False, posterior)
 
     def gains(self, bet: Bet, past: Quantity, seen: Quantity, standing: ConstraintEstimate) -> FloatArray:
         """The log e-values of a batch for one bet on this quantity, shape (K,)."""
-        if self.constraint.noise is None or standing.outlook is None or not standing.known.any():
+        if self.constraint.noise is None or standing.posterior is None or not standing.known.any():
             return np.zeros(len(bet.arms))
         ground = self._ground(self.constraint.noise)
-        return ground.gains(bet, past.observations, seen.observations, standing.outlook)
+        return ground.gains(bet, past.observations, seen.observations, standing.posterior)
 
     def contradicted(self, seen: Quantity) -> BoolArray:
         """The arms whose measurements differ although there is no noise, shape (K,)."""
@@ -128,14 +129,14 @@ class View:
 
     sheets: Sheets  # the evidence
     lists: Lists  # what is answered so far
-    outlook: Outlook  # guesses of the means
+    posterior: Posterior  # guesses of the means
     standings: tuple[ConstraintEstimate, ...] = ()  # how the arms stand to each constraint
     # of the reward's noise, (K,), in reward units; empty where no constraint asks for them
     scales: FloatArray = field(default_factory=partial(np.empty, 0))
 
     def sheet(self, name: str) -> Sheet:
         """The sheet of that name; a new one where there is none."""
-        return sheet_of(self.sheets, name, len(self.outlook.scores))
+        return sheet_of(self.sheets, name, len(self.posterior.scores))
 
 
 class Inquiry(Protocol):
@@ -265,7 +266,7 @@ class AboveCentre(OfAll):
         arms = np.flatnonzero(self.asked & ~view.lists.decided)
         high = self._looks_above(view)[arms]
         sides = [
-            np.maximum(view.outlook.cautious(arms, self.centre, self._margin(high=side), high=side), self._least)
+            np.maximum(view.posterior.cautious(self.centre, self._margin(high=side), arms, high=side), self._least)
             for side in (True, False)
         ]
         lacks = [self._lacks(view, name)[arms] for name in ("above", "below")]
@@ -295,7 +296,7 @@ class AboveCentre(OfAll):
         return self.epsilon - self.by if high else self.epsilon + self.by
 
     def _looks_above(self, view: View) -> BoolArray:
-        return np.asarray(view.outlook.leads(self.centre, high=True) >= self.by)
+        return np.asarray(view.posterior.leads(self.centre, high=True) >= self.by)
 
     @property
     def _least(self) -> float:
@@ -318,9 +319,9 @@ class TopOf(OfAll):
 
     def bets(self, view: View) -> tuple[Bet, ...]:
         """Of every pair that may be across the cut, not of the guess alone: no early evidence is lost."""
-        top, _ = self._guessed(view.outlook)
+        top, _ = self._guessed(view.posterior)
         known = [int(one.name) for one in view.sheets]
-        likely, unsure = self._doubtful(view.outlook)
+        likely, unsure = self._doubtful(view.posterior)
         room = max(HEURISTIC_ENTRIES // self.num_arms - len({*known, *top.tolist()}), 0)
         fresh = [arm for arm in likely.tolist() if arm not in known][: math.ceil(room / 2)]
         made = []
@@ -333,26 +334,26 @@ class TopOf(OfAll):
             made.append(Bet(str(arm), arm, self.epsilon, False, arms, np.maximum(lacks, 0.0), bold=True))
         return tuple(made)
 
-    def _doubtful(self, outlook: Outlook) -> tuple[IntArray, BoolArray]:
+    def _doubtful(self, posterior: Posterior) -> tuple[IntArray, BoolArray]:
         """(the arms outside the guess that may be among the m best, best first; whether each arm may be none, (K,))."""
-        order = np.argsort(-outlook.scores, kind="stable")
+        order = np.argsort(-posterior.scores, kind="stable")
         last, first = int(order[self.m - 1]), int(order[self.m])
-        short = outlook.leads(last, high=False) - tuning.HEURISTIC_DOUBT * outlook.errors(last)
-        ahead = outlook.leads(first, high=True) - tuning.HEURISTIC_DOUBT * outlook.errors(first)
+        short = posterior.leads(last) - tuning.HEURISTIC_DOUBT * posterior.errors(last)
+        ahead = posterior.leads(first, high=True) - tuning.HEURISTIC_DOUBT * posterior.errors(first)
         others = order[self.m :]
         return others[short[others] <= 0.0], ahead <= 0.0
 
     def aims(self, view: View) -> Aims:
-        top, others = self._guessed(view.outlook)
+        top, others = self._guessed(view.posterior)
         lacks = np.array([self.threshold - view.sheet(str(arm)).peaks[others] for arm in top])
-        leads = np.array([view.outlook.cautious(others, int(arm), self.epsilon, high=False) for arm in top])
+        leads = np.array([view.posterior.cautious(int(arm), self.epsilon, others) for arm in top])
         place, rival = np.nonzero(lacks > 0.0)
         if len(place) == 0:
             place, rival = np.array([0]), np.array([0])
         return Aims(others[rival], top[place], leads[place, rival], lacks[place, rival])
 
     def decided(self, view: View) -> Lists:
-        top, others = self._guessed(view.outlook)
+        top, others = self._guessed(view.posterior)
         names = {one.name for one in view.sheets}
         for arm in top.tolist():
             if str(arm) not in names or np.any(view.sheet(str(arm)).peaks[others] < self.threshold):
@@ -361,9 +362,9 @@ class TopOf(OfAll):
         inside[top] = True
         return Lists(inside, ~inside)
 
-    def _guessed(self, outlook: Outlook) -> tuple[IntArray, IntArray]:
+    def _guessed(self, posterior: Posterior) -> tuple[IntArray, IntArray]:
         """(the m arms that look best, the others), ascending."""
-        order = np.argsort(-outlook.scores, kind="stable")
+        order = np.argsort(-posterior.scores, kind="stable")
         return np.sort(order[: self.m]), np.sort(order[self.m :])
 
 
@@ -387,7 +388,7 @@ class GoodOnes(OfAll):
         arms = (lacks > 0.0) & ~view.lists.decided
         arms[witness] = False
         made = [Bet("out", witness, -self.epsilon, False, arms, np.maximum(lacks, 0.0))]
-        good = ~view.lists.decided & self._looks_good(view.outlook, witness)
+        good = ~view.lists.decided & self._looks_good(view.posterior, witness)
         known = {int(one.name) for one in view.sheets if one.name != "out"}
         for arm in np.flatnonzero(
             good | (np.isin(np.arange(self.num_arms), list(known)) & ~view.lists.decided)
@@ -400,11 +401,11 @@ class GoodOnes(OfAll):
 
     def aims(self, view: View) -> Aims:
         threshold, witness = self.threshold, self._witness(view)
-        good = self._looks_good(view.outlook, witness)
+        good = self._looks_good(view.posterior, witness)
         bad = np.flatnonzero(~view.lists.decided & ~good)
         out = threshold - view.sheet("out").peaks[bad]
         least = tuning.HEURISTIC_LEAST_MARGIN * self.slack
-        low = np.maximum(view.outlook.leads(witness, high=False)[bad] - self.epsilon, least)
+        low = np.maximum(view.posterior.leads(witness)[bad] - self.epsilon, least)
         firsts, seconds, leads, needs = [bad], [np.full(len(bad), witness)], [low], [out]
         rivals = np.flatnonzero(~view.lists.outside)
         for arm in np.flatnonzero(~view.lists.decided & good).tolist():
@@ -412,7 +413,7 @@ class GoodOnes(OfAll):
             still = (lacks > 0.0) & (rivals != arm)
             firsts.append(rivals[still])
             seconds.append(np.full(int(still.sum()), arm))
-            leads.append(view.outlook.cautious(rivals[still], arm, self.epsilon + self.slack, high=False))
+            leads.append(view.posterior.cautious(arm, self.epsilon + self.slack, rivals[still]))
             needs.append(lacks[still])
         return Aims(*(np.concatenate(part) for part in (firsts, seconds, leads, needs)))
 
@@ -429,7 +430,7 @@ class GoodOnes(OfAll):
 
     def _witness(self, view: View) -> int:
         """The arm that others are shown to be worse than."""
-        return int(np.argmax(np.where(view.lists.outside, -np.inf, view.outlook.scores)))
+        return int(np.argmax(np.where(view.lists.outside, -np.inf, view.posterior.scores)))
 
-    def _looks_good(self, outlook: Outlook, witness: int) -> BoolArray:
-        return np.asarray(outlook.leads(witness, high=False) <= self.epsilon + 0.5 * self.slack)
+    def _looks_good(self, posterior: Posterior, witness: int) -> BoolArray:
+        return np.asarray(posterior.leads(witness) <= self.epsilon + 0.5 * self.slack)

@@ -190,7 +190,9 @@ class CertifiedElimination:
         if best != candidate and not dear:
             worth = tuning.HEURISTIC_SWITCH_OF_EPOCHS * batch.effort
             vectors = state.dim < self.problem.num_arms  # then a design has so many arms at least:
-            least = min(len(current_test(state, best).open_rivals()), state.dim) if vectors else 0
+            least = (
+                min(len(current_test(state, best).open_rivals(threshold_of(self.problem))), state.dim) if vectors else 0
+            )
             other = self._batch_for(state, best, state.dim, posterior) if least < worth else batch
             if other.effort < worth:
                 batch = other
@@ -213,12 +215,12 @@ class CertifiedElimination:
         return sampling_rule.pulls_by(embedded, test, state.seen.counts, white=white)
 
     def _open_test(self, state: CertifiedState, candidate: int, posterior: Posterior) -> OpenTest:
-        epoch = current_test(state, candidate)
+        epoch, threshold = current_test(state, candidate), threshold_of(self.problem)
         return OpenTest(
             candidate,
-            epoch.open_rivals(),
-            epoch.evidence,
-            threshold_of(self.problem),
+            epoch.open_rivals(threshold),
+            epoch.values,
+            threshold,
             posterior,
             sampling_rule.noise_scales(self.problem, state.seen),
             self.problem.epsilon,

@@ -225,7 +225,7 @@ class NeuralSamplingRule:
     def batch_for(self, candidate: int) -> PlannedBatch:
         """Arm by arm, or the far rivals through the embedding first: whichever is predicted to take fewer pulls."""
         num_arms = len(self.noise_scales)
-        rivals = current_test(self.state, candidate).open_rivals()
+        rivals = current_test(self.state, candidate).open_rivals(threshold_of(self.problem))
         independent = IndependentArms(num_arms)
         plain = self._design_for(independent, candidate, rivals)
         batch = sampling_rule.batch_total(plain.value, self.state.seen.total)
@@ -239,7 +239,7 @@ class NeuralSamplingRule:
     def _through(self, embedded: Embedding, candidate: int, rivals: IntArray, limit: float) -> PlannedBatch | None:
         """The batch that rejects rivals for which the embedding is cheap; None if with others it takes `limit`."""
         margins = self.posterior.margins(candidate, self.problem.epsilon)[rivals]
-        evidence = current_test(self.state, candidate).evidence[rivals]
+        evidence = current_test(self.state, candidate).values[rivals]
         need = sampling_rule.efforts(evidence, threshold_of(self.problem)) * float(self.noise_scales.max())
         first = self._design_for(embedded, candidate, rivals, np.zeros(len(rivals)))
         counts = np.ceil(thinned_vectors(first.weights, 3 * embedded.dim) * 4.0 * embedded.dim).astype(np.int64)
@@ -279,7 +279,7 @@ class NeuralSamplingRule:
         test = sampling_rule.OpenTest(
             candidate,
             rivals,
-            current_test(self.state, candidate).evidence,
+            current_test(self.state, candidate).values,
             threshold_of(self.problem),
             self.posterior,
             self.noise_scales,

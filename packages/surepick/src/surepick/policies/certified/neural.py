@@ -244,8 +244,8 @@ class CertifiedNeural:
         posterior = self._posterior(learnt, state.seen) if state.seen.total > 0 else None
 
         def evidence(centre: int, rivals: IntArray) -> Evidence:
-            epoch = current_test(state, centre)
-            rivals = np.setdiff1d(rivals, epoch.settled)  # the bets on a rejected rival are over, in the intervals too
+            epoch, threshold = current_test(state, centre), threshold_of(self.problem)
+            rivals = rivals[~epoch.rejected(threshold)[rivals]]  # the bets on them are over, in the intervals too
             if posterior is None or len(rivals) == 0:
                 return Evidence.nothing(self.problem.num_arms)
             return batch_evidence(
@@ -259,7 +259,7 @@ class CertifiedNeural:
                 bias_robust=True,
                 scores=posterior.scores,
                 offset=self._offset(state.seen),
-                needs=None if learnt.vectors is None else threshold_of(self.problem) - epoch.evidence,
+                needs=None if learnt.vectors is None else threshold - epoch.values,
                 norm_bound=self._norm_bound(used),
             )
 

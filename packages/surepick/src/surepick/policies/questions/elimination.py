@@ -32,7 +32,8 @@ from surepick.policies.options import option
 from surepick.policies.questions import outlook
 from surepick.policies.questions.feasible import inquiry_of
 from surepick.policies.questions.inquiries import UNEVEN, ConstraintTest, Inquiry, View, assumed_of, told_beside
-from surepick.policies.questions.outlook import Aims, Ground, Lists, QuestionState, RemainingOfBets, Sheets
+from surepick.policies.questions.outlook import Aims, Ground, Lists, QuestionState, RemainingOfBets
+from surepick.policies.sequential.e_processes import Collected, processes_of, with_processes
 from surepick.questions import Above, constraints_of
 
 # --- How many pulls a batch of a question has. Validity rests on none of it.
@@ -218,7 +219,7 @@ class CertifiedLists:
         if unmeasured is not None:
             return unmeasured
         ground = self._ground(state.dim)
-        aims = self._inquiry.aims(self._view(ground, state.sheets, state.lists, state.seen))
+        aims = self._inquiry.aims(self._view(ground, state.evidence, state.lists, state.seen))
         rest, noise_mgf = None, ground.noise_mgf(state.seen)
         if isinstance(noise_mgf, NormalMgf) and isinstance(ground.embedded, Embedding):
             rest = rest_of_few(ground, ground.embedded, aims, noise_mgf)
@@ -246,13 +247,13 @@ class CertifiedLists:
 
     def tell(self, state: QuestionState, plan: Plan, seen: Observations) -> Step[QuestionState]:
         dim = plan.dim
-        ground, sheets = self._ground(dim), state.sheets
+        ground, evidence = self._ground(dim), state.evidence
         pooled = state.seen.plus(self._without_effects(state.seen, seen))
         if state.seen.total > 0 and seen.total > 0:
-            sheets = self._bet(state, ground, seen)
+            evidence = self._bet(state, ground, seen)
         lists, leader = state.lists, state.leader
         if pooled.total > 0:
-            view = self._view(ground, sheets, lists, pooled)
+            view = self._view(ground, evidence, lists, pooled)
             lists = self._inquiry.decided(view)
             leader = self._leader(replace(view, lists=lists))
         next_round = state.round + (seen.total > 0)
@@ -260,7 +261,7 @@ class CertifiedLists:
         after = QuestionState(
             round=next_round,
             seen=pooled,
-            sheets=sheets,
+            evidence=evidence,
             lists=lists,
             dim=dim,
             active=left,
@@ -366,10 +367,10 @@ class CertifiedLists:
             return predictions.with_repeats(self.embedding, dim, counts, seen.counts, bounded, *sizes)
         return model_checks.with_check_pulls(self.embedding, dim, counts, share=self.reserve, costs=costs)
 
-    def _bet(self, state: QuestionState, ground: Ground, seen: Observations) -> Sheets:
-        """The sheets after a batch; all bets are functions of what was told before it."""
-        sheets = state.sheets
-        view = self._view(ground, sheets, state.lists, state.seen)
+    def _bet(self, state: QuestionState, ground: Ground, seen: Observations) -> Collected:
+        """The evidence after a batch; all bets are functions of what was told before it."""
+        evidence = state.evidence
+        view = self._view(ground, evidence, state.lists, state.seen)
         past, came = (told_beside(one, len(self._limits)) for one in (state.seen, seen))
         for bet in self._inquiry.bets(view):
             if bet.quantity:
@@ -377,21 +378,21 @@ class CertifiedLists:
                 gains = self._limits[at].gains(bet, past[at], came[at], view.standings[at])
             else:
                 gains = ground.gains(bet, state.seen, seen, view.posterior)
-            sheet = outlook.sheet_of(sheets, bet.sheet, self.problem.num_arms, bet.start)
-            sheets = outlook.updated(sheets, sheet.after(gains))
-        return sheets
+            own = processes_of(evidence, bet.name, self.problem.num_arms, bet.start)
+            evidence = with_processes(evidence, own.after(gains))
+        return evidence
 
     def _without_effects(self, past: Observations, seen: Observations) -> Observations:
         """What guesses are made of: where measurements have blocks, without the effects of these."""
         return seen if self.blocks is None else without_effects(seen, past, self.problem.scales)
 
-    def _view(self, ground: Ground, sheets: Sheets, lists: Lists, seen: Observations) -> View:
+    def _view(self, ground: Ground, evidence: Collected, lists: Lists, seen: Observations) -> View:
         told = told_beside(seen, len(self._limits))
         standings = tuple(one.standing(own) for one, own in zip(self._limits, told, strict=True))
         if not standings:
-            return View(sheets, lists, ground.posterior(seen))
+            return View(evidence, lists, ground.posterior(seen))
         scales = ground.noise_mgf(seen).noise_scales(self.problem.epsilon)
-        return View(sheets, lists, ground.posterior(seen), standings, scales)
+        return View(evidence, lists, ground.posterior(seen), standings, scales)
 
     def _leader(self, view: View) -> int:
         """The arm that looks like the answer, of those inside if there are any."""

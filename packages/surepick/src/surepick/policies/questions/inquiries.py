@@ -18,7 +18,8 @@ from surepick.estimators import noise_mgf_after
 from surepick.noise import Noise, largest_scale
 from surepick.policies import tuning
 from surepick.policies.base import Problem
-from surepick.policies.questions.outlook import Aims, Bet, Ground, Lists, Sheet, Sheets, sheet_of
+from surepick.policies.questions.outlook import Aims, Bet, Ground, Lists
+from surepick.policies.sequential.e_processes import Collected, EProcesses, processes_of
 from surepick.policies.sequential.posterior import NUMBER, Posterior
 from surepick.questions import Constraint
 
@@ -120,23 +121,23 @@ def assumed_of(constraints: tuple[Constraint, ...], seen: Observations) -> tuple
     return tuple(found)
 
 
-HEURISTIC_ENTRIES = 30_000  # of the sheets of the m best, beyond which only arms of the guess get one
+HEURISTIC_ENTRIES = 30_000  # processes for the m best, beyond which only arms of the guess get some
 
 
 @record
 class View:
     """What a rule sees: all of it from the past."""
 
-    sheets: Sheets  # the evidence
+    evidence: Collected  # what was collected
     lists: Lists  # what is answered so far
     posterior: Posterior  # guesses of the means
     standings: tuple[ConstraintEstimate, ...] = ()  # how the arms stand to each constraint
     # of the reward's noise, (K,), in reward units; empty where no constraint asks for them
     scales: FloatArray = field(default_factory=partial(np.empty, 0))
 
-    def sheet(self, name: str) -> Sheet:
-        """The sheet of that name; a new one where there is none."""
-        return sheet_of(self.sheets, name, len(self.posterior.scores))
+    def processes(self, name: str | int) -> EProcesses:
+        """Those of that name; new ones where there are none."""
+        return processes_of(self.evidence, name, len(self.posterior.scores))
 
 
 class Inquiry(Protocol):
@@ -274,7 +275,7 @@ class AboveCentre(OfAll):
         return Aims(arms, centres, np.where(high, *sides), np.where(high, *lacks))
 
     def decided(self, view: View) -> Lists:
-        above, below = (view.sheet(name) for name in ("above", "below"))
+        above, below = (view.processes(name) for name in ("above", "below"))
         if not self.discovery:
             return classified(above.peaks, below.peaks, view.lists, self.asked, self.delta)
         total, higher = int(np.count_nonzero(self.asked)), above.values >= below.values
@@ -284,13 +285,13 @@ class AboveCentre(OfAll):
 
     def _lacks(self, view: View, name: str) -> FloatArray:
         """What each arm's evidence lacks for one of the two lists, shape (K,)."""
-        sheet, asked = view.sheet(name), int(np.count_nonzero(self.asked))
+        own, asked = view.processes(name), int(np.count_nonzero(self.asked))
         if not self.discovery:
-            return bet_threshold(asked, self.delta) - sheet.peaks
+            return bet_threshold(asked, self.delta) - own.peaks
         listed = view.lists.inside if name == "above" else view.lists.outside
         looks = self._looks_above(view) == (name == "above")
         expected = max(int(np.count_nonzero(self.asked & np.where(view.lists.decided, listed, looks))), 1)
-        return math.log(asked / (self.delta * expected)) - sheet.values
+        return math.log(asked / (self.delta * expected)) - own.values
 
     def _margin(self, *, high: bool) -> float:
         return self.epsilon - self.by if high else self.epsilon + self.by
@@ -320,13 +321,13 @@ class TopOf(OfAll):
     def bets(self, view: View) -> tuple[Bet, ...]:
         """Of every pair that may be across the cut, not of the guess alone: no early evidence is lost."""
         top, _ = self._guessed(view.posterior)
-        known = [int(one.name) for one in view.sheets]
+        known = [int(one.name) for one in view.evidence]
         likely, unsure = self._doubtful(view.posterior)
         room = max(HEURISTIC_ENTRIES // self.num_arms - len({*known, *top.tolist()}), 0)
         fresh = [arm for arm in likely.tolist() if arm not in known][: math.ceil(room / 2)]
         made = []
         for arm in dict.fromkeys([*top.tolist(), *sorted(known), *fresh]):
-            lacks = self.threshold - view.sheet(str(arm)).peaks
+            lacks = self.threshold - view.processes(arm).peaks
             arms = lacks > 0.0
             arms[arm] = False
             if arm in top:
@@ -345,7 +346,7 @@ class TopOf(OfAll):
 
     def aims(self, view: View) -> Aims:
         top, others = self._guessed(view.posterior)
-        lacks = np.array([self.threshold - view.sheet(str(arm)).peaks[others] for arm in top])
+        lacks = np.array([self.threshold - view.processes(arm).peaks[others] for arm in top])
         leads = np.array([view.posterior.cautious(int(arm), self.epsilon, others) for arm in top])
         place, rival = np.nonzero(lacks > 0.0)
         if len(place) == 0:
@@ -354,9 +355,9 @@ class TopOf(OfAll):
 
     def decided(self, view: View) -> Lists:
         top, others = self._guessed(view.posterior)
-        names = {one.name for one in view.sheets}
+        names = {one.name for one in view.evidence}
         for arm in top.tolist():
-            if str(arm) not in names or np.any(view.sheet(str(arm)).peaks[others] < self.threshold):
+            if str(arm) not in names or np.any(view.processes(arm).peaks[others] < self.threshold):
                 return view.lists
         inside = np.zeros(self.num_arms, bool)
         inside[top] = True
@@ -384,16 +385,16 @@ class GoodOnes(OfAll):
 
     def bets(self, view: View) -> tuple[Bet, ...]:
         threshold, witness = self.threshold, self._witness(view)
-        lacks = threshold - view.sheet("out").peaks
+        lacks = threshold - view.processes("out").peaks
         arms = (lacks > 0.0) & ~view.lists.decided
         arms[witness] = False
         made = [Bet("out", witness, -self.epsilon, False, arms, np.maximum(lacks, 0.0))]
         good = ~view.lists.decided & self._looks_good(view.posterior, witness)
-        known = {int(one.name) for one in view.sheets if one.name != "out"}
+        known = {int(one.name) for one in view.evidence if one.name != "out"}
         for arm in np.flatnonzero(
             good | (np.isin(np.arange(self.num_arms), list(known)) & ~view.lists.decided)
         ).tolist():
-            lacks = threshold - view.sheet(str(arm)).peaks
+            lacks = threshold - view.processes(arm).peaks
             rivals = (lacks > 0.0) & ~view.lists.outside
             rivals[arm] = False
             made.append(Bet(str(arm), arm, self.epsilon + self.slack, False, rivals, np.maximum(lacks, 0.0)))
@@ -403,13 +404,13 @@ class GoodOnes(OfAll):
         threshold, witness = self.threshold, self._witness(view)
         good = self._looks_good(view.posterior, witness)
         bad = np.flatnonzero(~view.lists.decided & ~good)
-        out = threshold - view.sheet("out").peaks[bad]
+        out = threshold - view.processes("out").peaks[bad]
         least = tuning.HEURISTIC_LEAST_MARGIN * self.slack
         low = np.maximum(view.posterior.leads(witness)[bad] - self.epsilon, least)
         firsts, seconds, leads, needs = [bad], [np.full(len(bad), witness)], [low], [out]
         rivals = np.flatnonzero(~view.lists.outside)
         for arm in np.flatnonzero(~view.lists.decided & good).tolist():
-            lacks = threshold - view.sheet(str(arm)).peaks[rivals]
+            lacks = threshold - view.processes(arm).peaks[rivals]
             still = (lacks > 0.0) & (rivals != arm)
             firsts.append(rivals[still])
             seconds.append(np.full(int(still.sum()), arm))
@@ -419,9 +420,9 @@ class GoodOnes(OfAll):
 
     def decided(self, view: View) -> Lists:
         inside, outside, decided = view.lists.inside, view.lists.outside, view.lists.decided
-        outside = outside | (~decided & (view.sheet("out").peaks >= self.threshold))
+        outside = outside | (~decided & (view.processes("out").rejected(self.threshold)))
         up = np.zeros(self.num_arms, bool)
-        for one in view.sheets:
+        for one in view.evidence:
             if one.name != "out" and not (inside | outside)[int(one.name)]:
                 rivals = ~outside
                 rivals[int(one.name)] = False

@@ -18,10 +18,11 @@ from surepick.policies.blocking import equations
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.elimination import embedded_in
 from surepick.policies.dimension import best_found
+from surepick.policies.sequential.e_processes import Collected
 from surepick.policies.sequential.posterior import NUMBER, Posterior, pooled_fit, posterior_of_means
 from surepick.questions import constraints_of, number_of
 
-# --- The evidence of every comparison that a question needs: sheets of e-processes, one process an arm.
+# --- What a batch bets on.
 
 
 @record
@@ -32,13 +33,13 @@ class Bet:
     high     evidence against "h_c - h_i > margin":  that arm i is not below it by more
     """
 
-    sheet: str  # name of the sheet that it is written on
+    name: str  # of the e-processes that it is for
     centre: int  # c, an arm, or NUMBER
     margin: float  # in reward units, of any sign
     high: bool  # the second of the two
     arms: BoolArray  # whose processes bet, (K,)
     needs: FloatArray  # what the evidence of each arm still lacks, (K,); bets need not promise much more
-    start: float = 0.0  # log of the weight with which a new sheet begins, at most 0
+    start: float = 0.0  # log of the weight with which new processes begin, at most 0
     # where the arms share nothing, bets are as high as promises most: guesses of means that are drawn towards their
     # centre are caution enough. Else bets are a share of that.
     bold: bool = False
@@ -52,39 +53,6 @@ class Bet:
         if self.margin <= 0.0:
             return posterior.margins(self.centre, self.margin, high=self.high, doubt=0.0, least=0.0)
         return posterior.margins(self.centre, self.margin, high=self.high)
-
-
-@record
-class Sheet:
-    """One e-process for each arm, all against nulls of one kind."""
-
-    name: str  # which kind
-    values: FloatArray  # log of each process now, (K,)
-    peaks: FloatArray  # log of the largest that each has been, (K,)
-
-    def __post_init__(self) -> None:
-        freeze(self, values=np.float64, peaks=np.float64)
-
-    def after(self, gains: FloatArray) -> Sheet:
-        """The sheet after one more batch."""
-        values = self.values + gains
-        return Sheet(self.name, values, np.maximum(self.peaks, values))
-
-
-Sheets = tuple[Sheet, ...]
-
-
-def sheet_of(sheets: Sheets, name: str, num_arms: int, start: float = 0.0) -> Sheet:
-    """The sheet of that name; a new one where there is none."""
-    found = next((one for one in sheets if one.name == name), None)
-    return Sheet(name, np.full(num_arms, start), np.full(num_arms, start)) if found is None else found
-
-
-def updated(sheets: Sheets, sheet: Sheet) -> Sheets:
-    """The sheets with that one in the place of its former self, or added."""
-    if all(one.name != sheet.name for one in sheets):
-        return (*sheets, sheet)
-    return tuple(sheet if one.name == sheet.name else one for one in sheets)
 
 
 # --- Evidence of two arms where measurements of a block share an effect: they are compared within blocks only.
@@ -343,7 +311,7 @@ class QuestionState:
 
     round: int  # the next batch, from 1
     seen: Observations  # everything told so far; it steers, and never enters a later batch's evidence
-    sheets: Sheets  # the evidence
+    evidence: Collected  # what was collected
     lists: Lists  # what is answered so far
     dim: int  # dimension of the last batch's embedding; 0 before the first
     active: IntArray  # the arms that are asked about and on no list, ascending

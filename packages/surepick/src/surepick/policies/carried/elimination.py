@@ -20,7 +20,6 @@ from surepick.policies.blocking import blocking_of, check_idle, filled_blocks, p
 from surepick.policies.carried import means_rule, vectors_rule
 from surepick.policies.carried import means_rule as blocks_rule
 from surepick.policies.carried.planning import Planner
-from surepick.policies.carried.predictions import BatchSizes, moved_off
 from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later, started
 from surepick.policies.carried.state import (
     Availability,
@@ -34,6 +33,7 @@ from surepick.policies.carried.state import (
 )
 from surepick.policies.certified.conclusion import Cache, check_certifying, delta_for_test
 from surepick.policies.options import option
+from surepick.policies.sequential.batches import BatchSizes, moved_off
 from surepick.policies.sequential.posterior import Posterior
 
 # --- What a batch says: the processes after it. Weights are functions of the past and of the batch's counts (line 1).
@@ -228,7 +228,7 @@ class CarriedElimination:
 
     def __post_init__(self) -> None:
         check_certifying(self)
-        BatchSizes(self.largest_batch, self.batch_size, self.max_batches)
+        BatchSizes.of(self)
         self._check_blocks()
         later, share = checked_later(self.problem, self.later, self.later_share, blocks=self.blocks is not None)
         object.__setattr__(self, "later", later)
@@ -436,10 +436,8 @@ class CarriedElimination:
 
     @property
     def _planner(self) -> Planner:
-        fixed = self.batch_cost / self.problem.cheapest_cost
-        sizes = BatchSizes(self.largest_batch, self.batch_size, self.max_batches, fixed)
         dim = None if self.dim is None else self.dim + self._levelled.max_dim - self.embedding.max_dim
-        return Planner(self._situation, dim, self.tolerance, self.reserve, sizes)
+        return Planner(self._situation, dim, self.tolerance, self.reserve, BatchSizes.of(self))
 
     def _check_blocks(self) -> None:
         """Refuse options of blocks where there are none, and a block without room for a control."""

@@ -102,12 +102,6 @@ def threshold_of(problem: Problem) -> float:
     return -math.log(delta_for_test(problem))
 
 
-def capped(total: int, weights: FloatArray, *, largest_batch: int | None, reserve: float) -> int:
-    """Pulls of a batch within the largest one, reserved pulls included; at least one for each arm of the design."""
-    limit = total if largest_batch is None else int(largest_batch / (1.0 + reserve))
-    return max(min(total, limit), int(np.count_nonzero(weights)))
-
-
 def initial_state(problem: Problem) -> CertifiedState:
     """Nothing seen; finished at once where the answer needs no pull."""
     finished, _ = problem.answer_without_pulls()

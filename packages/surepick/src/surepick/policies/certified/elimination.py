@@ -22,6 +22,7 @@ from surepick.policies.certified.conclusion import Cache, CertifiedState, curren
 from surepick.policies.certified.sampling_rule import NextBatch, OpenTest, is_expensive
 from surepick.policies.dimension import DesignOf, best_found, cheapest_dimension, larger_dimensions
 from surepick.policies.options import option
+from surepick.policies.sequential.batches import batch_total, capped
 from surepick.policies.sequential.posterior import Posterior, pooled_fit
 
 # --- The first batch of a certifying policy: in which dimension, and by which design.
@@ -137,7 +138,7 @@ class CertifiedElimination:
             return self._opening(state.round)
         batch = self._next_batch(state)
         design, pulls = batch.design, state.seen.total
-        total = self._capped(sampling_rule.batch_total(design.value, pulls), design.weights)
+        total = self._capped(batch_total(design.value, pulls), design.weights)
         embedded = self.embedded(batch.dim)
         counts = self._with_check_pulls(batch.dim, designs.round_design(design.weights, total))
         return designed(state.round, counts, design, embedded, candidate=batch.candidate)
@@ -297,7 +298,7 @@ class CertifiedElimination:
         return evidence
 
     def _capped(self, total: int, weights: FloatArray) -> int:
-        return conclusion.capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
+        return capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
 
     def _with_check_pulls(self, dim: int, counts: IntArray) -> IntArray:
         if isinstance(self.embedded(dim), IndependentArms) or np.count_nonzero(counts) < dim:

@@ -27,6 +27,7 @@ from surepick.policies.base import Problem
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import CertifiedState, current_test, threshold_of
 from surepick.policies.certified.sampling_rule import noise_scales
+from surepick.policies.sequential.batches import batch_total
 from surepick.policies.sequential.posterior import Posterior, pooled_fit
 
 VECTORS = ("gradient", "last-layer")
@@ -228,7 +229,7 @@ class NeuralSamplingRule:
         rivals = current_test(self.state, candidate).open_rivals(threshold_of(self.problem))
         independent = IndependentArms(num_arms)
         plain = self._design_for(independent, candidate, rivals)
-        batch = sampling_rule.batch_total(plain.value, self.state.seen.total)
+        batch = batch_total(plain.value, self.state.seen.total)
         if isinstance(self.embedded, IndependentArms):
             return PlannedBatch(candidate, independent, plain.weights, plain.value, batch)
         predicted = max(plain.value, len(rivals) + 1.0)

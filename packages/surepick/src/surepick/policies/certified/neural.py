@@ -17,6 +17,7 @@ from surepick.policies.certified import conclusion, learned_embedding, sampling_
 from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
 from surepick.policies.model_checks import FITTED, misfit, why_heuristic
 from surepick.policies.options import at_least_zero, check_options, one_of, option, whole
+from surepick.policies.sequential.batches import capped
 from surepick.policies.sequential.posterior import PooledFit, Posterior
 
 SIZE_IN_SIGMAS = 1e6
@@ -270,7 +271,7 @@ class CertifiedNeural:
         return 0.0 if self.problem.noise.support is not None or seen.total == 0 else float(seen.sums.sum()) / seen.total
 
     def _capped(self, total: int, weights: FloatArray) -> int:
-        return conclusion.capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
+        return capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
 
     def _reserved(self, embedded: Embedding | IndependentArms, counts: IntArray) -> IntArray:
         """Single pulls of arms that the batch leaves out, spread evenly over them, so that a lack of fit can show."""

@@ -302,9 +302,3 @@ def opening_total(embedded: Embedding | IndependentArms, problem: Problem) -> in
         each = whole_pulls(2.0 * ratio) if known else max(1, math.ceil(2.0 * min(ratio, MOST_PULLS_UNSEEN)))
         return embedded.num_arms * (each if known else min(each, MOST_PULLS_UNSEEN))
     return max(2 * embedded.dim, 4, whole_pulls(ratio * embedded.dim))
-
-
-def batch_total(predicted: float, pulls: int) -> int:
-    """N = .2 V, within [2 %, 100 %] of the pulls so far, at least 1."""
-    share = max(tuning.HEURISTIC_BATCH * predicted, tuning.HEURISTIC_LEAST_BATCH * pulls)
-    return max(1, math.ceil(min(share, float(pulls))))

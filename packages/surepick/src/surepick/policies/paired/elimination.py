@@ -22,7 +22,6 @@ from surepick.policies import model_checks, options, tuning, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
 from surepick.policies.carried.means_rule import integer_pulls
 from surepick.policies.carried.planning import steadied_weights
-from surepick.policies.carried.predictions import BatchSizes, Grid
 from surepick.policies.carried.situation import carried_intervals
 from surepick.policies.carried.state import (
     HEURISTIC_FIRST_START,
@@ -38,6 +37,7 @@ from surepick.policies.certified.conclusion import delta_for_test, threshold_of
 from surepick.policies.options import check_options, option
 from surepick.policies.paired import rule
 from surepick.policies.paired.rule import ArmPairs, PairSpread, pairs_with
+from surepick.policies.sequential.batches import BatchSizes, Grid
 from surepick.policies.sequential.posterior import HEURISTIC_LEAST_WHEN_SWITCHING, Posterior, posterior_of_means
 
 # --- What a study of differences within blocks has come to.

@@ -8,7 +8,6 @@ import numpy as np
 from surepick.core.observations import Observations
 from surepick.core.plans import Blocking, Embedding, IndependentArms, Plan, Step
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.designs import round_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf, estimate, least_squares
@@ -23,16 +22,15 @@ from surepick.policies.blocking import (
     shared_effect,
     without_effects,
 )
-from surepick.policies.carried import predictions
-from surepick.policies.carried.predictions import BatchSizes, Grid
-from surepick.policies.certified import sampling_rule
-from surepick.policies.certified.conclusion import capped, check_certifying, delta_for_test
+from surepick.policies.certified.conclusion import check_certifying, delta_for_test
 from surepick.policies.certified.elimination import first_dimension
 from surepick.policies.options import option
 from surepick.policies.questions import outlook
 from surepick.policies.questions.feasible import inquiry_of
 from surepick.policies.questions.inquiries import UNEVEN, ConstraintTest, Inquiry, View, assumed_of, told_beside
 from surepick.policies.questions.outlook import Aims, Ground, Lists, QuestionState, RemainingOfBets
+from surepick.policies.sequential import batches
+from surepick.policies.sequential.batches import BatchSizes, Grid
 from surepick.policies.sequential.e_processes import Collected, processes_of, with_processes
 from surepick.questions import Above, constraints_of
 
@@ -48,7 +46,7 @@ def total_of(
     if sizes.exact is not None:
         return sizes.exact
     if sizes.most is None and sizes.fixed == 0.0:
-        return sampling_rule.batch_total(rest.pulls, seen.total)
+        return batches.batch_total(rest.pulls, seen.total)
     costs = problem.relative_costs
     price = 1.0 if costs is None else float(seen.counts @ costs) / seen.total
     spent = price * seen.total
@@ -82,7 +80,7 @@ def grid_of(ground: Ground, seen: Observations | None) -> Grid | None:
 
 def needed_repeats(problem: Problem) -> int:
     """Pulls of an arm after which its pulls may be evidence."""
-    return predictions.repeats_for(failure_probability(problem.noise, problem.delta) / problem.num_arms)
+    return batches.repeats_for(failure_probability(problem.noise, problem.delta) / problem.num_arms)
 
 
 def first_pulls(problem: Problem, embedded: Embedding, weights: FloatArray) -> IntArray:
@@ -90,7 +88,7 @@ def first_pulls(problem: Problem, embedded: Embedding, weights: FloatArray) -> I
     support = np.flatnonzero(weights)
     rows = np.sqrt(weights[support])[:, None] * embedded.features[support]
     counts = np.zeros(len(weights), np.int64)
-    counts[support[predictions.spanning_arms(rows)]] = needed_repeats(problem)
+    counts[support[batches.spanning_arms(rows)]] = needed_repeats(problem)
     return counts
 
 
@@ -98,10 +96,10 @@ def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: Norm
     """What is still to be measured, without the arms that would get too few pulls for a bound."""
     rest = ground.rest(aims, noise_mgf)
     planned, needed = rest.weights * rest.pulls, needed_repeats(ground.problem)
-    avoided = predictions.underreplicated(planned, noise_mgf.bounded, embedded.features, needed)
+    avoided = batches.underreplicated(planned, noise_mgf.bounded, embedded.features, needed)
     if not avoided.any():
         return rest
-    factor = np.where(avoided, predictions.AVOIDED**2, 1.0)  # so noisy seem these arms that no design wants them
+    factor = np.where(avoided, batches.AVOIDED**2, 1.0)  # so noisy seem these arms that no design wants them
     rest = ground.rest(aims, replace(noise_mgf, variances=factor * noise_mgf.variances))
     weights = np.where(avoided, 0.0, rest.weights)
     kept = float(weights.sum())
@@ -170,7 +168,7 @@ class CertifiedLists:
 
     def __post_init__(self) -> None:
         check_certifying(self)
-        BatchSizes(self.largest_batch, self.batch_size, self.max_batches)
+        BatchSizes.of(self)
         if self._repeats_few and (self.batch_size is not None or self._limits):
             raise InvalidInput(
                 "with features, noise of unknown scale takes no batch_size and no constraints where the question is "
@@ -314,7 +312,7 @@ class CertifiedLists:
         if not known_scale(self.problem.noise) and isinstance(embedded, Embedding):
             counts = first_pulls(self.problem, embedded, weights)
         if self.batch_size is not None and isinstance(embedded, IndependentArms):
-            counts = predictions.listed_sizes(embedded.num_arms, total, round_number)
+            counts = batches.listed_sizes(embedded.num_arms, total, round_number)
         value, bound = design.value, design.lower_bound
         return Plan(round_number, counts, dim=dim, design_value=value, lower_bound=bound,
                     misspecification=embedded.misspecification)  # fmt: skip
@@ -333,39 +331,32 @@ class CertifiedLists:
 
     @property
     def _sizes(self) -> BatchSizes:
-        fixed = self.batch_cost / self.problem.cheapest_cost
-        return BatchSizes(self.largest_batch, self.batch_size, self.max_batches, fixed)
+        return BatchSizes.of(self)
 
     def _unmeasured(self, state: QuestionState) -> Plan | None:
         """Without structure, and with batches of a given size: the next arms, until each had its turn."""
-        embedded, size = self._ground(state.dim).embedded, self.batch_size
-        if size is None or not isinstance(embedded, IndependentArms):
+        embedded = self._ground(state.dim).embedded
+        if not isinstance(embedded, IndependentArms):
             return None
-        if state.round > predictions.batches_of_a_list(self._first_pulls * embedded.num_arms, size):
-            return None
-        counts = predictions.listed_sizes(embedded.num_arms, size, state.round)
-        return Plan(round=state.round, counts=counts, dim=state.dim, lower_bound=0.0)
+        return batches.next_of_list(self._sizes, embedded.num_arms, self._first_pulls, state.round)
 
     def _whole(
         self, dim: int, weights: FloatArray, total: int, round_number: int, seen: Observations | None
     ) -> IntArray:
-        costs, exact = self.problem.relative_costs, self.batch_size
-        if exact is not None:
-            vectors = not isinstance(self._ground(dim).embedded, IndependentArms)
-            checked = (self.embedding, dim, self.reserve) if vectors else None
-            return predictions.fixed_size(weights, exact, round_number, costs, checked)
-        pulls = capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
-        counts = round_design(weights, pulls)
-        if isinstance(self._ground(dim).embedded, IndependentArms):
-            return counts
-        if not known_scale(self.problem.noise):
-            noise_mgf = None if seen is None else self._ground(dim).noise_mgf(seen)
-            if seen is None or not isinstance(noise_mgf, NormalMgf):
-                return counts
-            needed, bounded = needed_repeats(self.problem), noise_mgf.bounded
-            sizes = (needed, self.largest_batch, self.reserve, costs)
-            return predictions.with_repeats(self.embedding, dim, counts, seen.counts, bounded, *sizes)
-        return model_checks.with_check_pulls(self.embedding, dim, counts, share=self.reserve, costs=costs)
+        ground = self._ground(dim)
+        return batches.whole_batch(
+            self.problem,
+            self.embedding,
+            ground.embedded,
+            weights,
+            total,
+            round_number,
+            sizes=self._sizes,
+            reserve=self.reserve,
+            seen=seen,
+            noise_mgf_of=ground.noise_mgf,
+            repeats=needed_repeats,
+        )
 
     def _bet(self, state: QuestionState, ground: Ground, seen: Observations) -> Collected:
         """The evidence after a batch; all bets are functions of what was told before it."""

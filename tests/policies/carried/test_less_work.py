@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from surepick.policies.carried.guesses import chances_of_fit, chances_of_vectors
 
 import surepick as sp
 from surepick.designs import DesignInput, solve_target_design
 from surepick.estimators import RegularLeastSquares, least_squares
 from surepick.linalg.factorisations import row_norms, whitened
 from surepick.policies.carried import guesses
-from surepick.policies.carried.guesses import chances_of_fit, chances_of_vectors
 from surepick.policies.carried.situation import DecisionContext, looked_at
 from surepick.policies.carried.state import intersected
 

@@ -25,7 +25,7 @@ from surepick.policies.base import Claim, Problem, check_arms, trace_row
 from surepick.policies.certified import sampling_rule
 from surepick.policies.model_checks import with_failed_checks
 from surepick.policies.options import check_options
-from surepick.policies.sequential.e_processes import Collected, EProcesses, processes_of, with_processes
+from surepick.policies.sequential.e_processes import Collected, EProcesses, processes_of
 
 # --- Epochs: the candidates that may be recommended, the weight that each one spends, and the evidence for it.
 
@@ -43,6 +43,20 @@ def weight_of(number: int) -> float:
 def log_weight_of(number: int) -> float:
     """log p_e, finite."""
     return math.log(max(weight_of(number), sys.float_info.min))
+
+
+def open_test(epochs: Collected, candidate: int, num_arms: int) -> Collected:
+    """The epochs with a new one for the candidate, whose evidence starts at its weight: nothing seen so far counts.
+
+    Source: docs/certified-elimination.md, lines 5 and 6.
+    """
+    if any(one.name == str(candidate) for one in epochs):
+        raise ContractError(
+            f"arm {candidate} has an epoch already; a second one would spend its weight twice (line 6)."
+        )
+    if math.fsum(map(weight_of, range(len(epochs) + 1))) > 1.0:
+        raise ContractError("the weights of the epochs exceed 1; the error probability would exceed delta (line 6).")
+    return (*epochs, processes_of((), candidate, num_arms, log_weight_of(len(epochs))))
 
 
 FEW = 4096  # arms on which all bets go on: it costs little
@@ -140,7 +154,7 @@ def concluded(
     epochs, num_arms = state.epochs, len(seen.counts)
     if plan.candidate is not None and opens(state, plan.candidate, plan.predicted_pulls or 0.0):
         for candidate in (plan.candidate, *also):  # before the batch: lines 5 and 6
-            epochs = with_processes(epochs, processes_of(epochs, candidate, num_arms, log_weight_of(len(epochs))))
+            epochs = open_test(epochs, candidate, num_arms)
     everybody, nobody = np.arange(num_arms), np.empty(0, np.int64)
     few, threshold = num_arms <= FEW, threshold_of(problem)
     still_open = {int(one.name): everybody if few else one.open_rivals(threshold) for one in epochs}

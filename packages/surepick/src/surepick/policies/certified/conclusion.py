@@ -16,7 +16,7 @@ from surepick.core.observations import Observations
 from surepick.core.plans import CandidateBounds, IndependentArms, Intervals, Plan, Step
 from surepick.core.records import FloatArray, IntArray, freeze, record
 from surepick.embeddings import ArmEmbedding
-from surepick.errors import InvalidInput
+from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import Evidence, NoiseMgf, NormalMgf
 from surepick.estimators.running_processes import ArmVectors
 from surepick.linalg.factorisations import Whitened, whitened

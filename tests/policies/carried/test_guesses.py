@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from surepick.policies.carried.guesses import HEURISTIC_DECLARED, measured_share
 
 import surepick as sp
 from surepick.core.observations import Observations
+from surepick.policies.sequential.posterior import HEURISTIC_DECLARED, measured_share
 
 DECLARED = np.full(40, 4.0)
 

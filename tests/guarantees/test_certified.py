@@ -154,8 +154,8 @@ def test_the_weights_of_the_epochs_never_exceed_one(monkeypatch):
     tried = ()
     for candidate in range(200):
         tried = open_test(tried, candidate, 200)
-    assert sum(epoch.weight for epoch in tried) <= 1.0
-    monkeypatch.setattr(epochs_module, "next_weight", lambda epochs: 0.75)
+    assert sum(map(epochs_module.weight_of, range(len(tried)))) <= 1.0
+    monkeypatch.setattr(epochs_module, "weight_of", lambda number: 0.75)
     first = open_test((), 0, 5)
     with pytest.raises(ContractError, match="exceed 1"):
         open_test(first, 1, 5)

@@ -79,6 +79,7 @@ def test_a_rival_is_settled_exactly_when_its_bound_is_at_most_epsilon(name):
             step = policy.tell(state, plan, Observations(plan.counts, sums))
             state, intervals = step.state, step.deciding(intervals)
             for epoch, bounds in zip(state.epochs, intervals.candidates, strict=True):
-                assert np.flatnonzero(bounds.bounds <= policy.problem.epsilon).tolist() == epoch.settled.tolist()
-                settled += len(epoch.settled)
+                rejected = epoch.rejected(conclusion.threshold_of(policy.problem))
+                assert (bounds.bounds <= policy.problem.epsilon).tolist() == rejected.tolist()
+                settled += int(rejected.sum())
     assert settled > 25

@@ -20,7 +20,7 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedding, Plan
 from surepick.policies.base import stopped
-from surepick.policies.certified.conclusion import CertifiedState
+from surepick.policies.certified.conclusion import CertifiedState, threshold_of
 from surepick.policies.certified.learned_embedding import learn, remembered
 from surepick.policies.certified.neural import CertifiedNeural
 from surepick.policies.verdict import certificate_of
@@ -120,7 +120,7 @@ def test_two_good_arms_among_decoys_just_outside_epsilon(runs, delta):
     played = [play(policy, world, seed, checked=seed < 25) for seed in range(runs)]
     wrong = sum(not each.good for each in played)
     largest = max(max(each.misfits, default=0.0) for each in played)
-    decoys = sum(each.state.epochs[0].candidate >= 2 for each in played)
+    decoys = sum(int(each.state.epochs[0].name) >= 2 for each in played)
     print(
         f"\nfew good at delta {delta}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed; misfit at "
         f"most {largest:.3f} of {MISSPECIFICATION}, {decoys} began with a decoy, "
@@ -164,10 +164,11 @@ def crossing(world: World, policy: CertifiedNeural, counts: Callable[[int], np.n
             plan = Plan(round=state.round, counts=counts(batch), dim=5, predicted_pulls=0.0)
             if batch:
                 looks = np.where(bad, remembered(policy, state.seen).scores, -np.inf)
-                candidate = state.epochs[0].candidate if state.epochs else int(np.argmax(looks))
+                candidate = int(state.epochs[0].name) if state.epochs else int(np.argmax(looks))
                 plan = Plan(round=state.round, counts=plan.counts, dim=5, predicted_pulls=0.0, candidate=candidate)
             state = policy.tell(state, plan, world.pull(plan.counts, rng)).state
-        yield any(bad[epoch.candidate] and best in epoch.settled for epoch in state.epochs)
+        threshold = threshold_of(policy.problem)
+        yield any(bad[int(epoch.name)] and epoch.rejected(threshold)[best] for epoch in state.epochs)
 
 
 def fourfold(batch: int) -> np.ndarray:

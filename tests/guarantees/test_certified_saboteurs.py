@@ -33,7 +33,7 @@ import surepick as sp
 from surepick.estimators.contrast_weights import ContrastWeights
 from surepick.policies.certified import conclusion
 from surepick.policies.certified import elimination as certified_elimination
-from surepick.policies.certified.conclusion import CandidateTest
+from surepick.policies.sequential.e_processes import processes_of
 
 # --- the bias omitted
 
@@ -115,7 +115,7 @@ def test_an_epoch_that_counts_earlier_batches_is_noticed(delta):
 
 def test_epochs_without_their_weights_are_noticed(monkeypatch):
     def opened_for_nothing(epochs, candidate, num_arms):
-        return (*epochs, CandidateTest(candidate, 1.0, np.zeros(num_arms), np.empty(0, np.int64)))
+        return (*epochs, processes_of((), candidate, num_arms))
 
     monkeypatch.setattr(conclusion, "open_test", opened_for_nothing)
     instance = one_good(len(MANY))

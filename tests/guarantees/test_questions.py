@@ -32,7 +32,9 @@ from question_studies import (
 from surepick.policies.questions import inquiries
 from surepick.policies.questions.elimination import CertifiedLists
 from surepick.policies.questions.inquiries import AboveCentre, View
-from surepick.policies.questions.outlook import Ground, Lists, Outlook, Sheet
+from surepick.policies.questions.outlook import Ground, Lists
+from surepick.policies.sequential.e_processes import EProcesses
+from surepick.policies.sequential.posterior import Posterior
 
 DELTAS = [0.05, 0.3]
 Lead = Callable[[CertifiedLists, World], Adversary]
@@ -195,8 +197,8 @@ def by_peaks(decided):
     """The saboteur: the largest value of each process in the place of its present one."""
 
     def spoilt(self, view):
-        sheets = tuple(Sheet(one.name, one.peaks, one.peaks) for one in view.sheets)
-        return decided(self, View(sheets, view.lists, view.outlook))
+        sheets = tuple(EProcesses(one.name, one.peaks, one.peaks) for one in view.evidence)
+        return decided(self, View(sheets, view.lists, view.posterior))
 
     return spoilt
 
@@ -209,8 +211,8 @@ def mean_share_of_walks(runs: int, delta: float, bad: int = 5, good: int = 55) -
     for last, highest in zip(*played_out(runs, bad, seed=0), strict=True):
         number = good_ones_at_will(highest, good, total, delta)
         sure = np.where(np.arange(good) < number, 99.0, 0.0)
-        above = Sheet("above", np.append(last, sure), np.append(highest, sure))
-        view = View((above,), Lists.empty(total), Outlook(np.zeros(total), 0.0, lambda _: np.ones(total)))
+        above = EProcesses("above", np.append(last, sure), np.append(highest, sure))
+        view = View((above,), Lists.empty(total), Posterior(np.zeros(total), lambda _: np.ones(total)))
         inside = asked.decided(view).inside
         shares.append(inside[:bad].sum() / max(inside.sum(), 1))
     return float(np.mean(shares))

@@ -18,8 +18,9 @@ from surepick.core.plans import Plan
 from surepick.embeddings.base import EmbeddingTraits
 from surepick.noise import Noise
 from surepick.policies.base import stopped
-from surepick.policies.certified.conclusion import CandidateTest, CertifiedState
+from surepick.policies.certified.conclusion import CertifiedState, log_weight_of
 from surepick.policies.certified.elimination import CertifiedElimination
+from surepick.policies.sequential.e_processes import Collected
 
 Ask = Callable[[CertifiedState], Plan]
 Told = Callable[[CertifiedState, Plan, Observations, CertifiedState], CertifiedState]  # before, .., after -> after
@@ -165,14 +166,14 @@ def settled_wrongly(
         came = rng.binomial(asked, 1.0 - lost)
         came[0] = asked[0]
         state = policy.tell(state, plan, environment.pull(came, rng)).state
-    return len(state.epochs[0].settled)
+    return int(np.count_nonzero(state.epochs[0].rejected(-math.log(delta))))
 
 
 def greedy_pulls(state: CertifiedState) -> np.ndarray:
     """Small batches where the evidence is near its goal, to overshoot by little; large ones where it is far."""
     if not state.epochs:
         return np.ones(len(state.seen.counts), np.int64)
-    return np.where(state.epochs[0].evidence > -1.0, 1, 4)
+    return np.where(state.epochs[0].values > -1.0, 1, 4)
 
 
 # --- hostile steering
@@ -191,9 +192,9 @@ def bad_candidates_in_turn(counts: np.ndarray, *, most: int, wait: int = 1) -> A
         if state.round <= wait:
             return plan
         if len(state.epochs) >= most:
-            return replace(plan, candidate=state.epochs[-1].candidate)
+            return replace(plan, candidate=int(state.epochs[-1].name))
         looks = state.seen.means.copy()
-        looks[[0, *(epoch.candidate for epoch in state.epochs)]] = -np.inf
+        looks[[0, *(int(epoch.name) for epoch in state.epochs)]] = -np.inf
         return replace(plan, candidate=int(np.argmax(looks)))
 
     return ask
@@ -209,12 +210,13 @@ def counting_from_the_start(policy: CertifiedElimination) -> Told:
         past.append((before, plan, seen))
         if len(after.epochs) == len(before.epochs):
             return after
-        alone: tuple[CandidateTest, ...] = ()
+        alone: Collected = ()
         for state, asked, came in past:
             opening = replace(asked, candidate=plan.candidate, predicted_pulls=0.0)
             alone = policy.tell(replace(state, epochs=alone), opening, came).state.epochs
-        older, shift = after.epochs[:-1], math.log(after.epochs[-1].weight / alone[0].weight)
-        return replace(after, epochs=(*older, replace(alone[0], evidence=alone[0].evidence + shift)))
+        older, shift = after.epochs[:-1], log_weight_of(len(after.epochs) - 1) - log_weight_of(0)
+        moved = replace(alone[0], values=alone[0].values + shift, peaks=alone[0].peaks + shift)
+        return replace(after, epochs=(*older, moved))
 
     return spoil
 
@@ -300,7 +302,8 @@ def wrongly_settled_hidden(instance: HiddenBest, delta: float, *, trials: int, b
         )
 
     ends = (play(instance, policy, seed, ask=ask, most_batches=batches) for seed in range(trials))
-    return until_clear((HIDDEN in end.state.epochs[0].settled for end in ends), trials, delta / 2)
+    settled = (bool(end.state.epochs[0].rejected(-math.log(delta))[HIDDEN]) for end in ends)
+    return until_clear(settled, trials, delta / 2)
 
 
 # --- lost results

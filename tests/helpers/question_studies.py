@@ -19,7 +19,8 @@ from surepick.policies.questions.asked import lists_of, wrongly_listed
 from surepick.policies.questions.elimination import CertifiedLists
 from surepick.policies.questions.feasible import inquiry_of
 from surepick.policies.questions.inquiries import GoodOnes, TopOf
-from surepick.policies.questions.outlook import Ground, Outlook, QuestionState
+from surepick.policies.questions.outlook import Ground, QuestionState
+from surepick.policies.sequential.posterior import Posterior
 
 HAIR = 0.002  # of epsilon: by how much a statement about an arm at the border is wrong
 KNOWN = 100_000  # pulls a batch of an arm that is as good as known
@@ -103,10 +104,10 @@ class End:
 def guesses(scores: np.ndarray, doubt: float) -> AbstractContextManager[object]:
     """While this lasts, a policy guesses that these are the means."""
 
-    def outlook(ground: Ground, seen: Observations) -> Outlook:
-        return Outlook(scores, ground.number or 0.0, lambda centre: np.full(len(scores), doubt))
+    def posterior(ground: Ground, seen: Observations) -> Posterior:
+        return Posterior(scores, lambda centre: np.full(len(scores), doubt), ground.number or 0.0)
 
-    return patch.object(Ground, "outlook", outlook)
+    return patch.object(Ground, "posterior", posterior)
 
 
 def played(policy: CertifiedLists, world: World, seed: int, adversary: Adversary | None, horizon: int) -> End:
@@ -141,13 +142,13 @@ def _end(policy: CertifiedLists, world: World, state: QuestionState) -> End:
 
 
 def values(state: QuestionState, name: object) -> np.ndarray:
-    """Log of the processes of a sheet, shape (K,); 0 where nothing was bet yet."""
-    return next((one.values for one in state.sheets if one.name == str(name)), np.zeros(len(state.seen.counts)))
+    """Log of the processes of one name, shape (K,); 0 where nothing was bet yet."""
+    return next((one.values for one in state.evidence if one.name == str(name)), np.zeros(len(state.seen.counts)))
 
 
 def peaks(state: QuestionState, name: object) -> np.ndarray:
-    """Log of the largest that each process of a sheet has been, shape (K,)."""
-    return next((one.peaks for one in state.sheets if one.name == str(name)), np.zeros(len(state.seen.counts)))
+    """Log of the largest that each process of one name has been, shape (K,)."""
+    return next((one.peaks for one in state.evidence if one.name == str(name)), np.zeros(len(state.seen.counts)))
 
 
 def steadily(scores: np.ndarray) -> Scores:

@@ -25,6 +25,7 @@ from surepick.policies.base import stopped
 from surepick.policies.certified import sampling_rule
 from surepick.policies.dimension import cheapest_dimension
 from surepick.policies.registry import make_policy
+from surepick.policies.sequential.posterior import pooled_fit
 from surepick.policies.verdict import certificate_of
 
 TOLERANCE = 0.05
@@ -135,7 +136,7 @@ def remaining(drawn: Drawn) -> tuple[Design, np.ndarray]:
         drawn.rivals if len(drawn.rivals) else np.array([drawn.centre]),
         rng.uniform(-20, 2.9, num_arms),
         3.0,
-        sampling_rule.plug_in_means(embedded, seen, noises),
+        pooled_fit(embedded, seen, noises).posterior(),
         noises,
         10.0 ** rng.uniform(-3, 0),
     )

@@ -9,10 +9,10 @@ import surepick as sp
 from surepick.designs import DesignInput, solve_target_design
 from surepick.estimators import RegularLeastSquares, least_squares
 from surepick.linalg.factorisations import row_norms, whitened
-from surepick.policies.carried import guesses
-from surepick.policies.carried.guesses import chances_of_fit, chances_of_vectors
 from surepick.policies.carried.situation import DecisionContext, looked_at
 from surepick.policies.carried.state import intersected
+from surepick.policies.sequential import posterior
+from surepick.policies.sequential.posterior import chances_of_fit, chances_of_vectors
 
 
 def batch(rng: np.random.Generator, num_arms: int, pulled: int) -> sp.Observations:
@@ -45,7 +45,7 @@ def test_there_is_none_where_the_pulls_do_not_see_all_directions():
 
 @pytest.mark.parametrize("pulled", [6, 40, 2_000])
 def test_the_short_list_is_that_of_all_arms(monkeypatch, pulled):
-    monkeypatch.setattr(guesses, "MANY", 100)
+    monkeypatch.setattr(posterior, "MANY", 100)
     rng = np.random.default_rng(pulled)
     features = rng.standard_normal((5_000, 5)) * rng.exponential(size=(5_000, 1))
     white = whitened(features)

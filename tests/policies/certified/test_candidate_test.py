@@ -11,18 +11,20 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Embedding, IndependentArms
 from surepick.designs import design_value, independent_star_design, solve_star_design
 from surepick.policies.certified import elimination, sampling_rule
-from surepick.policies.certified.conclusion import CandidateTest, advanced, find_test, next_weight, open_test
+from surepick.policies.certified.conclusion import log_weight_of, open_test, weight_of
+from surepick.policies.sequential.batches import batch_total
+from surepick.policies.sequential.posterior import Posterior, pooled_fit
 
 THRESHOLD = math.log(20.0)
 
 
 def test_weights_of_epochs_never_exceed_one():
-    epochs: tuple[CandidateTest, ...] = ()
+    epochs = ()
     for arm in range(60):
         epochs = open_test(epochs, arm, 60)
-    assert math.fsum(epoch.weight for epoch in epochs) <= 1.0
-    assert [epoch.weight for epoch in epochs[:3]] == [0.5, 0.25, 0.125]
-    assert epochs[1].evidence[0] == math.log(0.25)
+    assert math.fsum(map(weight_of, range(60))) <= 1.0
+    assert [weight_of(number) for number in range(3)] == [0.5, 0.25, 0.125]
+    assert [epoch.values[0] for epoch in epochs] == [log_weight_of(number) for number in range(60)]
 
 
 def test_an_epoch_is_opened_once():
@@ -33,62 +35,58 @@ def test_an_epoch_is_opened_once():
 
 def test_weights_beyond_one_are_refused(monkeypatch):
     epochs = open_test((), 0, 5)
-    monkeypatch.setattr("surepick.policies.certified.conclusion.next_weight", lambda _: 0.6)
+    monkeypatch.setattr("surepick.policies.certified.conclusion.weight_of", lambda _: 0.6)
     with pytest.raises(sp.errors.ContractError, match="exceed 1"):
         open_test(epochs, 1, 5)
 
 
 def test_a_settled_rival_stays_settled_and_the_candidate_is_none():
-    epochs = open_test((), 0, 3)
-    up, down = np.array([9.0, 9.0, 1.0]), np.array([-9.0, -9.0, 0.0])
-    epochs = advanced(epochs, {0: up}, THRESHOLD)
-    assert epochs[0].settled.tolist() == [1]
-    epochs = advanced(epochs, {0: down}, THRESHOLD)
-    assert epochs[0].settled.tolist() == [1]
-    assert epochs[0].open_rivals().tolist() == [2]
-    assert math.isclose(epochs[0].evidence[1], math.log(0.5))
+    (epoch,) = open_test((), 0, 3)
+    after = epoch.after(np.array([0.0, 9.0, 1.0])).after(np.array([0.0, -9.0, 0.0]))
+    assert after.rejected(THRESHOLD).tolist() == [False, True, False]
+    assert after.open_rivals(THRESHOLD).tolist() == [2]
+    assert math.isclose(after.values[1], math.log(0.5))
 
 
 def test_a_new_epoch_starts_from_its_weight_whatever_came_before():
-    epochs = advanced(open_test((), 0, 3), {0: np.full(3, 2.0)}, THRESHOLD)
-    epochs = open_test(epochs, 2, 3)
-    assert np.array_equal(find_test(epochs, 2).evidence, np.full(3, math.log(0.25)))
-    assert find_test(epochs, 1) is None
-    assert next_weight(epochs) == 0.125
+    (first,) = open_test((), 0, 3)
+    _, second = open_test((first.after(np.full(3, 2.0)),), 2, 3)
+    assert second.name == "2"
+    assert np.array_equal(second.values, np.full(3, math.log(0.25)))
 
 
-def plug_in_of(sums, counts, sigma: float = 1.0) -> sampling_rule.PlugInMeans:
+def posterior_of(sums, counts, sigma: float = 1.0) -> Posterior:
     pooled = Observations(np.array(counts), np.array(sums, float))
-    return sampling_rule.plug_in_means(IndependentArms(len(sums)), pooled, np.full(len(sums), sigma))
+    return pooled_fit(IndependentArms(len(sums)), pooled, np.full(len(sums), sigma)).posterior()
 
 
 def test_margins_grow_with_the_lead():
-    sure = plug_in_of([100.0, 40.0, 100.0], [100, 100, 100], sigma=0.01)
+    sure = posterior_of([100.0, 40.0, 100.0], [100, 100, 100], sigma=0.01)
     assert np.allclose(sure.margins(0, 0.1), [0.1, 0.7, 0.1])
 
 
 def test_a_deficit_is_believed_only_where_it_is_no_chance():
     """The candidate trails by .05: within one standard error that is chance, beyond it the bet gets smaller."""
-    noisy, sure = (plug_in_of([95.0, 100.0], [100, 100], sigma=sigma) for sigma in (1.0, 0.01))
+    noisy, sure = (posterior_of([95.0, 100.0], [100, 100], sigma=sigma) for sigma in (1.0, 0.01))
     assert np.allclose(noisy.margins(0, 0.1), 0.1)
     assert 0.05 < sure.margins(0, 0.1)[1] < 0.052
-    lost = plug_in_of([10.0, 100.0], [100, 100], sigma=0.01)
+    lost = posterior_of([10.0, 100.0], [100, 100], sigma=0.01)
     assert np.allclose(lost.margins(0, 0.1)[1], 0.025)
 
 
 def test_an_arm_without_a_result_is_guessed_to_be_the_best():
-    assert plug_in_of([2.0, 0.0, 2.0], [2, 0, 4]).scores.tolist() == [1.0, 1.0, 0.5]
-    assert np.allclose(plug_in_of([2.0, 0.0, 2.0], [2, 0, 4]).margins(2, 0.1), [0.1, 0.1, 0.1], atol=0.5)
+    assert posterior_of([2.0, 0.0, 2.0], [2, 0, 4]).scores.tolist() == [1.0, 1.0, 0.5]
+    assert np.allclose(posterior_of([2.0, 0.0, 2.0], [2, 0, 4]).margins(2, 0.1), [0.1, 0.1, 0.1], atol=0.5)
 
 
 def remaining(embedded, **changes):
-    test = replace(open_test_of(0, np.array([1, 2, 3]), plug_in_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4)), **changes)
+    test = replace(open_test_of(0, np.array([1, 2, 3]), posterior_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4)), **changes)
     return sampling_rule.next_batch(embedded, test, tolerance=0.01)
 
 
-def open_test_of(candidate, rivals, plug_in):
+def open_test_of(candidate, rivals, posterior):
     evidence = np.full(4, math.log(0.5))
-    return sampling_rule.OpenTest(candidate, rivals, evidence, THRESHOLD, plug_in, np.full(4, 2.0), 0.1)
+    return sampling_rule.OpenTest(candidate, rivals, evidence, THRESHOLD, posterior, np.full(4, 2.0), 0.1)
 
 
 def test_what_remains_is_the_same_in_any_basis_of_independent_arms():
@@ -114,15 +112,15 @@ def test_misspecification_costs_pulls_until_it_leaves_no_room():
     assert hopeless.bias_limited.tolist() == [1, 2, 3]
 
 
-def pulls_by(embedded, candidate, weights, rivals, plug_in):
-    return sampling_rule.pulls_by(embedded, open_test_of(candidate, rivals, plug_in), weights)
+def pulls_by(embedded, candidate, weights, rivals, posterior):
+    return sampling_rule.pulls_by(embedded, open_test_of(candidate, rivals, posterior), weights)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.01])
 def test_the_pulls_that_given_proportions_take(gamma):
     """max_j R_j ||z_j - z_c||^2 in A^-1, with the bias of these very proportions; for the best ones it is the value."""
     features, rivals = np.random.default_rng(1).normal(size=(4, 2)), np.array([1, 2, 3])
-    plug_in = plug_in_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4)
+    posterior = posterior_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4)
     weights = np.array([0.4, 0.3, 0.2, 0.1])
     inverse = np.linalg.inv((features.T * weights) @ features)
     towards = features[rivals] - features[0]
@@ -130,17 +128,17 @@ def test_the_pulls_that_given_proportions_take(gamma):
     slack = np.array([0.6, 0.8, 0.2]) - gamma * (2.0 + lengths)
     need = THRESHOLD - math.log(0.5)
     expected = np.max(2.0 * (need + 0.5) * (2.0 * lengths / slack) ** 2)
-    taken = pulls_by(Embedding(features, gamma), 0, weights, rivals, plug_in)
+    taken = pulls_by(Embedding(features, gamma), 0, weights, rivals, posterior)
     assert taken == pytest.approx(expected, rel=1e-6)
     best = remaining(Embedding(features, 0.0)).design
-    assert pulls_by(Embedding(features, 0.0), 0, best.weights, rivals, plug_in) == pytest.approx(best.value, rel=1e-6)
+    assert pulls_by(Embedding(features, 0.0), 0, best.weights, rivals, posterior) == pytest.approx(best.value, rel=1e-6)
 
 
 def test_proportions_that_do_not_tell_a_rival_take_for_ever():
-    plug_in, rivals = plug_in_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4), np.array([1, 2, 3])
+    posterior, rivals = posterior_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4), np.array([1, 2, 3])
     two = np.array([0.5, 0.5, 0.0, 0.0])
-    assert pulls_by(Embedding(np.eye(4), 0.0), 0, two, rivals, plug_in) == math.inf
-    assert pulls_by(Embedding(np.eye(4), 0.0), 0, two, rivals[:1], plug_in) < math.inf
+    assert pulls_by(Embedding(np.eye(4), 0.0), 0, two, rivals, posterior) == math.inf
+    assert pulls_by(Embedding(np.eye(4), 0.0), 0, two, rivals[:1], posterior) < math.inf
 
 
 def test_where_designs_take_long_one_is_solved_a_round(monkeypatch):
@@ -180,10 +178,10 @@ def test_where_designs_take_long_one_is_solved_a_round(monkeypatch):
 
 
 def test_batches_are_a_share_of_what_remains_within_limits():
-    assert sampling_rule.batch_total(1000.0, 500) == 200
-    assert sampling_rule.batch_total(1000.0, 100) == 100
-    assert sampling_rule.batch_total(1.0, 500) == 10
-    assert sampling_rule.batch_total(0.1, 1) == 1
+    assert batch_total(1000.0, 500) == 200
+    assert batch_total(1000.0, 100) == 100
+    assert batch_total(1.0, 500) == 10
+    assert batch_total(0.1, 1) == 1
 
 
 def test_the_first_batch_of_rewards_of_unknown_variance_is_small():

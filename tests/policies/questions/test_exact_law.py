@@ -44,7 +44,7 @@ def means_of_e_values(name: str, *, number: bool, high: bool, beyond: float = 0.
         counts = rng.integers(0, 4, num_arms)
         bet = Bet("any", centre, float(lead - beyond), high, np.arange(num_arms) == arm, np.full(num_arms, 3.0))
         ground = policy._ground(2 if name == "certified-linear" else num_arms)
-        outlook, total, bets = ground.outlook(past), 0.0, False
+        outlook, total, bets = ground.posterior(past), 0.0, False
         for ones in itertools.product(*(range(most + 1) for most in counts)):
             batch = told(counts, np.array(ones), low)
             gain = ground.gains(bet, past, batch, outlook)[arm] if batch.total else 0.0

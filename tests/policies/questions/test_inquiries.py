@@ -19,22 +19,24 @@ from surepick.policies.questions.inquiries import (
     classified,
     discoveries,
 )
-from surepick.policies.questions.outlook import NUMBER, Bet, Lists, Outlook, Sheet, sheet_of, updated
+from surepick.policies.questions.outlook import Bet, Lists
 from surepick.policies.registry import make_policy
+from surepick.policies.sequential.e_processes import EProcesses, processes_of, with_processes
+from surepick.policies.sequential.posterior import NUMBER, Posterior
 
 EPSILON, DELTA = 0.5, 0.1
 ASKED = {"epsilon": 0.1, "delta": 0.1, "noise": "subgaussian:0.2"}
 seeds = st.integers(0, 10**6)
 
 
-def outlook(scores, number: float = 0.0, error: float = 0.1) -> Outlook:
+def outlook(scores, number: float = 0.0, error: float = 0.1) -> Posterior:
     scores = np.array(scores, float)
-    return Outlook(scores, number, lambda _: np.full(len(scores), error))
+    return Posterior(scores, lambda _: np.full(len(scores), error), number)
 
 
-def sheet(name, values, peaks=None) -> Sheet:
+def sheet(name, values, peaks=None) -> EProcesses:
     values = np.array(values, float)
-    return Sheet(str(name), values, values if peaks is None else np.array(peaks, float))
+    return EProcesses(str(name), values, values if peaks is None else np.array(peaks, float))
 
 
 def lists_of(num_arms: int, inside=(), outside=()) -> Lists:
@@ -130,8 +132,8 @@ def test_above_bets_on_both_sides_of_what_is_undecided():
     asked = AboveCentre(4, 1, None, EPSILON, DELTA, discovery=False, by=0.2)
     lists = lists_of(4, inside=[3])
     above, below = asked.bets(view_of([0.0, 0.0, 1.0, 2.0], [sheet("above", [0.0, 0.0, 2.5, 9.0])], lists))
-    assert (above.sheet, above.high, above.margin) == ("above", True, EPSILON - 0.2)
-    assert (below.sheet, below.high, below.margin) == ("below", False, EPSILON + 0.2)
+    assert (above.name, above.high, above.margin) == ("above", True, EPSILON - 0.2)
+    assert (below.name, below.high, below.margin) == ("below", False, EPSILON + 0.2)
     for bet in (above, below):
         assert bet.centre == 1
         assert bet.arms.tolist() == [True, False, True, False]
@@ -171,9 +173,9 @@ def test_an_arm_on_a_list_is_not_waited_for_on_the_other():
     values = {"above": [3.1, 5.0, 5.0, 5.0], "below": [3.2, 0.0, 0.0, 0.0]}
     assert math.log(4 / 0.1 / 2) < 3.1  # enough as one of two on a list
     assert math.log(4 / 0.1) > 3.2  # not enough alone
-    sheets = tuple(Sheet(name, np.array(each), np.array(each)) for name, each in values.items())
+    sheets = tuple(EProcesses(name, np.array(each), np.array(each)) for name, each in values.items())
     lists = Lists(np.array([False, True, True, True]), np.zeros(4, bool))
-    outlook = Outlook(np.array([0.01, 0.1, -0.01, -0.01]), 0.0, lambda _: np.full(4, 0.05))
+    outlook = Posterior(np.array([0.01, 0.1, -0.01, -0.01]), lambda _: np.full(4, 0.05), 0.0)
     asked = AboveCentre(4, NUMBER, 0.0, 0.1, 0.1, discovery=True)
     assert not asked.decided(View(sheets, lists, outlook)).decided[0]
     assert any(bet.arms[0] for bet in asked.bets(View(sheets, lists, outlook)))
@@ -202,7 +204,7 @@ def test_the_m_best_are_found_when_all_pairs_over_the_cut_are_decided():
 
 def test_the_guess_is_compared_with_the_others_and_a_former_one_with_all():
     asked = TopOf(4, 2, EPSILON, DELTA)
-    bets = {int(bet.sheet): bet for bet in asked.bets(view_of([3.0, 1.0, 2.0, 0.0], [sheet(3, [0, 99, 0, 0])]))}
+    bets = {int(bet.name): bet for bet in asked.bets(view_of([3.0, 1.0, 2.0, 0.0], [sheet(3, [0, 99, 0, 0])]))}
     assert set(bets) == {0, 2, 3}
     assert bets[0].arms.tolist() == bets[2].arms.tolist() == [False, True, False, True]
     assert bets[3].arms.tolist() == [True, False, True, False]
@@ -227,7 +229,7 @@ def test_good_arms_are_those_that_nobody_left_can_beat_and_bad_ones_those_below_
 def test_witness_and_bets_of_all_that_are_good():
     asked = GoodOnes(4, EPSILON, 0.2, DELTA)
     bets = asked.bets(view_of([1.0, 0.9, 0.0, 2.0], [sheet(2, np.zeros(4))], lists_of(4, outside=[3])))
-    found = {bet.sheet: bet for bet in bets}
+    found = {bet.name: bet for bet in bets}
     assert set(found) == {"out", "0", "1", "2"}  # 2 looked good once
     assert (found["out"].centre, found["out"].margin, found["out"].high) == (0, -EPSILON, False)
     assert found["out"].arms.tolist() == [False, True, True, False]
@@ -263,7 +265,7 @@ def test_while_anything_is_undecided_there_are_aims_and_all_of_them_are_bet_on(k
         if np.all(lists.decided | ~asked.asked):
             break
         bets, aims = asked.bets(view), asked.aims(view)
-        assert len({bet.sheet for bet in bets}) == len(bets)
+        assert len({bet.name for bet in bets}) == len(bets)
         assert len(aims.first) == len(aims.second) == len(aims.leads) == len(aims.needs) > 0
         assert np.all(aims.leads > 0.0)
         assert np.all(aims.needs > 0.0)
@@ -274,7 +276,7 @@ def test_while_anything_is_undecided_there_are_aims_and_all_of_them_are_bet_on(k
             assert bet.centre == NUMBER or not bet.arms[bet.centre]
             assert np.all(bet.needs[bet.arms] > 0.0)
             gains = np.where(bet.arms, rng.normal(1.0, 1.0, num_arms), 0.0)
-            sheets = updated(sheets, sheet_of(sheets, bet.sheet, num_arms, bet.start).after(gains))
+            sheets = with_processes(sheets, processes_of(sheets, bet.name, num_arms, bet.start).after(gains))
         guesses = outlook(rng.normal(0.0, 0.5, num_arms))
         after = asked.decided(View(sheets, lists, guesses))
         assert not np.any(after.inside & after.outside)
@@ -285,14 +287,14 @@ def test_while_anything_is_undecided_there_are_aims_and_all_of_them_are_bet_on(k
 
 
 def test_sheets_keep_the_largest_value_and_are_written_once_each():
-    first = sheet_of((), "a", 2, -1.0)
+    first = processes_of((), "a", 2, -1.0)
     assert (first.values.tolist(), first.peaks.tolist()) == ([-1.0, -1.0], [-1.0, -1.0])
     up = first.after(np.array([2.0, -1.0]))
     down = up.after(np.array([-5.0, 0.0]))
     assert (down.values.tolist(), down.peaks.tolist()) == ([-4.0, -2.0], [1.0, -1.0])
-    both = updated(updated((first,), sheet("b", [0.0, 0.0])), down)
+    both = with_processes(with_processes((first,), sheet("b", [0.0, 0.0])), down)
     assert [one.name for one in both] == ["a", "b"]
-    assert sheet_of(both, "a", 2) == down
+    assert processes_of(both, "a", 2) == down
 
 
 # --- one arm

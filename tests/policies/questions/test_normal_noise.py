@@ -94,7 +94,7 @@ def test_an_arm_whose_repeats_are_equal_enters_no_evidence():
     past, batch = (batch_of(np.full(3, 5.0), np.ones(3), np.full(3, each), rng) for each in (8, 20))
     equal = Observations(past.counts, np.array([40.0, *past.sums[1:]]), np.array([200.0, *past.squares[1:]]))
     bet = Bet("above", NUMBER, 1.0, True, np.ones(3, bool), np.full(3, 9.0), bold=True)
-    found = ground.gains(bet, equal, batch, ground.outlook(equal))
+    found = ground.gains(bet, equal, batch, ground.posterior(equal))
     assert found[0] == 0.0
     assert np.all(found[1:] > 0.0)
 
@@ -168,9 +168,9 @@ def test_pulls_of_arms_without_a_bound_are_no_evidence():
     state = policy.tell(state, plan, seen_of(plan.counts, rng)).state
     others = np.where(plan.counts > 0, 0, 1)
     after = policy.tell(state, policy.ask(state), seen_of(others, rng)).state
-    assert all(not np.any(one.values) for one in after.sheets)
+    assert all(not np.any(one.values) for one in after.evidence)
     after = policy.tell(state, policy.ask(state), seen_of(plan.counts, rng)).state
-    assert any(np.any(one.values) for one in after.sheets)
+    assert any(np.any(one.values) for one in after.evidence)
 
 
 def seen_of(counts, rng) -> Observations:

@@ -20,7 +20,8 @@ from surepick.embeddings import IndependentEmbedding
 from surepick.estimators import noise_mgf_after
 from surepick.policies.certified import sampling_rule
 from surepick.policies.questions import outlook as outlooks
-from surepick.policies.questions.outlook import NUMBER, Aims, Bet, Ground, Outlook, negated, with_more
+from surepick.policies.questions.outlook import Aims, Bet, Ground, negated, with_more
+from surepick.policies.sequential.posterior import NUMBER, Posterior
 
 FEATURES = np.array([[1.0, 0.2], [0.1, 1.0], [0.6, 0.5], [-0.4, 0.3], [0.3, -0.7]])
 SIGMA, EPSILON, NORM = 0.8, 0.4, 1.5
@@ -44,41 +45,40 @@ def seen_at(means, counts) -> Observations:
 
 def test_leads_and_margins_of_both_sides():
     """By how much the truth contradicts each null: what leads as it is, what trails only beyond an error."""
-    found = Outlook(np.array([1.0, 0.2, -3.0]), 0.5, lambda _: np.array([0.1, 0.1, 0.1]))
+    found = Posterior(np.array([1.0, 0.2, -3.0]), lambda _: np.array([0.1, 0.1, 0.1]), 0.5)
     assert found.leads(NUMBER, high=False) == pytest.approx([-0.5, 0.3, 3.5])
     assert found.leads(NUMBER, high=True) == pytest.approx([0.5, -0.3, -3.5])
     assert found.leads(1, high=False) == pytest.approx([-0.8, 0.0, 3.2])
     nobody, everybody = np.zeros(3), np.ones(3, bool)
-    low = found.margins(Bet("a", NUMBER, 0.5, False, everybody, nobody))
+    low = Bet("a", NUMBER, 0.5, False, everybody, nobody).margins(found)
     assert low == pytest.approx([0.125, 0.8, 4.0])  # .5 - .5 + .1 is below a quarter of the margin
-    high = found.margins(Bet("a", NUMBER, 0.5, True, everybody, nobody))
+    high = Bet("a", NUMBER, 0.5, True, everybody, nobody).margins(found)
     assert high == pytest.approx([1.0, 0.3, 0.125])
-    out = found.margins(Bet("a", 0, -0.5, False, everybody, nobody))
+    out = Bet("a", 0, -0.5, False, everybody, nobody).margins(found)
     assert out == pytest.approx([0.0, 0.3, 3.5])  # no doubt where the null itself asks for a lead
 
 
 def test_plans_lower_leads_and_never_to_nothing():
-    found = Outlook(np.array([1.0, 0.2, -3.0]), 0.5, lambda _: np.array([0.2, 9.0, 0.2]))
-    assert found.cautious(np.array([0, 1, 2]), NUMBER, 0.5, high=False) == pytest.approx([0.125, 0.5, 3.9])
-    assert found.cautious(np.array([0]), NUMBER, 0.5, high=True) == pytest.approx([0.9])
-    assert found.cautious(np.array([2]), NUMBER, -0.4, high=True) == pytest.approx([0.1])
+    found = Posterior(np.array([1.0, 0.2, -3.0]), lambda _: np.array([0.2, 9.0, 0.2]), 0.5)
+    assert found.cautious(NUMBER, 0.5, np.array([0, 1, 2]), high=False) == pytest.approx([0.125, 0.5, 3.9])
+    assert found.cautious(NUMBER, 0.5, np.array([0]), high=True) == pytest.approx([0.9])
+    assert found.cautious(NUMBER, -0.4, np.array([2]), high=True) == pytest.approx([0.1])
 
 
 @pytest.mark.parametrize("number", [None, 0.3])
 def test_without_noise_vectors_find_the_means(number):
     """Absolute ones where there is a number to compare with."""
     theta = np.array([0.7, -0.4])
-    found = ground_of(number=number).outlook(seen_at(FEATURES @ theta, [9, 7, 0, 3, 1]))
+    found = ground_of(number=number).posterior(seen_at(FEATURES @ theta, [9, 7, 0, 3, 1]))
     assert np.diff(found.scores) == pytest.approx(np.diff(FEATURES @ theta))
     if number is not None:
         assert found.scores == pytest.approx(FEATURES @ theta)
-        assert found.score_of(NUMBER) == number
-    assert found.score_of(2) == found.scores[2]
+        assert found.number == number
 
 
 def test_errors_are_those_of_least_squares_to_an_arm_and_to_the_origin():
     counts = np.array([9, 7, 0, 3, 1])
-    found = ground_of(number=0.0).outlook(seen_at(np.zeros(5), counts))
+    found = ground_of(number=0.0).posterior(seen_at(np.zeros(5), counts))
     inverse = np.linalg.inv(FEATURES.T @ (counts[:, None] * FEATURES))
     for centre, origin in ((NUMBER, np.zeros(2)), (2, FEATURES[2])):
         apart = FEATURES - origin
@@ -87,7 +87,7 @@ def test_errors_are_those_of_least_squares_to_an_arm_and_to_the_origin():
 
 
 def test_errors_of_means_to_a_number_have_no_share_of_another_arm():
-    found = ground_of(vectors=False, number=0.1).outlook(seen_at([0.0, 1.0, 0.5, 2.0, 0.3], [1, 4, 100, 2, 3]))
+    found = ground_of(vectors=False, number=0.1).posterior(seen_at([0.0, 1.0, 0.5, 2.0, 0.3], [1, 4, 100, 2, 3]))
     alone = found.errors(NUMBER)
     for centre in range(5):
         assert found.errors(centre) == pytest.approx(np.sqrt(alone**2 + alone[centre] ** 2))
@@ -111,10 +111,10 @@ def test_the_origin_is_one_more_arm_only_where_vectors_meet_a_number():
 
 def expectation(ground: Ground, bet: Bet, past: Observations, counts, means, arm: int) -> float:
     """E exp(gain of an arm) where rewards are normal: the gain is linear in the totals, so it has a closed form."""
-    outlook, nothing = ground.outlook(past), np.zeros(len(counts))
+    posterior, nothing = ground.posterior(past), np.zeros(len(counts))
 
     def gain(sums) -> float:
-        return float(ground.gains(bet, past, Observations(counts, sums), outlook)[arm])
+        return float(ground.gains(bet, past, Observations(counts, sums), posterior)[arm])
 
     level = gain(nothing)
     slopes = np.array([gain(one) - level if counts[place] else 0.0 for place, one in enumerate(np.eye(len(counts)))])
@@ -136,10 +136,12 @@ def hostile(seed: int, *, gamma: float, number: float | None, high: bool):
     def bet(margin: float) -> Bet:
         return Bet("any", centre, margin, high, np.arange(num_arms) == arm, np.full(num_arms, 3.0))
 
-    outlook, nothing = ground.outlook(past), np.zeros(num_arms)
+    posterior, nothing = ground.posterior(past), np.zeros(num_arms)
     trial = bet(9.0)  # for the signs of the weights, which do not depend on the margin
-    level = ground.gains(trial, past, Observations(counts, nothing), outlook)[arm]
-    slopes = np.array([ground.gains(trial, past, Observations(counts, one), outlook)[arm] for one in np.eye(num_arms)])
+    level = ground.gains(trial, past, Observations(counts, nothing), posterior)[arm]
+    slopes = np.array(
+        [ground.gains(trial, past, Observations(counts, one), posterior)[arm] for one in np.eye(num_arms)]
+    )
     flow = np.where(counts > 0, (slopes - level) * counts, 0.0)
     bets = np.abs(flow[arm] / counts[arm]) if counts[arm] else 1.0
     turned = -1.0 if high else 1.0
@@ -187,7 +189,7 @@ def test_without_structure_the_expectation_at_the_null_is_one(centre, high, seed
     arms = np.arange(5) == 3
     bet = Bet("any", centre, float(margin), high, arms, np.full(5, 3.0))
     assert expectation(ground, bet, past, counts, means, 3) == pytest.approx(1.0, abs=1e-6)
-    gains = ground.gains(bet, past, seen_at(means, counts), ground.outlook(past))
+    gains = ground.gains(bet, past, seen_at(means, counts), ground.posterior(past))
     assert np.all(gains[~arms] == 0.0)
 
 
@@ -195,9 +197,9 @@ def test_without_structure_the_expectation_at_the_null_is_one(centre, high, seed
 def test_turned_round_a_bet_above_is_one_below_of_the_negated_rewards(noise):
     ground, rng = ground_of(vectors=False, number=0.4, noise=noise), np.random.default_rng(3)
     past, batch = (Observations(np.full(5, 20), sums, sums) for sums in rng.binomial(20, 0.5, (2, 5)).astype(float))
-    outlook, everybody = ground.outlook(past), np.ones(5, bool)
-    mirrored = Outlook(1.0 - outlook.scores, 0.6, outlook.errors)
-    high = ground.gains(Bet("a", NUMBER, 0.1, True, everybody, np.full(5, 2.0)), past, batch, outlook)
+    posterior, everybody = ground.posterior(past), np.ones(5, bool)
+    mirrored = Posterior(1.0 - posterior.scores, posterior.errors, 0.6)
+    high = ground.gains(Bet("a", NUMBER, 0.1, True, everybody, np.full(5, 2.0)), past, batch, posterior)
 
     def turned(seen: Observations) -> Observations:
         return Observations(seen.counts, seen.counts - seen.sums, seen.counts - seen.sums)

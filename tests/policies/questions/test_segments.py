@@ -13,7 +13,9 @@ from surepick.core.certificate import Listed
 from surepick.policies.questions.asked import wrongly_listed
 from surepick.policies.questions.feasible import inquiry_of
 from surepick.policies.questions.inquiries import View
-from surepick.policies.questions.outlook import Lists, Outlook, sheet_of, updated
+from surepick.policies.questions.outlook import Lists
+from surepick.policies.sequential.e_processes import processes_of, with_processes
+from surepick.policies.sequential.posterior import Posterior
 from surepick.questions import TopM
 
 EPSILON, DELTA = 0.5, 0.1
@@ -25,9 +27,9 @@ def policy_of(segments, name="certified-independent", **question):
     return sp.make_policy(name, arms, **ASKED, **question)
 
 
-def outlook(scores) -> Outlook:
+def outlook(scores) -> Posterior:
     scores = np.array(scores, float)
-    return Outlook(scores, 0.0, lambda _: np.full(len(scores), 0.1))
+    return Posterior(scores, lambda _: np.full(len(scores), 0.1), 0.0)
 
 
 def test_the_best_of_each_segment_is_the_usual_question():
@@ -72,11 +74,11 @@ def test_arms_are_compared_within_their_segment_and_a_decided_one_rests(question
             assert not np.any(bet.arms & ~own)
             assert not np.any(bet.needs[~own])
             assert not lists.decided[own].all()
-            pairs = {(bet.sheet, arm) for arm in np.flatnonzero(bet.arms).tolist()}
+            pairs = {(bet.name, arm) for arm in np.flatnonzero(bet.arms).tolist()}
             assert not pairs & seen  # no process bets twice in a batch
             seen |= pairs
             gains = np.where(bet.arms, rng.normal(1.0, 1.0, num_arms), 0.0)
-            sheets = updated(sheets, sheet_of(sheets, bet.sheet, num_arms, bet.start).after(gains))
+            sheets = with_processes(sheets, processes_of(sheets, bet.name, num_arms, bet.start).after(gains))
         guesses = outlook(rng.normal(0.0, 0.5, num_arms))
         after = asked.decided(View(sheets, lists, guesses))
         assert not np.any(after.inside & after.outside)
@@ -99,9 +101,9 @@ def test_a_process_is_of_one_pair_for_ever(seed):
         view = View(sheets, lists, outlook(rng.normal(0.0, 0.5, 10)))
         for bet in asked.bets(view):
             for arm in np.flatnonzero(bet.arms).tolist():
-                assert centres.setdefault((bet.sheet, arm), bet.centre) == bet.centre
+                assert centres.setdefault((bet.name, arm), bet.centre) == bet.centre
             gains = np.where(bet.arms, rng.normal(0.5, 1.0, 10), 0.0)
-            sheets = updated(sheets, sheet_of(sheets, bet.sheet, 10, bet.start).after(gains))
+            sheets = with_processes(sheets, processes_of(sheets, bet.name, 10, bet.start).after(gains))
         lists = asked.decided(View(sheets, lists, outlook(rng.normal(0.0, 0.5, 10))))
 
 

@@ -212,8 +212,7 @@ def _proved(policy: Policy[Any], run: Run) -> bool:
         return run.verdict == "certified"
     if policy.traits.certifies == "nothing":
         return False
-    replay = run.study.replay
-    claim = replace(policy.claim(replay.state_of(replay.settle().decision)), finished="single")
+    claim = replace(policy.claim(run.played.state), finished="single")
     return claim_certificate(policy.problem, claim).verdict == "certified"
 
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,14 +13,17 @@ from surepick.core.random_streams import stream
 from surepick.core.records import record
 from surepick.core.values import not_negative
 from surepick.environments import Environment
-from surepick.environments.rewards import StreamedRewards
+from surepick.environments.environment import RecordedAnswers
+from surepick.environments.rewards import RecordedRewards, StreamedRewards
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
 from surepick.policies.questions.asked import wrongly_listed
+from surepick.questions import constraints_of
 from surepick.studies import Study
 from surepick.studies.closed_loop import Askable, EndedBy, until_stopped
 from surepick.studies.ledger import Batch
 from surepick.studies.registration import REHEARSAL
+from surepick.studies.rehearsal import Rehearsal
 
 
 @record
@@ -40,7 +43,7 @@ class Run:
         rounds: the trace, one record a round.
         certificate: the answer as the user would see it.
         seconds: wall-clock time.
-        study: the simulated study, for its report and its certificate's file.
+        played: the simulated study.
         ended_by: "policy", by itself; "batches", "pulls", "cost" or "seconds", the budget that was exhausted.
         cost: money spent on the pulls, in the currency of the costs; None where nothing has a cost.
         right: the same as success, for a study that was ended before.
@@ -56,10 +59,16 @@ class Run:
     rounds: tuple[RoundRecord, ...]
     certificate: Certificate
     seconds: float
-    study: Study = field(compare=False, repr=False)
+    played: Study | Rehearsal = field(compare=False, repr=False)
     ended_by: EndedBy = "policy"
     cost: float | None = None
     right: bool = True
+
+    @property
+    def study(self) -> Study:
+        """The simulated study with its log, for its report and its certificate's file; where none was kept, it is
+        played again with what was drawn."""
+        return self.played if isinstance(self.played, Study) else self.played.study()
 
 
 def simulate(
@@ -100,9 +109,16 @@ def simulate(
             f"simulate(policy, environment) was given a {type(policy).__name__} and a {type(environment).__name__}."
         )
     started = time.perf_counter()
-    study = Study(environment.arms, policy, minimize=environment.minimize, study_id=REHEARSAL)
+    study: Study | Rehearsal
+    if on_plan is None and _are_draws(environment, policy):
+        study = Rehearsal(environment.arms, policy, minimize=environment.minimize)
+    else:
+        study = Study(environment.arms, policy, minimize=environment.minimize, study_id=REHEARSAL)
 
     def pull(batch: Batch) -> None:
+        if isinstance(study, Rehearsal):
+            study.tell_simulated(environment.pull(batch.counts, stream(seed, "rewards", study.number - 1)))
+            return
         if batch.items is not None:
             arms = np.repeat(np.arange(len(batch.counts)), batch.counts)
             study.tell(batch, environment.answer(arms, batch.items), accept_unusual="unasked")
@@ -113,7 +129,7 @@ def simulate(
         study.tell_simulated(batch, environment.pull(batch.counts, stream(seed, "rewards", batch.number - 1)))
 
     limits: dict[str, Any] = {"max_pulls": max_pulls, "max_cost": max_cost, "max_seconds": max_seconds}
-    ended = until_stopped(study, pull, **limits, on_batch=on_plan)
+    ended = until_stopped(cast(Askable, study), pull, **limits, on_batch=on_plan)
     answer = ended.certificate
     right = environment.is_epsilon_best(answer.arm, policy.problem.epsilon)
     if answer.lists is not None:
@@ -131,11 +147,17 @@ def simulate(
         rounds=study.trace,
         certificate=answer,
         seconds=time.perf_counter() - started,
-        study=study,
+        played=study,
         ended_by=ended.ended_by,
         cost=answer.cost,
         right=bool(right),
     )
+
+
+def _are_draws(environment: Environment, policy: Policy[Any]) -> bool:
+    """Whether each result is a number that is drawn anew, which no log is needed for."""
+    traits, drawn = policy.traits, not isinstance(environment.law, RecordedRewards | RecordedAnswers | StreamedRewards)
+    return drawn and traits.items is None and traits.blocks is None and not constraints_of(policy.problem.question)
 
 
 def _pull_blocks(study: Study, environment: Environment, batch: Batch, seed: int) -> None:

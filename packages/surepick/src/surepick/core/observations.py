@@ -115,7 +115,7 @@ class Quantity:
     @property
     def means(self) -> FloatArray:
         """Mean value of each arm, shape (K,); 0 where nothing was measured."""
-        return np.divide(self.sums, self.counts, out=np.zeros_like(self.sums), where=self.counts > 0)
+        return _means(self.sums, self.counts)
 
     def plus(self, other: Quantity) -> Quantity:
         """Both together."""
@@ -170,7 +170,7 @@ class Observations:
     @property
     def means(self) -> FloatArray:
         """Mean reward of each arm, shape (K,); 0 where nothing was measured."""
-        return np.divide(self.sums, self.counts, out=np.zeros_like(self.sums), where=self.counts > 0)
+        return _means(self.sums, self.counts)
 
     def level(self, least: float) -> float:
         """A number near the rewards that may be taken from all of them: the median of the arms' means, rounded to so
@@ -247,6 +247,11 @@ class Observations:
         )
 
 
+def _means(sums: FloatArray, counts: IntArray) -> FloatArray:
+    """Where nothing was measured, a sum is 0."""
+    return np.asarray(sums / np.maximum(counts, 1))
+
+
 def _within_of_both(one: Observations | Quantity, other: Observations | Quantity) -> FloatArray | None:
     """`within` of both together (Chan, Golub & LeVeque 1983); None where one of them does not say it."""
     for some, rest in ((one, other), (other, one)):
@@ -255,5 +260,6 @@ def _within_of_both(one: Observations | Quantity, other: Observations | Quantity
     if one.within is None or other.within is None:
         return None
     both = np.maximum(one.counts + other.counts, 1)
-    between = one.counts * (other.counts / both) * (one.means - other.means) ** 2
+    apart = _means(one.sums, one.counts) - _means(other.sums, other.counts)
+    between = one.counts * (other.counts / both) * apart**2
     return np.asarray(one.within + other.within + between)

@@ -205,6 +205,7 @@ def collapsed(
 # E exp(a g^2 / 2). Nobody knows m; but the smallest value over all m bounds the value at the true one.
 
 SHARES = (0.9, 0.5, 0.2, 0.05)  # a; an equal part of the evidence for each
+COSTS, HALVES = np.log1p(-np.array(SHARES)), 0.5 * np.array(SHARES)
 PRIOR = 0.1  # r: results that the guess of an unseen mean counts for
 SURPRISE = 0.9  # a of the result that is looked at
 
@@ -250,6 +251,14 @@ def spread_of(seen: Observations, scales: FloatArray) -> RepeatSpread:
         parts += [_log_mean(each), float(each.sum())]
     worst = int(np.argmax(np.where(counts > 1, ratio - counts, -np.inf)))
     return RepeatSpread(_log_mean(np.array(parts)), worst, within)
+
+
+@np.errstate(over="ignore")
+def most_of_spread(seen: Observations, scales: FloatArray) -> float:
+    """At least the evidence of `spread_of`, in a fraction of its time: the largest of what it is a mean of."""
+    ratios, counts = seen.deviations / scales**2, 0.5 * seen.counts
+    each = COSTS[:, None] * counts + HALVES[:, None] * ratios
+    return max(float(each.max()), float(each.sum(axis=1).max()))
 
 
 def _log_mean(logs: FloatArray) -> float:

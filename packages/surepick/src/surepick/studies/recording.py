@@ -6,7 +6,7 @@ tell -> _fail, _store -> fresh, plans_of, _check_wanted, with_leases, _unusual -
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -22,8 +22,9 @@ from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.validation import source
 from surepick.text import quoted
 
-Accept = bool | Literal["unasked"]
-ACCEPTED = {True: base.CONFIRMED, "unasked": base.UNASKED}  # why results count that stand out
+Accept = bool | Literal["unasked", "drawn"]
+DRAWN: Final = "drawn"  # by a simulation: there is no slip to look for
+ACCEPTED = {True: base.CONFIRMED, "unasked": base.UNASKED, DRAWN: DRAWN}  # why results count that stand out
 
 
 @record
@@ -239,7 +240,7 @@ def places_of(results: base.Results, news: base.Results) -> IntArray:
 
 def _unusual(ledger: StudyLog, new: base.Results, plan: int, places: IntArray, why: str) -> list[slips.Unusual]:
     """The new results that stand out in that plan; without a reason we ask. `places` in the call: shape (n,)."""
-    if len(new.arms) == 0 or not slips.asks(ledger.noise) or ledger.unlike:
+    if len(new.arms) == 0 or not slips.asks(ledger.noise) or ledger.unlike or why == DRAWN:
         return []
     own = ledger.log.reported(plan, new.source) if new.source else []  # nobody knows whose the others are
     found = slips.unusual(ledger.noise, len(ledger.ids), ledger.judged(), own, new)

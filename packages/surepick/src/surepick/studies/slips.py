@@ -20,7 +20,7 @@ import numpy as np
 from surepick.core.observations import ROUNDING, Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.errors import UnusualResult
-from surepick.estimators.goodness_of_fit import PRIOR, SURPRISE, spread_of, with_least_squares
+from surepick.estimators.goodness_of_fit import PRIOR, SURPRISE, most_of_spread, spread_of, with_least_squares
 from surepick.noise import Noise, known_scale, scales
 from surepick.policies.base import Policy
 from surepick.questions import constraints_of
@@ -355,9 +355,11 @@ class Repeats:
         for name, place, each in self._declared:
             beside = () if place < 0 else self._seen.quantities or ()
             totals = self._seen if place < 0 else beside[place].observations if place < len(beside) else None
-            spread = None if totals is None else spread_of(totals, each)
             least = -math.log(FALSE_CONTRADICTION / len(self._declared))
-            if spread is not None and totals is not None and spread.evidence >= least:
+            if totals is None or most_of_spread(totals, each) < least:
+                continue
+            spread = spread_of(totals, each)
+            if spread.evidence >= least:
                 self.found = self._words(name, totals, spread.worst, float(spread.within[spread.worst]), each)
                 break
         return self.found

@@ -260,15 +260,15 @@ class Study(Operations, Stated, Memo):
         rows = self._ledger.totals(ids, pulls, sums, squares, keys, worker, blocks, quantities)
         return recording.tell(self._ledger, rows, worker, plan, accept_unusual=accept_unusual)
 
-    def tell_simulated(self, batch: Batch, seen: Observations) -> Receipt:
-        """Report what a simulation drew for a batch, with the deviations that `tell_totals` has no place for. Results
-        that stand out count: nobody typed them.
+    def tell_simulated(self, batch: Batch, seen: Observations, *, accept_unusual: Accept = "unasked") -> Receipt:
+        """Report what a simulation measured for a batch, with the deviations that `tell_totals` has no place for.
 
         Nobody typed it, so nobody is asked about results that stand out.
 
         Args:
             batch: of this study.
             seen: totals of all arms, shape (K,), in the user's sign and unit.
+            accept_unusual: "drawn": they were drawn, and none is looked at.
 
         Raises OutOfTurn, InvalidInput as `tell`.
         """
@@ -276,7 +276,7 @@ class Study(Operations, Stated, Memo):
         columns = (seen.counts, seen.sums, seen.squares, None, worker, None)
         beside = seen.quantities if self.constraints else None
         rows = self._ledger.totals(self.ids, *columns, beside, seen.within)
-        return recording.tell(self._ledger, rows, worker, plan, accept_unusual="unasked")
+        return recording.tell(self._ledger, rows, worker, plan, accept_unusual=accept_unusual)
 
     def tell_prior(
         self,

@@ -19,9 +19,7 @@ from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 from surepick.policies.blocking import blocking_of, check_idle, filled_blocks, price_of_blocks, shared_effect
 from surepick.policies.carried import means_rule, vectors_rule
 from surepick.policies.carried import means_rule as blocks_rule
-from surepick.policies.carried.guesses import Guess
 from surepick.policies.carried.planning import Planner
-from surepick.policies.carried.predictions import BatchSizes, moved_off
 from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later, started
 from surepick.policies.carried.state import (
     Availability,
@@ -35,6 +33,8 @@ from surepick.policies.carried.state import (
 )
 from surepick.policies.certified.conclusion import Cache, check_certifying, delta_for_test
 from surepick.policies.options import option
+from surepick.policies.sequential.batches import BatchSizes, moved_off
+from surepick.policies.sequential.posterior import Posterior
 
 # --- What a batch says: the processes after it. Weights are functions of the past and of the batch's counts (line 1).
 
@@ -92,17 +92,17 @@ def in_blocks(seen: Observations) -> BlockTotals:
 
 
 def _aimed(
-    planner: Planner, before: CarriedState, candidate: int, guess: Guess
+    planner: Planner, before: CarriedState, candidate: int, guess: Posterior
 ) -> tuple[OpenComparisons, FloatArray, MeanProcesses, RemainingPulls]:
     """(what a batch for a candidate is to reach, guesses of the margins, the processes with new starts, the rest)."""
     epsilon, processes = planner.situation.problem.epsilon, before.means
     if processes is None:
         raise ContractError("nothing was told yet.")
-    planning = partial(guess.margins_of, candidate, epsilon=epsilon, caution=tuning.HEURISTIC_CAUTION)
+    planning = partial(guess.margins, candidate, epsilon, caution=tuning.HEURISTIC_CAUTION)
     goal = planner.situation.goal(before, candidate, guess, planning)
     rest = means_rule.means_remaining(processes, goal)
     processes = processes.restarted(rest.restarts, start_weights(processes.starts[rest.restarts] + 1))
-    return goal, guess.margins_of(candidate, goal.rivals, epsilon), processes, rest
+    return goal, guess.margins(candidate, epsilon, goal.rivals), processes, rest
 
 
 def _opened(
@@ -116,16 +116,16 @@ def _tested(
     planner: Planner,
     before: CarriedState,
     plan: Plan,
-    guess: Guess,
+    guess: Posterior,
     batch: Observations,
     noise_mgf: NoiseMgf | NormalMgf,
 ) -> Processes:
     """The processes after a batch for a candidate."""
     situation, last = planner.situation, planner.sizes.is_last(before.round)
     processes, candidate, epsilon = started(before), plan.candidate or 0, situation.problem.epsilon
-    planning = partial(guess.margins_of, candidate, epsilon=epsilon, caution=tuning.HEURISTIC_CAUTION)
+    planning = partial(guess.margins, candidate, epsilon, caution=tuning.HEURISTIC_CAUTION)
     goal = situation.goal(before, candidate, guess, planning)
-    margins = guess.margins_of(candidate, goal.rivals, epsilon)
+    margins = guess.margins(candidate, epsilon, goal.rivals)
     asked, outstanding = plan.counts.sum(), np.maximum(plan.counts - batch.counts, 0)
     if isinstance(processes, MeanProcesses):
         rest = means_rule.means_remaining(processes, goal)
@@ -228,7 +228,7 @@ class CarriedElimination:
 
     def __post_init__(self) -> None:
         check_certifying(self)
-        BatchSizes(self.largest_batch, self.batch_size, self.max_batches)
+        BatchSizes.of(self)
         self._check_blocks()
         later, share = checked_later(self.problem, self.later, self.later_share, blocks=self.blocks is not None)
         object.__setattr__(self, "later", later)
@@ -436,10 +436,8 @@ class CarriedElimination:
 
     @property
     def _planner(self) -> Planner:
-        fixed = self.batch_cost / self.problem.cheapest_cost
-        sizes = BatchSizes(self.largest_batch, self.batch_size, self.max_batches, fixed)
         dim = None if self.dim is None else self.dim + self._levelled.max_dim - self.embedding.max_dim
-        return Planner(self._situation, dim, self.tolerance, self.reserve, sizes)
+        return Planner(self._situation, dim, self.tolerance, self.reserve, BatchSizes.of(self))
 
     def _check_blocks(self) -> None:
         """Refuse options of blocks where there are none, and a block without room for a control."""

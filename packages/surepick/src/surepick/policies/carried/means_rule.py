@@ -90,24 +90,27 @@ def means_remaining(processes: MeanProcesses, goal: OpenComparisons) -> Remainin
         if pulls > 0.0:
             extra += np.where(fresh, 0.0, 0.5 * variances[hub] * account.former[hub] ** 2 / pulls)
 
-    def rival_pulls(share: float) -> FloatArray:
+    def rival_pulls(share: FloatArray) -> FloatArray:
+        """Of each rival, for each entry of the grid: shape (n, m)."""
         lacking, room = needs + 0.5 * share * apart**2 + extra, margins - share * apart
         rate = room**2 / (2.0 * np.maximum(lacking, 1e-6)) - share
         able = (room > 0.0) & (rate > 0.0)
-        found = np.divide(own, rate, out=np.full(len(own), np.inf), where=able)
+        found = np.divide(own, rate, out=np.full(rate.shape, np.inf), where=able)
         return np.asarray(np.where(lacking <= 0.0, 0.0, found))
 
     least = centre * float(np.max(2.0 * np.maximum(needs, 1e-3) / margins**2))
     low = math.log(max(least, 1e-3))
     uneven = 1.0 if goal.costs is None else max(float(own.mean()) / centre, 1.0)
+    step = max(tuning.MOST_AT_ONCE // len(needs), 1)
     for span in (math.log(4.0 * math.sqrt(len(needs) * uneven) + 50.0), 30.0):
         grid = np.exp(np.linspace(low, low + span, tuning.HEURISTIC_GRID))
-        totals = [pulls + float(rival_pulls(centre / pulls).sum()) for pulls in grid]
-        if np.isfinite(min(totals)):
+        shares = np.split((centre / grid)[:, None], range(step, len(grid), step))
+        totals = grid + np.concatenate([rival_pulls(some).sum(axis=1) for some in shares])
+        if np.isfinite(totals.min()):
             break
     best = float(grid[int(np.argmin(totals))])
     counts = np.zeros(len(variances))
-    wanted = rival_pulls(centre / best)
+    wanted = rival_pulls(np.array([[centre / best]]))[0]
     least_each = pull[goal.rivals]
     counts[goal.rivals] = np.where(np.isfinite(wanted) & (wanted > 0.0), np.maximum(wanted, least_each), 0.0)
     counts[goal.candidate] = max(best, float(pull[goal.candidate]))

@@ -5,25 +5,26 @@ from functools import partial
 
 import numpy as np
 
-from surepick import designs
 from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedding, IndependentArms, Plan
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
-from surepick.estimators import NoiseMgf, NormalMgf
+from surepick.estimators import NoiseMgf
 from surepick.estimators.running_processes import MeanProcesses, VectorProcesses
 from surepick.noise import known_scale
-from surepick.policies import model_checks, tuning
+from surepick.policies import tuning
 from surepick.policies.base import designed
-from surepick.policies.carried import means_rule, predictions
-from surepick.policies.carried.guesses import Guess
-from surepick.policies.carried.predictions import BatchSizes, Grid, Predictions
+from surepick.policies.carried import means_rule
+from surepick.policies.carried.predictions import Predictions
 from surepick.policies.carried.situation import DecisionContext, started
 from surepick.policies.carried.state import CarriedState, RemainingPulls
 from surepick.policies.certified import sampling_rule
-from surepick.policies.certified.conclusion import capped, threshold_of
+from surepick.policies.certified.conclusion import threshold_of
 from surepick.policies.certified.elimination import first_dimension, on_few_first_arms
 from surepick.policies.dimension import DesignOf, best_found
+from surepick.policies.sequential import batches
+from surepick.policies.sequential.batches import BatchSizes, Grid
+from surepick.policies.sequential.posterior import Posterior
 
 HEURISTIC_OPENING_OF_VECTORS = 0.03  # the opening ends at this share of what certifying the leader is predicted to cost
 HEURISTIC_OPENING_OF_MEANS = 0.05  # ... where its pulls are evidence too
@@ -82,10 +83,10 @@ class Planner:
             total = self.sizes.first(
                 self._repeats_alone * embedded.num_arms, grid, 1.0 if costs is None else float(costs.mean())
             )
-            counts = predictions.listed_sizes(embedded.num_arms, total, 1)
+            counts = batches.listed_sizes(embedded.num_arms, total, 1)
         else:
             weights = self._first_weights(embedded, design)
-            usual = max(2 * embedded.dim, 4, predictions.least(self.situation.problem) * int(np.count_nonzero(weights)))
+            usual = max(2 * embedded.dim, 4, batches.least(self.situation.problem) * int(np.count_nonzero(weights)))
             price = 1.0 if costs is None else float(weights @ costs / weights.sum())
             counts = self._rounded(dim, weights, self.sizes.first(usual, grid, price), round_number, None)
         return designed(round_number, counts, design, embedded)
@@ -107,18 +108,14 @@ class Planner:
         support = np.flatnonzero(weights)
         white = self.situation.vectors(embedded.dim).white[support]
         few = np.zeros_like(weights)
-        few[support[predictions.spanning_arms(np.sqrt(weights[support])[:, None] * white)]] = 1.0
+        few[support[batches.spanning_arms(np.sqrt(weights[support])[:, None] * white)]] = 1.0
         return few
 
     def _unmeasured_arms(self, state: CarriedState) -> Plan | None:
         """Without structure, and with batches of a given size: the next arms, until each had its turn."""
-        if self.sizes.exact is None or not isinstance(state.processes, MeanProcesses):
+        if not isinstance(state.processes, MeanProcesses):
             return None
-        num_arms, size = len(state.beaten), self.sizes.exact
-        if state.round > predictions.batches_of_a_list(self._repeats_alone * num_arms, size):
-            return None
-        counts = predictions.listed_sizes(num_arms, size, state.round)
-        return Plan(round=state.round, counts=counts, dim=state.dim, lower_bound=0.0)
+        return batches.next_of_list(self.sizes, len(state.beaten), self._repeats_alone, state.round)
 
     def _unrepeated_arms(self, state: CarriedState) -> Plan | None:
         """With features and scales that are unknown: the arms of the first batch, until their scales have bounds."""
@@ -127,22 +124,20 @@ class Planner:
         if isinstance(noise_mgf, NoiseMgf) or not isinstance(processes, VectorProcesses):
             return None
         vectors, counts = self.situation.vectors(processes.dim), state.seen.counts
-        if predictions.spans(vectors.white[noise_mgf.bounded]):
+        if batches.spans(vectors.white[noise_mgf.bounded]):
             return None
-        left = predictions.shortfall(counts, vectors.white, predictions.least(self.situation.problem))
-        if not predictions.spans(vectors.white[counts > 0]):
+        left = batches.shortfall(counts, vectors.white, batches.least(self.situation.problem))
+        if not batches.spans(vectors.white[counts > 0]):
             embedded = vectors.embedded
             design = best_found(self._opening_design, embedded, self.tolerance)
             left = np.maximum(
                 left,
-                np.where(
-                    counts > 0, 0, predictions.least(self.situation.problem) * self._first_weights(embedded, design)
-                ),
+                np.where(counts > 0, 0, batches.least(self.situation.problem) * self._first_weights(embedded, design)),
             )
         if not left.any():  # repeats that are all equal show no scale
             return None
         limit = self.sizes.exact or min(int(left.sum()), self.sizes.largest or int(left.sum()))
-        planned = predictions.rounded_batch(left.astype(np.float64), max(limit, 1), state.round)
+        planned = batches.rounded_batch(left.astype(np.float64), max(limit, 1), state.round)
         gamma = vectors.embedded.misspecification
         return Plan(round=state.round, counts=planned, dim=processes.dim, lower_bound=0.0, misspecification=gamma)
 
@@ -152,7 +147,7 @@ class Planner:
         if known_scale(self.situation.problem.noise):
             return 1
         few = self.sizes.most is not None or self.sizes.fixed > 0.0
-        return predictions.least(self.situation.problem) if few else tuning.HEURISTIC_REPEATS
+        return batches.least(self.situation.problem) if few else tuning.HEURISTIC_REPEATS
 
     @property
     def _opening_design(self) -> DesignOf:
@@ -163,7 +158,7 @@ class Planner:
 
         return partial(sampling_rule.opening_design, posed=posed)
 
-    def _opening_batch(self, state: CarriedState, guess: Guess) -> Plan | None:
+    def _opening_batch(self, state: CarriedState, guess: Posterior) -> Plan | None:
         """The next batch that serves no candidate; None once the leader is worth testing.
 
         The leads that a prediction rests on are lowered by their errors: of many arms that were hardly measured the
@@ -215,21 +210,21 @@ class Planner:
         self, dim: int, weights: FloatArray, total: int, round_number: int, seen: Observations | None
     ) -> IntArray:
         """About so many pulls of arms with vectors, the reserved ones added; exactly so many where that is asked."""
-        embedding, exact, costs = self.situation.embedding, self.sizes.exact, self.situation.problem.relative_costs
-        noise_mgf = None if seen is None else self.situation.noise_mgf(seen)
-        if exact is None:
-            total = capped(total, weights, largest_batch=self.sizes.largest, reserve=self.reserve)
-            counts = designs.round_design(weights, total)
-            if known_scale(self.situation.problem.noise):
-                if seen is not None and np.count_nonzero(counts) < self.situation.vectors(dim).white.shape[1]:
-                    return counts  # rivals themselves: with more arms their differences would be fitted, and biased
-                return model_checks.with_check_pulls(embedding, dim, counts, share=self.reserve, costs=costs)
-            if seen is None or not isinstance(noise_mgf, NormalMgf):
-                return counts
-            sizes = (predictions.least(self.situation.problem), self.sizes.largest, self.reserve, costs)
-            return predictions.with_repeats(embedding, dim, counts, seen.counts, noise_mgf.bounded, *sizes)
-        checked = (embedding, dim, self.reserve) if known_scale(self.situation.problem.noise) else None
-        return predictions.fixed_size(weights, exact, round_number, costs, checked)
+        situation = self.situation
+        return batches.whole_batch(
+            situation.problem,
+            situation.embedding,
+            situation.embedded(dim),
+            weights,
+            total,
+            round_number,
+            sizes=self.sizes,
+            reserve=self.reserve,
+            seen=seen,
+            noise_mgf_of=situation.noise_mgf,
+            repeats=batches.least,
+            few=0 if seen is None else situation.vectors(dim).white.shape[1],
+        )
 
     def _grid(self, dim: int, state: CarriedState) -> Grid:
         """How pulls, or what they cost, grow where only few batches are allowed, as the scales look so far."""

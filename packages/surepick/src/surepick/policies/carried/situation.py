@@ -17,7 +17,6 @@ from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProce
 from surepick.noise import known_scale
 from surepick.policies.base import Problem
 from surepick.policies.blocking import without_effects, without_effects_on_vectors
-from surepick.policies.carried.guesses import Guess, guess_of_means, guess_of_vectors, measured_share
 from surepick.policies.carried.state import (
     HEURISTIC_FIRST_START,
     Availability,
@@ -33,7 +32,15 @@ from surepick.policies.carried.state import (
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import Cache, threshold_of
 from surepick.policies.certified.elimination import embedded_in
-from surepick.policies.certified.sampling_rule import PlugInMeans
+from surepick.policies.sequential.posterior import (
+    PooledFit,
+    Posterior,
+    follows_noise,
+    measured_share,
+    pooled_fit,
+    posterior_of_means,
+    shrunk_fit,
+)
 from surepick.text import did_you_mean
 
 LATER_SHARE = 0.1  # of delta
@@ -82,19 +89,18 @@ class DecisionContext:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
         return embedded_in(self.embedding, self.problem.num_arms, dim)
 
-    def guess(self, processes: Processes | None, seen: Observations) -> Guess:
+    def guess(self, processes: Processes | None, seen: Observations) -> Posterior:
         """What the past suggests of the means."""
         if processes is None or isinstance(processes, MeanProcesses):
 
-            def of_means() -> Guess:
-                return guess_of_means(seen, self._typical_scales(seen), self.problem.epsilon)
+            def of_means() -> Posterior:
+                return posterior_of_means(seen, self._typical_scales(seen), self.problem.epsilon)
 
             return self.cache.last("guess", (0, seen), of_means)
         held = processes
-        return self.cache.last("guess", (held.dim, seen), lambda: self._guess_of(held, self._plug_in(held, seen)))
-
-    def _guess_of(self, processes: VectorProcesses, plug_in: PlugInMeans) -> Guess:
-        return guess_of_vectors(plug_in, self.vectors(processes.dim).lengths)
+        return self.cache.last(
+            "guess", (held.dim, seen), lambda: self._fit(held, seen).posterior(self.vectors(held.dim).lengths)
+        )
 
     def leader(self, processes: Processes, seen: Observations, away: BoolArray) -> int:
         """The arm to show: that with the best chance of being within epsilon of the best one, of those not away.
@@ -104,10 +110,11 @@ class DecisionContext:
         declared = self._typical_scales(seen)
         share = measured_share(seen, declared)
         if isinstance(processes, MeanProcesses):
-            guess = guess_of_means(seen, share * declared, self.problem.epsilon)
+            guess = posterior_of_means(seen, share * declared, self.problem.epsilon)
         else:
-            plug_in = self._plug_in(processes, seen)
-            guess = self._guess_of(processes, replace(plug_in, noise_scale=share * plug_in.noise_scale))
+            fit = self._fit(processes, seen)
+            fit = replace(fit, noise_scale=share * fit.noise_scale)
+            guess = fit.posterior(self.vectors(processes.dim).lengths)
         return guess.likeliest(self.problem.epsilon, away)
 
     def noise_mgf(self, seen: Observations) -> NoiseMgf | NormalMgf:
@@ -154,19 +161,19 @@ class DecisionContext:
             "posed", (dim, noise_scale), lambda: DesignInput.of(self.vectors(dim).white / noise_scale)
         )
 
-    def _plug_in(self, processes: VectorProcesses, seen: Observations) -> PlugInMeans:
-        def form() -> PlugInMeans:
+    def _fit(self, processes: VectorProcesses, seen: Observations) -> PooledFit:
+        def form() -> PooledFit:
             noise_scales = self._typical_scales(seen)
             vectors = self.vectors(processes.dim)
-            if sampling_rule.follows_noise(processes.dim):
-                return sampling_rule.shrunk_means(vectors.white, vectors.back, seen, noise_scales, vectors.norm_bound)
+            if follows_noise(processes.dim):
+                return shrunk_fit(vectors.white, vectors.back, seen, noise_scales, vectors.norm_bound)
             white = self.cache.white(self.embedding, processes.dim)
             regular = None if white is None else RegularLeastSquares.of(white, seen)
             if regular is not None:
-                return PlugInMeans(regular.scores, regular, float(noise_scales.max()))
-            return sampling_rule.plug_in_means(vectors.embedded, seen, noise_scales, white=white)
+                return PooledFit(regular.scores, regular, float(noise_scales.max()))
+            return pooled_fit(vectors.embedded, seen, noise_scales, white=white)
 
-        return self.cache.last("plug_in", (processes.dim, seen), form)
+        return self.cache.last("fit", (processes.dim, seen), form)
 
     def upper_bounds(self, processes: Processes, candidate: int, roster: Availability | None = None) -> FloatArray:
         """U of every arm against the candidate, shape (K,)."""
@@ -195,7 +202,7 @@ class DecisionContext:
         return intersected(state.tested, candidate, processes.upper_bounds(vectors, candidate, threshold, changed))
 
     def goal(
-        self, state: CarriedState, candidate: int, guess: Guess, margins: Callable[[IntArray], FloatArray]
+        self, state: CarriedState, candidate: int, guess: Posterior, margins: Callable[[IntArray], FloatArray]
     ) -> OpenComparisons:
         """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
         processes, epsilon, threshold = started(state), self.problem.epsilon, self.thresholds(state.roster)
@@ -326,7 +333,7 @@ def started(state: CarriedState) -> Processes:
     return state.processes
 
 
-def carried_intervals(after: CarriedState, guess: Guess, epsilon: float) -> Intervals:
+def carried_intervals(after: CarriedState, guess: Posterior, epsilon: float) -> Intervals:
     """The rivals of the candidate, and by how much each can be better than it at most (line 14).
 
     The guess of a lead is of the pooled fit and the bound is not, so a guess may lie below -U, which is proved. Then

@@ -25,86 +25,38 @@ from surepick.policies.base import Claim, Problem, check_arms, trace_row
 from surepick.policies.certified import sampling_rule
 from surepick.policies.model_checks import with_failed_checks
 from surepick.policies.options import check_options
+from surepick.policies.sequential.e_processes import Collected, EProcesses, processes_of
 
 # --- Epochs: the candidates that may be recommended, the weight that each one spends, and the evidence for it.
 
 HEURISTIC_WEIGHT_RATIO = 0.5  # of the weights of one epoch and the one before
 
 
-@record
-class CandidateTest:
-    """The test of one candidate, from the batch before which it was opened to the end of the study."""
-
-    candidate: int  # c, the arm that it may certify
-    weight: float  # p, its share of the error probability, in (0, 1)
-    # log of p times the e-process against "rival j is better than c by more than epsilon", (K,); of a rejected rival
-    # perhaps as it was at the batch that rejected it
-    evidence: FloatArray
-    settled: IntArray  # the rejected rivals, whose evidence has reached log(1/delta) at some time, ascending
-
-    def __post_init__(self) -> None:
-        freeze(self, evidence=np.float64, settled=np.int64)
-
-    def open_rivals(self) -> IntArray:
-        """The rivals that may still be better by more than epsilon, ascending."""
-        still_open = np.ones(len(self.evidence), bool)
-        still_open[self.settled] = False
-        still_open[self.candidate] = False
-        return np.flatnonzero(still_open)
-
-
-def next_weight(epochs: tuple[CandidateTest, ...]) -> float:
-    """p_e = (1 - r) r^(e-1) for the e-th epoch: the weights of all epochs that could ever open sum to 1.
+def weight_of(number: int) -> float:
+    """p_e = (1 - r) r^e of the epoch after so many others: the weights of all that could ever open sum to 1.
 
     Source: docs/certified-elimination.md, line 6.
     """
-    return (1.0 - HEURISTIC_WEIGHT_RATIO) * HEURISTIC_WEIGHT_RATIO ** len(epochs)
+    return (1.0 - HEURISTIC_WEIGHT_RATIO) * HEURISTIC_WEIGHT_RATIO**number
 
 
-def find_test(epochs: tuple[CandidateTest, ...], candidate: int) -> CandidateTest | None:
-    """The epoch of that candidate; None if none was opened."""
-    return next((epoch for epoch in epochs if epoch.candidate == candidate), None)
+def log_weight_of(number: int) -> float:
+    """log p_e, finite."""
+    return math.log(max(weight_of(number), sys.float_info.min))
 
 
-def open_test(epochs: tuple[CandidateTest, ...], candidate: int, num_arms: int) -> tuple[CandidateTest, ...]:
+def open_test(epochs: Collected, candidate: int, num_arms: int) -> Collected:
     """The epochs with a new one for the candidate, whose evidence starts at its weight: nothing seen so far counts.
 
     Source: docs/certified-elimination.md, lines 5 and 6.
     """
-    if find_test(epochs, candidate) is not None:
+    if any(one.name == str(candidate) for one in epochs):
         raise ContractError(
             f"arm {candidate} has an epoch already; a second one would spend its weight twice (line 6)."
         )
-    weight = next_weight(epochs)
-    if math.fsum([weight, *(epoch.weight for epoch in epochs)]) > 1.0:
+    if math.fsum(map(weight_of, range(len(epochs) + 1))) > 1.0:
         raise ContractError("the weights of the epochs exceed 1; the error probability would exceed delta (line 6).")
-    return (*epochs, CandidateTest(candidate, weight, start_of(weight, num_arms), np.empty(0, np.int64)))
-
-
-def start_of(weight: float, num_arms: int) -> FloatArray:
-    """The evidence of an epoch before its first batch: log p against every rival."""
-    return np.full(num_arms, math.log(weight) if weight > 0.0 else -np.inf)
-
-
-def advanced(
-    epochs: tuple[CandidateTest, ...], gains: Mapping[int, FloatArray], threshold: float
-) -> tuple[CandidateTest, ...]:
-    """Every epoch after one more batch: its log e-values grow by the batch's gains (they may fall).
-
-    A rival is rejected for good once its evidence has reached the threshold: Ville's inequality is about the largest
-    value that the process ever takes (docs/certified-elimination.md, line 8).
-
-    Args:
-        gains: candidate -> log e-values of the batch, shape (K,), 0 for rivals on which nothing was bet.
-    """
-    after = []
-    for epoch in epochs:
-        evidence = epoch.evidence + gains[epoch.candidate]
-        reached = evidence >= threshold
-        reached[epoch.settled] = True
-        reached[epoch.candidate] = False
-        after.append(CandidateTest(epoch.candidate, epoch.weight, evidence, np.flatnonzero(reached)))
-    return tuple(after)
+    return (*epochs, processes_of((), candidate, num_arms, log_weight_of(len(epochs))))
 
 
 FEW = 4096  # arms on which all bets go on: it costs little
@@ -116,7 +68,7 @@ class CertifiedState:
 
     round: int  # the next batch, from 1
     seen: Observations  # everything told so far; steers, and never enters a later batch's evidence
-    epochs: tuple[CandidateTest, ...]  # the candidates tried so far, with their evidence
+    epochs: Collected  # the evidence for each candidate tried so far, named after it, in the order in which they opened
     candidate: int  # the arm that the last batch was to certify; -1 before the first
     dim: int  # dimension of the last batch's embedding; 0 before the first
     leader: int  # the arm that would be recommended now
@@ -164,12 +116,6 @@ def threshold_of(problem: Problem) -> float:
     return -math.log(delta_for_test(problem))
 
 
-def capped(total: int, weights: FloatArray, *, largest_batch: int | None, reserve: float) -> int:
-    """Pulls of a batch within the largest one, reserved pulls included; at least one for each arm of the design."""
-    limit = total if largest_batch is None else int(largest_batch / (1.0 + reserve))
-    return max(min(total, limit), int(np.count_nonzero(weights)))
-
-
 def initial_state(problem: Problem) -> CertifiedState:
     """Nothing seen; finished at once where the answer needs no pull."""
     finished, _ = problem.answer_without_pulls()
@@ -180,16 +126,12 @@ def initial_state(problem: Problem) -> CertifiedState:
 def opens(state: CertifiedState, candidate: int, predicted: float) -> bool:
     """Whether the candidate's epoch opens before this batch: a function of the past alone (line 5)."""
     enough = state.seen.total >= sampling_rule.HEURISTIC_SHORTEST_EPOCH * predicted
-    return enough and find_test(state.epochs, candidate) is None and next_weight(state.epochs) > 0.0
+    return enough and all(one.name != str(candidate) for one in state.epochs) and weight_of(len(state.epochs)) > 0.0
 
 
-def current_test(state: CertifiedState, candidate: int) -> CandidateTest:
-    """The candidate's epoch, or the one that would be opened for it."""
-    epoch = find_test(state.epochs, candidate)
-    if epoch is not None:
-        return epoch
-    start = math.log(max(next_weight(state.epochs), sys.float_info.min))
-    return CandidateTest(candidate, 0.0, np.full(len(state.seen.counts), start), np.empty(0, np.int64))
+def current_test(state: CertifiedState, candidate: int) -> EProcesses:
+    """The candidate's epoch, or the one that would be opened for it: nothing seen so far counts (line 5)."""
+    return processes_of(state.epochs, candidate, len(state.seen.counts), log_weight_of(len(state.epochs)))
 
 
 def concluded(
@@ -214,14 +156,15 @@ def concluded(
         for candidate in (plan.candidate, *also):  # before the batch: lines 5 and 6
             epochs = open_test(epochs, candidate, num_arms)
     everybody, nobody = np.arange(num_arms), np.empty(0, np.int64)
-    few = num_arms <= FEW
-    found = {one.candidate: evidence(one.candidate, everybody if few else one.open_rivals()) for one in epochs}
-    past = {one.candidate: nobody if few else one.settled for one in epochs}
-    epochs = advanced(epochs, {candidate: one.gains for candidate, one in found.items()}, threshold_of(problem))
+    few, threshold = num_arms <= FEW, threshold_of(problem)
+    still_open = {int(one.name): everybody if few else one.open_rivals(threshold) for one in epochs}
+    found = {candidate: evidence(candidate, rivals) for candidate, rivals in still_open.items()}
+    past = {int(one.name): nobody if few else np.flatnonzero(one.rejected(threshold)) for one in epochs}
+    epochs = tuple(one.after(found[int(one.name)].gains) for one in epochs)
     candidate = -1 if plan.candidate is None else plan.candidate
-    certified = next((epoch for epoch in epochs if len(epoch.open_rivals()) == 0), None)  # line 8
+    certified = next((one for one in epochs if len(one.open_rivals(threshold)) == 0), None)  # line 8
     if certified is not None:
-        candidate = leader = certified.candidate
+        candidate = leader = int(certified.name)
     after = CertifiedState(
         round=state.round + (seen.total > 0),
         seen=state.seen.plus(seen),
@@ -229,7 +172,7 @@ def concluded(
         candidate=candidate,
         dim=plan.dim,
         leader=leader,
-        active=_active(epochs, candidate, leader, num_arms),
+        active=_active(epochs, candidate, leader, num_arms, threshold),
         finished="" if certified is None else "certified",
         compressed=state.compressed or compressed,
         alarms=with_failed_checks(state.alarms, alarms),
@@ -243,12 +186,8 @@ def concluded(
     return Step(after, trace_row(plan, after, pulls=seen.total, gap=gap, alarms=after.alarms), deciding)
 
 
-def _active(epochs: tuple[CandidateTest, ...], candidate: int, leader: int, num_arms: int) -> IntArray:
-    epoch = find_test(epochs, candidate)
-    if epoch is None:
-        return np.arange(num_arms)
-    possible = np.ones(num_arms, bool)
-    possible[epoch.settled] = False
+def _active(epochs: Collected, candidate: int, leader: int, num_arms: int, threshold: float) -> IntArray:
+    possible = ~processes_of(epochs, candidate, num_arms).rejected(threshold)
     possible[[candidate, leader]] = True
     return np.flatnonzero(possible)
 
@@ -264,9 +203,9 @@ def intervals_of(
     num_arms, epsilon = problem.num_arms, problem.epsilon
     zeros, unknown, nothing = (np.full(num_arms, each) for each in (0.0, np.inf, np.nan))
     bounds = (
-        known.get(one.candidate)
-        or CandidateBounds(one.candidate, zeros, zeros, unknown, nothing, start_of(one.weight, num_arms))
-        for one in after.epochs
+        known.get(int(one.name))
+        or CandidateBounds(int(one.name), zeros, zeros, unknown, nothing, np.full(num_arms, log_weight_of(number)))
+        for number, one in enumerate(after.epochs)
     )
     candidates = tuple(_tightened(problem, one, found[one.candidate]) for one in bounds)
     current = next((one for one in candidates if one.candidate == after.candidate), None)
@@ -311,7 +250,7 @@ def claim(
     remark: Callable[[], str] = str,
 ) -> Claim:
     """What a state entitles to say."""
-    weights = math.fsum(epoch.weight for epoch in state.epochs)
+    weights = math.fsum(map(weight_of, range(len(state.epochs))))
     return Claim(
         leader=state.leader,
         finished=state.finished,

@@ -19,9 +19,11 @@ from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Claim, Problem, Spec, Traits, designed
 from surepick.policies.certified import conclusion, sampling_rule
 from surepick.policies.certified.conclusion import Cache, CertifiedState, current_test, opens, threshold_of
-from surepick.policies.certified.sampling_rule import NextBatch, OpenTest, PlugInMeans, is_expensive
+from surepick.policies.certified.sampling_rule import NextBatch, OpenTest, is_expensive
 from surepick.policies.dimension import DesignOf, best_found, cheapest_dimension, larger_dimensions
 from surepick.policies.options import option
+from surepick.policies.sequential.batches import batch_total, capped
+from surepick.policies.sequential.posterior import Posterior, pooled_fit
 
 # --- The first batch of a certifying policy: in which dimension, and by which design.
 
@@ -136,7 +138,7 @@ class CertifiedElimination:
             return self._opening(state.round)
         batch = self._next_batch(state)
         design, pulls = batch.design, state.seen.total
-        total = self._capped(sampling_rule.batch_total(design.value, pulls), design.weights)
+        total = self._capped(batch_total(design.value, pulls), design.weights)
         embedded = self.embedded(batch.dim)
         counts = self._with_check_pulls(batch.dim, designs.round_design(design.weights, total))
         return designed(state.round, counts, design, embedded, candidate=batch.candidate)
@@ -148,7 +150,7 @@ class CertifiedElimination:
             plan,
             seen,
             evidence=self._evidence(state, plan, seen),
-            leader=int(np.argmax(self._plug_in(plan.dim, state.seen.plus(seen)).scores)),
+            leader=int(np.argmax(self._posterior(plan.dim, state.seen.plus(seen)).scores)),
             compressed=not isinstance(self.embedded(plan.dim), IndependentArms),
             alarms=self._failed_checks(plan, seen),
         )
@@ -179,72 +181,74 @@ class CertifiedElimination:
 
     def _next_batch(self, state: CertifiedState) -> NextBatch:
         """The candidate to go on with, and the design that is predicted to certify it first."""
-        plug_in = self._plug_in(state.dim, state.seen)
-        best = int(np.argmax(plug_in.scores))
+        posterior = self._posterior(state.dim, state.seen)
+        best = int(np.argmax(posterior.scores))
         candidate = best if state.candidate < 0 else state.candidate
         dear = is_expensive(self.embedded(state.dim))
-        if dear and best != candidate and self._better(state, best, candidate, plug_in):
+        if dear and best != candidate and self._better(state, best, candidate, posterior):
             candidate = best
-        batch = self._batch_for(state, candidate, state.dim, plug_in)
+        batch = self._batch_for(state, candidate, state.dim, posterior)
         if best != candidate and not dear:
             worth = tuning.HEURISTIC_SWITCH_OF_EPOCHS * batch.effort
             vectors = state.dim < self.problem.num_arms  # then a design has so many arms at least:
-            least = min(len(current_test(state, best).open_rivals()), state.dim) if vectors else 0
-            other = self._batch_for(state, best, state.dim, plug_in) if least < worth else batch
+            least = (
+                min(len(current_test(state, best).open_rivals(threshold_of(self.problem))), state.dim) if vectors else 0
+            )
+            other = self._batch_for(state, best, state.dim, posterior) if least < worth else batch
             if other.effort < worth:
                 batch = other
         if self.dim is None and opens(state, batch.candidate, batch.design.value):
-            batch = self._other_dimension(state, batch, plug_in)
+            batch = self._other_dimension(state, batch, posterior)
         return batch
 
-    def _better(self, state: CertifiedState, best: int, candidate: int, plug_in: PlugInMeans) -> bool:
+    def _better(self, state: CertifiedState, best: int, candidate: int, posterior: Posterior) -> bool:
         """Whether a better candidate is worth going on with, where a design for each takes long: by what both need in
         the proportions of the pulls so far."""
         embedded = self.embedded(state.dim)
         if isinstance(embedded, IndependentArms):
             return False
-        worth = tuning.HEURISTIC_SWITCH_OF_EPOCHS * self._pulls(state, candidate, embedded, plug_in)
-        return self._pulls(state, best, embedded, plug_in) < worth
+        worth = tuning.HEURISTIC_SWITCH_OF_EPOCHS * self._pulls(state, candidate, embedded, posterior)
+        return self._pulls(state, best, embedded, posterior) < worth
 
-    def _pulls(self, state: CertifiedState, candidate: int, embedded: Embedding, plug_in: PlugInMeans) -> float:
+    def _pulls(self, state: CertifiedState, candidate: int, embedded: Embedding, posterior: Posterior) -> float:
         """What a candidate is predicted to need in the proportions of the pulls so far."""
-        test, white = self._open_test(state, candidate, plug_in), self._white(embedded, embedded.dim)
+        test, white = self._open_test(state, candidate, posterior), self._white(embedded, embedded.dim)
         return sampling_rule.pulls_by(embedded, test, state.seen.counts, white=white)
 
-    def _open_test(self, state: CertifiedState, candidate: int, plug_in: PlugInMeans) -> OpenTest:
-        epoch = current_test(state, candidate)
+    def _open_test(self, state: CertifiedState, candidate: int, posterior: Posterior) -> OpenTest:
+        epoch, threshold = current_test(state, candidate), threshold_of(self.problem)
         return OpenTest(
             candidate,
-            epoch.open_rivals(),
-            epoch.evidence,
-            threshold_of(self.problem),
-            plug_in,
+            epoch.open_rivals(threshold),
+            epoch.values,
+            threshold,
+            posterior,
             sampling_rule.noise_scales(self.problem, state.seen),
             self.problem.epsilon,
         )
 
-    def _other_dimension(self, state: CertifiedState, batch: NextBatch, plug_in: PlugInMeans) -> NextBatch:
+    def _other_dimension(self, state: CertifiedState, batch: NextBatch, posterior: Posterior) -> NextBatch:
         """A larger dimension, if misspecification costs more than its extra directions would."""
         best = batch
         for dim in larger_dimensions(self.embedding, state.dim, self.problem.epsilon):
             here = self.embedded(best.dim)
             if is_expensive(here) and isinstance(here, Embedding):  # with its misspecification and no more directions
                 less = replace(here, misspecification=self.embedding.misspecification(dim))
-                now, then = (self._pulls(state, batch.candidate, one, plug_in) for one in (here, less))
+                now, then = (self._pulls(state, batch.candidate, one, posterior) for one in (here, less))
                 if then >= tuning.HEURISTIC_DIMENSION * now:
                     break
-            other = self._batch_for(state, batch.candidate, dim, plug_in)
+            other = self._batch_for(state, batch.candidate, dim, posterior)
             if other.effort >= best.effort:
                 break
             best = other
         return best
 
-    def _batch_for(self, state: CertifiedState, candidate: int, dim: int, plug_in: PlugInMeans) -> NextBatch:
+    def _batch_for(self, state: CertifiedState, candidate: int, dim: int, posterior: Posterior) -> NextBatch:
         embedded = self.embedded(dim)
         posed = None if isinstance(embedded, IndependentArms) else partial(self._posed, embedded)
         return sampling_rule.next_batch(
             embedded,
-            self._open_test(state, candidate, plug_in),
+            self._open_test(state, candidate, posterior),
             tolerance=self.tolerance,
             posed=posed,
             counts=state.seen.counts,
@@ -255,13 +259,13 @@ class CertifiedElimination:
         white = partial(self._cache.white, self.embedding, embedded.dim)
         return self._cache.last("posed", embedded.dim, lambda: DesignInput.of(embedded.features, white=white))
 
-    def _plug_in(self, dim: int, seen: Observations) -> PlugInMeans:
-        def form() -> PlugInMeans:
+    def _posterior(self, dim: int, seen: Observations) -> Posterior:
+        def form() -> Posterior:
             used, noise_scales = self.embedded(dim), sampling_rule.noise_scales(self.problem, seen)
             white, norm_bound = self._white(used, dim), self.embedding.norm_bound
-            return sampling_rule.plug_in_means(used, seen, noise_scales, white=white, norm_bound=norm_bound)
+            return pooled_fit(used, seen, noise_scales, white=white, norm_bound=norm_bound).posterior()
 
-        return self._cache.last("plug_in", (dim, seen), form)
+        return self._cache.last("posterior", (dim, seen), form)
 
     def _white(self, used: Embedding | IndependentArms, dim: int) -> Whitened | None:
         return None if isinstance(used, IndependentArms) else self._cache.white(self.embedding, dim)
@@ -271,13 +275,13 @@ class CertifiedElimination:
         noise_mgf = noise_mgf_after(self.problem.noise, state.seen)
         noise_scales = noise_mgf.noise_scales(self.problem.epsilon)
         batch = with_squares(self.problem.noise, seen)
-        plug_in = self._plug_in(state.dim, state.seen) if state.seen.total > 0 else None
+        posterior = self._posterior(state.dim, state.seen) if state.seen.total > 0 else None
         few = self.problem.num_arms <= conclusion.FEW  # one product for all: its size may decide a row's last bit
 
         def evidence(centre: int, rivals: IntArray) -> Evidence:
-            if plug_in is None or len(rivals) == 0:
+            if posterior is None or len(rivals) == 0:
                 return Evidence.nothing(self.problem.num_arms)
-            used, margins = self.embedded(plan.dim), plug_in.margins(centre, self.problem.epsilon)
+            used, margins = self.embedded(plan.dim), posterior.margins(centre, self.problem.epsilon)
             found = batch_evidence(
                 used,
                 batch,
@@ -294,7 +298,7 @@ class CertifiedElimination:
         return evidence
 
     def _capped(self, total: int, weights: FloatArray) -> int:
-        return conclusion.capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
+        return capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
 
     def _with_check_pulls(self, dim: int, counts: IntArray) -> IntArray:
         if isinstance(self.embedded(dim), IndependentArms) or np.count_nonzero(counts) < dim:

@@ -26,7 +26,9 @@ from surepick.policies import tuning
 from surepick.policies.base import Problem
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import CertifiedState, current_test, threshold_of
-from surepick.policies.certified.sampling_rule import PlugInMeans, noise_scales, plug_in_means
+from surepick.policies.certified.sampling_rule import noise_scales
+from surepick.policies.sequential.batches import batch_total
+from surepick.policies.sequential.posterior import Posterior, pooled_fit
 
 VECTORS = ("gradient", "last-layer")
 ENERGY_LEFT = 1e-3  # of the squares of the gradients; the embedding's default dimension leaves out at most this
@@ -144,8 +146,8 @@ def estimated_misspecification(learner: EmbeddingLearner, vectors: FloatArray, s
 def _unlearnt(learner: EmbeddingLearner, seen: Observations) -> Learnt:
     """The guess of `certified-independent`: the arms' own means."""
     problem, num_arms = learner.problem, len(learner.features)
-    plug_in = plug_in_means(IndependentArms(num_arms), seen, noise_scales(problem, seen))
-    return Learnt(None, plug_in.scores, np.inf, np.full(num_arms, np.inf))
+    scores = pooled_fit(IndependentArms(num_arms), seen, noise_scales(problem, seen)).scores
+    return Learnt(None, scores, np.inf, np.full(num_arms, np.inf))
 
 
 def _vectors(learner: EmbeddingLearner, arms: ArmNetwork, weights: Any, outputs: FloatArray) -> FloatArray | None:
@@ -205,14 +207,14 @@ class NeuralSamplingRule:
     state: CertifiedState  # where the study stands
     # psi_b with its bound, or arms without structure where the network is not used
     embedded: Embedding | IndependentArms
-    plug_in: PlugInMeans  # the means as they look so far
+    posterior: Posterior  # the means as they look so far
     noise_scales: FloatArray  # s, (K,), in reward units
     norm_bound: float  # C of psi_b
     tolerance: float  # relative gap of the designs
 
     def next_batch(self) -> PlannedBatch:
         """The candidate to go on with, and the batch that is predicted to bring it nearer to its certificate."""
-        best = int(np.argmax(self.plug_in.scores))
+        best = int(np.argmax(self.posterior.scores))
         candidate = best if self.state.candidate < 0 else self.state.candidate
         batch = self.batch_for(candidate)
         if best != candidate:
@@ -224,10 +226,10 @@ class NeuralSamplingRule:
     def batch_for(self, candidate: int) -> PlannedBatch:
         """Arm by arm, or the far rivals through the embedding first: whichever is predicted to take fewer pulls."""
         num_arms = len(self.noise_scales)
-        rivals = current_test(self.state, candidate).open_rivals()
+        rivals = current_test(self.state, candidate).open_rivals(threshold_of(self.problem))
         independent = IndependentArms(num_arms)
         plain = self._design_for(independent, candidate, rivals)
-        batch = sampling_rule.batch_total(plain.value, self.state.seen.total)
+        batch = batch_total(plain.value, self.state.seen.total)
         if isinstance(self.embedded, IndependentArms):
             return PlannedBatch(candidate, independent, plain.weights, plain.value, batch)
         predicted = max(plain.value, len(rivals) + 1.0)
@@ -237,8 +239,8 @@ class NeuralSamplingRule:
 
     def _through(self, embedded: Embedding, candidate: int, rivals: IntArray, limit: float) -> PlannedBatch | None:
         """The batch that rejects rivals for which the embedding is cheap; None if with others it takes `limit`."""
-        margins = self.plug_in.margins(candidate, self.problem.epsilon)[rivals]
-        evidence = current_test(self.state, candidate).evidence[rivals]
+        margins = self.posterior.margins(candidate, self.problem.epsilon)[rivals]
+        evidence = current_test(self.state, candidate).values[rivals]
         need = sampling_rule.efforts(evidence, threshold_of(self.problem)) * float(self.noise_scales.max())
         first = self._design_for(embedded, candidate, rivals, np.zeros(len(rivals)))
         counts = np.ceil(thinned_vectors(first.weights, 3 * embedded.dim) * 4.0 * embedded.dim).astype(np.int64)
@@ -278,9 +280,9 @@ class NeuralSamplingRule:
         test = sampling_rule.OpenTest(
             candidate,
             rivals,
-            current_test(self.state, candidate).evidence,
+            current_test(self.state, candidate).values,
             threshold_of(self.problem),
-            self.plug_in,
+            self.posterior,
             self.noise_scales,
             self.problem.epsilon,
         )
@@ -320,7 +322,7 @@ class NeuralSamplingRule:
             noise_scales=self.noise_scales,
             norm_bound=self.norm_bound,
             slack=slack,
-            scores=self.plug_in.scores - self.plug_in.scores.mean(),
+            scores=self.posterior.scores - self.posterior.scores.mean(),
         )
 
 

@@ -15,9 +15,10 @@ from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms
 from surepick.policies.certified import conclusion, learned_embedding, sampling_rule
 from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
-from surepick.policies.certified.sampling_rule import PlugInMeans
 from surepick.policies.model_checks import FITTED, misfit, why_heuristic
 from surepick.policies.options import at_least_zero, check_options, one_of, option, whole
+from surepick.policies.sequential.batches import capped
+from surepick.policies.sequential.posterior import PooledFit, Posterior
 
 SIZE_IN_SIGMAS = 1e6
 ROUNDED_UP = 1.0 + 1e-6
@@ -184,8 +185,9 @@ class CertifiedNeural:
             return Embedding(learnt.vectors, self.misspecification)
         return Embedding(learnt.vectors, learned_embedding.estimated_misspecification(self, learnt.vectors, seen))
 
-    def _plug_in(self, learnt: learned_embedding.Learnt, seen: Observations) -> PlugInMeans:
-        return PlugInMeans(learnt.scores, arm_means(seen), float(sampling_rule.noise_scales(self.problem, seen).max()))
+    def _posterior(self, learnt: learned_embedding.Learnt, seen: Observations) -> Posterior:
+        scale = float(sampling_rule.noise_scales(self.problem, seen).max())
+        return PooledFit(learnt.scores, arm_means(seen), scale).posterior()
 
     def _opening(self, state: CertifiedState, embedded: Embedding | IndependentArms) -> Plan:
         """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
@@ -219,7 +221,7 @@ class CertifiedNeural:
             problem=self.problem,
             state=state,
             embedded=embedded,
-            plug_in=self._plug_in(learnt, state.seen),
+            posterior=self._posterior(learnt, state.seen),
             noise_scales=sampling_rule.noise_scales(self.problem, state.seen),
             norm_bound=self._norm_bound(embedded),
             tolerance=self.tolerance,
@@ -240,25 +242,25 @@ class CertifiedNeural:
         noise_mgf = noise_mgf_after(self.problem.noise, state.seen)
         noise_scales = noise_mgf.noise_scales(self.problem.epsilon)
         batch = with_squares(self.problem.noise, seen)
-        plug_in = self._plug_in(learnt, state.seen) if state.seen.total > 0 else None
+        posterior = self._posterior(learnt, state.seen) if state.seen.total > 0 else None
 
         def evidence(centre: int, rivals: IntArray) -> Evidence:
-            epoch = current_test(state, centre)
-            rivals = np.setdiff1d(rivals, epoch.settled)  # the bets on a rejected rival are over, in the intervals too
-            if plug_in is None or len(rivals) == 0:
+            epoch, threshold = current_test(state, centre), threshold_of(self.problem)
+            rivals = rivals[~epoch.rejected(threshold)[rivals]]  # the bets on them are over, in the intervals too
+            if posterior is None or len(rivals) == 0:
                 return Evidence.nothing(self.problem.num_arms)
             return batch_evidence(
                 used,
                 batch,
                 centre=centre,
                 epsilon=self.problem.epsilon,
-                margins=only(plug_in.margins(centre, self.problem.epsilon), rivals),
+                margins=only(posterior.margins(centre, self.problem.epsilon), rivals),
                 noise_mgf=noise_mgf,
                 noise_scales=noise_scales,
                 bias_robust=True,
-                scores=plug_in.scores,
+                scores=posterior.scores,
                 offset=self._offset(state.seen),
-                needs=None if learnt.vectors is None else threshold_of(self.problem) - epoch.evidence,
+                needs=None if learnt.vectors is None else threshold - epoch.values,
                 norm_bound=self._norm_bound(used),
             )
 
@@ -269,7 +271,7 @@ class CertifiedNeural:
         return 0.0 if self.problem.noise.support is not None or seen.total == 0 else float(seen.sums.sum()) / seen.total
 
     def _capped(self, total: int, weights: FloatArray) -> int:
-        return conclusion.capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
+        return capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
 
     def _reserved(self, embedded: Embedding | IndependentArms, counts: IntArray) -> IntArray:
         """Single pulls of arms that the batch leaves out, spread evenly over them, so that a lack of fit can show."""

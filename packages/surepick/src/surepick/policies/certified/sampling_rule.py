@@ -23,6 +23,7 @@ from surepick.noise import failure_probability, known_scale
 from surepick.policies import tuning
 from surepick.policies.base import Problem
 from surepick.policies.dimension import best_found, embedding_design, whole_pulls
+from surepick.policies.sequential.posterior import Posterior
 
 # --- Where a design takes seconds: many directions, and many arms. What is asked of it then.
 
@@ -64,7 +65,6 @@ class FewArms:
 HEURISTIC_OPENING_PULLS = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls, twice that without structure
 HEURISTIC_SHORTEST_EPOCH = 0.03  # an epoch opens once this share of the pulls still to come has been spent
 MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls in the first batch
-HEURISTIC_SHRUNK = 48  # directions from which on guesses are drawn towards 0: least squares follow the noise there
 UNSEEN = 1e-7  # of the root mean square length of the arms: what of a difference counts as outside the range
 
 
@@ -89,33 +89,6 @@ class NextBatch:
         return self.design.value + float(arms)
 
 
-@record
-class PlugInMeans:
-    """What the past suggests of the means. For steering only: pooled least squares has no valid width, because where it
-    looked depends on what it saw.
-    """
-
-    scores: FloatArray  # f, guesses of the mean rewards up to a constant, (K,)
-    fitted: estimators.Estimate  # the pooled estimate behind them
-    noise_scale: float  # the largest of the arms, in reward units
-
-    def margins(self, candidate: int, epsilon: float) -> FloatArray:
-        """Guesses of epsilon + h_c - h_j, by how much the truth contradicts "j is better by more than epsilon"; (K,).
-
-            epsilon + f_c - f_j                                       where the candidate leads
-            max(epsilon + min(0, f_c - f_j + z se_j), epsilon / 4)    where it trails: only as far as that is no chance
-
-        Bets that do not believe in a deficit lose again and again on a rival that is better, but not by epsilon.
-        """
-        lead: FloatArray = self.scores[candidate] - self.scores
-        margins = epsilon + lead
-        ahead = np.flatnonzero(~(lead >= 0.0))
-        error = self.noise_scale * self.fitted.distances(ahead, np.array([candidate]))[:, 0]
-        deficit = np.minimum(lead[ahead] + tuning.HEURISTIC_DOUBT * error, 0.0)
-        margins[ahead] = np.maximum(epsilon + deficit, tuning.HEURISTIC_LEAST_MARGIN * epsilon)
-        return margins
-
-
 def noise_scales(problem: Problem, seen: Observations) -> FloatArray:
     """s of each arm after what was seen, as a bet on a difference of epsilon sees it; shape (K,), in reward units."""
     return mgf_after(problem, seen).typical_scales(problem.epsilon)
@@ -128,39 +101,6 @@ def mgf_after(problem: Problem, seen: Observations) -> estimators.NoiseMgf | est
     return estimators.normal_mgf_after(seen, failure_probability(problem.noise, problem.delta))
 
 
-def plug_in_means(
-    embedded: Embedding | IndependentArms,
-    pooled: Observations,
-    noise_scales: FloatArray,
-    *,
-    white: Whitened | None = None,
-    norm_bound: float | None = None,
-) -> PlugInMeans:
-    """The plug-in means of everything told; an arm without structure and pulls is as good as the best."""
-    if isinstance(embedded, Embedding) and norm_bound is not None and follows_noise(embedded.dim):
-        return shrunk_means(embedded.features, None, pooled, noise_scales, norm_bound)
-    fitted = estimators.estimate(embedded, pooled, white=white)
-    scores = fitted.scores
-    if isinstance(embedded, IndependentArms) and pooled.total > 0:
-        scores = np.where(pooled.counts > 0, scores, scores[pooled.counts > 0].max())
-    return PlugInMeans(scores, fitted, float(noise_scales.max()))
-
-
-def follows_noise(dim: int) -> bool:
-    """Whether least squares in so many directions follow the noise, so that guesses are drawn towards 0."""
-    return dim >= HEURISTIC_SHRUNK
-
-
-def shrunk_means(
-    basis: FloatArray, back: FloatArray | None, pooled: Observations, noise_scales: FloatArray, norm_bound: float
-) -> PlugInMeans:
-    """The plug-in means of `RegularLeastSquares.shrunk`, whose arguments these are."""
-    fitted = estimators.RegularLeastSquares.shrunk(
-        basis, back, pooled, noise_scales=noise_scales, norm_bound=norm_bound
-    )
-    return PlugInMeans(fitted.scores, fitted, float(noise_scales.max()))
-
-
 @record
 class OpenTest:
     """A candidate against its open rivals, and what is guessed of the means."""
@@ -169,7 +109,7 @@ class OpenTest:
     rivals: IntArray  # the open ones, at least one, (m,)
     evidence: FloatArray  # log of weight times e-process, (K,)
     threshold: float  # log(1/delta)
-    plug_in: PlugInMeans  # the means as they look so far
+    posterior: Posterior  # the means as they look so far
     noise_scales: FloatArray  # s, (K,), in reward units
     epsilon: float  # in reward units
 
@@ -179,7 +119,7 @@ class OpenTest:
 
     def margins(self) -> FloatArray:
         """Guesses of epsilon + h_c - h_j of each rival, shape (m,)."""
-        return self.plug_in.margins(self.candidate, self.epsilon)[self.rivals]
+        return self.posterior.margins(self.candidate, self.epsilon, self.rivals)
 
 
 def next_batch(
@@ -362,9 +302,3 @@ def opening_total(embedded: Embedding | IndependentArms, problem: Problem) -> in
         each = whole_pulls(2.0 * ratio) if known else max(1, math.ceil(2.0 * min(ratio, MOST_PULLS_UNSEEN)))
         return embedded.num_arms * (each if known else min(each, MOST_PULLS_UNSEEN))
     return max(2 * embedded.dim, 4, whole_pulls(ratio * embedded.dim))
-
-
-def batch_total(predicted: float, pulls: int) -> int:
-    """N = .2 V, within [2 %, 100 %] of the pulls so far, at least 1."""
-    share = max(tuning.HEURISTIC_BATCH * predicted, tuning.HEURISTIC_LEAST_BATCH * pulls)
-    return max(1, math.ceil(min(share, float(pulls))))

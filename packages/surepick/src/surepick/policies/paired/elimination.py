@@ -20,10 +20,8 @@ from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, tuning, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
-from surepick.policies.carried import guesses
 from surepick.policies.carried.means_rule import integer_pulls
 from surepick.policies.carried.planning import steadied_weights
-from surepick.policies.carried.predictions import BatchSizes, Grid
 from surepick.policies.carried.situation import carried_intervals
 from surepick.policies.carried.state import (
     HEURISTIC_FIRST_START,
@@ -39,6 +37,8 @@ from surepick.policies.certified.conclusion import delta_for_test, threshold_of
 from surepick.policies.options import check_options, option
 from surepick.policies.paired import rule
 from surepick.policies.paired.rule import ArmPairs, PairSpread, pairs_with
+from surepick.policies.sequential.batches import BatchSizes, Grid
+from surepick.policies.sequential.posterior import HEURISTIC_LEAST_WHEN_SWITCHING, Posterior, posterior_of_means
 
 # --- What a study of differences within blocks has come to.
 
@@ -327,16 +327,16 @@ class PairedElimination:
         found = gap_of(state.carried, state.leader)
         return None if found >= UNKNOWN else found
 
-    def _guess(self, state: PairedState) -> guesses.Guess:
+    def _guess(self, state: PairedState) -> Posterior:
         """What the past suggests of the means, without the effects of blocks."""
 
-        def form() -> guesses.Guess:
+        def form() -> Posterior:
             seen, scales = state.seen, np.sqrt(likely_variances(state.seen))
             if self.streams is not None:
                 candidate = state.carried.candidate
                 centre = int(np.argmax(seen.means)) if candidate < 0 else candidate
                 seen, scales = rule.controlled(seen, scales, self._spread(state, centre))
-            return guesses.guess_of_means(seen, scales, self.problem.epsilon)
+            return posterior_of_means(seen, scales, self.problem.epsilon)
 
         return self._kept.of(state, "guess", form)
 
@@ -361,7 +361,7 @@ class PairedElimination:
 
         return self._kept.of(state, candidate, form)
 
-    def _rest(self, state: PairedState, guess: guesses.Guess) -> RemainingPulls:
+    def _rest(self, state: PairedState, guess: Posterior) -> RemainingPulls:
         """The candidate to go on with, and what it is predicted to take."""
         best, former = int(np.argmax(guess.scores)), state.carried.candidate
         candidate = best if former < 0 else former
@@ -369,18 +369,18 @@ class PairedElimination:
         if best == candidate:
             return rest
         other = self._rest_for(state, guess, best)
-        doubted = self._rest_for(state, guess, candidate, least=guesses.HEURISTIC_LEAST_WHEN_SWITCHING)
+        doubted = self._rest_for(state, guess, candidate, least=HEURISTIC_LEAST_WHEN_SWITCHING)
         return other if other.total < tuning.HEURISTIC_SWITCH * doubted.total else rest
 
     def _rest_for(
-        self, state: PairedState, guess: guesses.Guess, candidate: int, *, least: float = tuning.HEURISTIC_LEAST_MARGIN
+        self, state: PairedState, guess: Posterior, candidate: int, *, least: float = tuning.HEURISTIC_LEAST_MARGIN
     ) -> RemainingPulls:
         margins = guess.margins(candidate, self.problem.epsilon, caution=tuning.HEURISTIC_CAUTION, least=least)
         spread = self._spread(state, candidate)
         return rule.pairs_remaining(state.processes, self._goal(state, guess, candidate, margins, spread), spread)
 
     def _goal(
-        self, state: PairedState, guess: guesses.Guess, candidate: int, margins: FloatArray, spread: PairSpread
+        self, state: PairedState, guess: Posterior, candidate: int, margins: FloatArray, spread: PairSpread
     ) -> OpenComparisons:
         """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
         threshold, scales = threshold_of(self.problem), spread.noise_scales(margins)

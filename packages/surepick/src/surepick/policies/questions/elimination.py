@@ -8,7 +8,6 @@ import numpy as np
 from surepick.core.observations import Observations
 from surepick.core.plans import Blocking, Embedding, IndependentArms, Plan, Step
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.designs import round_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf, estimate, least_squares
@@ -23,16 +22,16 @@ from surepick.policies.blocking import (
     shared_effect,
     without_effects,
 )
-from surepick.policies.carried import predictions
-from surepick.policies.carried.predictions import BatchSizes, Grid
-from surepick.policies.certified import sampling_rule
-from surepick.policies.certified.conclusion import capped, check_certifying, delta_for_test
+from surepick.policies.certified.conclusion import check_certifying, delta_for_test
 from surepick.policies.certified.elimination import first_dimension
 from surepick.policies.options import option
 from surepick.policies.questions import outlook
 from surepick.policies.questions.feasible import inquiry_of
 from surepick.policies.questions.inquiries import UNEVEN, ConstraintTest, Inquiry, View, assumed_of, told_beside
-from surepick.policies.questions.outlook import Aims, Ground, Lists, QuestionState, RemainingOfBets, Sheets
+from surepick.policies.questions.outlook import Aims, Ground, Lists, QuestionState, RemainingOfBets
+from surepick.policies.sequential import batches
+from surepick.policies.sequential.batches import BatchSizes, Grid
+from surepick.policies.sequential.e_processes import Collected, processes_of, with_processes
 from surepick.questions import Above, constraints_of
 
 # --- How many pulls a batch of a question has. Validity rests on none of it.
@@ -47,7 +46,7 @@ def total_of(
     if sizes.exact is not None:
         return sizes.exact
     if sizes.most is None and sizes.fixed == 0.0:
-        return sampling_rule.batch_total(rest.pulls, seen.total)
+        return batches.batch_total(rest.pulls, seen.total)
     costs = problem.relative_costs
     price = 1.0 if costs is None else float(seen.counts @ costs) / seen.total
     spent = price * seen.total
@@ -81,7 +80,7 @@ def grid_of(ground: Ground, seen: Observations | None) -> Grid | None:
 
 def needed_repeats(problem: Problem) -> int:
     """Pulls of an arm after which its pulls may be evidence."""
-    return predictions.repeats_for(failure_probability(problem.noise, problem.delta) / problem.num_arms)
+    return batches.repeats_for(failure_probability(problem.noise, problem.delta) / problem.num_arms)
 
 
 def first_pulls(problem: Problem, embedded: Embedding, weights: FloatArray) -> IntArray:
@@ -89,7 +88,7 @@ def first_pulls(problem: Problem, embedded: Embedding, weights: FloatArray) -> I
     support = np.flatnonzero(weights)
     rows = np.sqrt(weights[support])[:, None] * embedded.features[support]
     counts = np.zeros(len(weights), np.int64)
-    counts[support[predictions.spanning_arms(rows)]] = needed_repeats(problem)
+    counts[support[batches.spanning_arms(rows)]] = needed_repeats(problem)
     return counts
 
 
@@ -97,10 +96,10 @@ def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: Norm
     """What is still to be measured, without the arms that would get too few pulls for a bound."""
     rest = ground.rest(aims, noise_mgf)
     planned, needed = rest.weights * rest.pulls, needed_repeats(ground.problem)
-    avoided = predictions.underreplicated(planned, noise_mgf.bounded, embedded.features, needed)
+    avoided = batches.underreplicated(planned, noise_mgf.bounded, embedded.features, needed)
     if not avoided.any():
         return rest
-    factor = np.where(avoided, predictions.AVOIDED**2, 1.0)  # so noisy seem these arms that no design wants them
+    factor = np.where(avoided, batches.AVOIDED**2, 1.0)  # so noisy seem these arms that no design wants them
     rest = ground.rest(aims, replace(noise_mgf, variances=factor * noise_mgf.variances))
     weights = np.where(avoided, 0.0, rest.weights)
     kept = float(weights.sum())
@@ -169,7 +168,7 @@ class CertifiedLists:
 
     def __post_init__(self) -> None:
         check_certifying(self)
-        BatchSizes(self.largest_batch, self.batch_size, self.max_batches)
+        BatchSizes.of(self)
         if self._repeats_few and (self.batch_size is not None or self._limits):
             raise InvalidInput(
                 "with features, noise of unknown scale takes no batch_size and no constraints where the question is "
@@ -218,7 +217,7 @@ class CertifiedLists:
         if unmeasured is not None:
             return unmeasured
         ground = self._ground(state.dim)
-        aims = self._inquiry.aims(self._view(ground, state.sheets, state.lists, state.seen))
+        aims = self._inquiry.aims(self._view(ground, state.evidence, state.lists, state.seen))
         rest, noise_mgf = None, ground.noise_mgf(state.seen)
         if isinstance(noise_mgf, NormalMgf) and isinstance(ground.embedded, Embedding):
             rest = rest_of_few(ground, ground.embedded, aims, noise_mgf)
@@ -246,13 +245,13 @@ class CertifiedLists:
 
     def tell(self, state: QuestionState, plan: Plan, seen: Observations) -> Step[QuestionState]:
         dim = plan.dim
-        ground, sheets = self._ground(dim), state.sheets
+        ground, evidence = self._ground(dim), state.evidence
         pooled = state.seen.plus(self._without_effects(state.seen, seen))
         if state.seen.total > 0 and seen.total > 0:
-            sheets = self._bet(state, ground, seen)
+            evidence = self._bet(state, ground, seen)
         lists, leader = state.lists, state.leader
         if pooled.total > 0:
-            view = self._view(ground, sheets, lists, pooled)
+            view = self._view(ground, evidence, lists, pooled)
             lists = self._inquiry.decided(view)
             leader = self._leader(replace(view, lists=lists))
         next_round = state.round + (seen.total > 0)
@@ -260,7 +259,7 @@ class CertifiedLists:
         after = QuestionState(
             round=next_round,
             seen=pooled,
-            sheets=sheets,
+            evidence=evidence,
             lists=lists,
             dim=dim,
             active=left,
@@ -313,7 +312,7 @@ class CertifiedLists:
         if not known_scale(self.problem.noise) and isinstance(embedded, Embedding):
             counts = first_pulls(self.problem, embedded, weights)
         if self.batch_size is not None and isinstance(embedded, IndependentArms):
-            counts = predictions.listed_sizes(embedded.num_arms, total, round_number)
+            counts = batches.listed_sizes(embedded.num_arms, total, round_number)
         value, bound = design.value, design.lower_bound
         return Plan(round_number, counts, dim=dim, design_value=value, lower_bound=bound,
                     misspecification=embedded.misspecification)  # fmt: skip
@@ -332,66 +331,59 @@ class CertifiedLists:
 
     @property
     def _sizes(self) -> BatchSizes:
-        fixed = self.batch_cost / self.problem.cheapest_cost
-        return BatchSizes(self.largest_batch, self.batch_size, self.max_batches, fixed)
+        return BatchSizes.of(self)
 
     def _unmeasured(self, state: QuestionState) -> Plan | None:
         """Without structure, and with batches of a given size: the next arms, until each had its turn."""
-        embedded, size = self._ground(state.dim).embedded, self.batch_size
-        if size is None or not isinstance(embedded, IndependentArms):
+        embedded = self._ground(state.dim).embedded
+        if not isinstance(embedded, IndependentArms):
             return None
-        if state.round > predictions.batches_of_a_list(self._first_pulls * embedded.num_arms, size):
-            return None
-        counts = predictions.listed_sizes(embedded.num_arms, size, state.round)
-        return Plan(round=state.round, counts=counts, dim=state.dim, lower_bound=0.0)
+        return batches.next_of_list(self._sizes, embedded.num_arms, self._first_pulls, state.round)
 
     def _whole(
         self, dim: int, weights: FloatArray, total: int, round_number: int, seen: Observations | None
     ) -> IntArray:
-        costs, exact = self.problem.relative_costs, self.batch_size
-        if exact is not None:
-            vectors = not isinstance(self._ground(dim).embedded, IndependentArms)
-            checked = (self.embedding, dim, self.reserve) if vectors else None
-            return predictions.fixed_size(weights, exact, round_number, costs, checked)
-        pulls = capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
-        counts = round_design(weights, pulls)
-        if isinstance(self._ground(dim).embedded, IndependentArms):
-            return counts
-        if not known_scale(self.problem.noise):
-            noise_mgf = None if seen is None else self._ground(dim).noise_mgf(seen)
-            if seen is None or not isinstance(noise_mgf, NormalMgf):
-                return counts
-            needed, bounded = needed_repeats(self.problem), noise_mgf.bounded
-            sizes = (needed, self.largest_batch, self.reserve, costs)
-            return predictions.with_repeats(self.embedding, dim, counts, seen.counts, bounded, *sizes)
-        return model_checks.with_check_pulls(self.embedding, dim, counts, share=self.reserve, costs=costs)
+        ground = self._ground(dim)
+        return batches.whole_batch(
+            self.problem,
+            self.embedding,
+            ground.embedded,
+            weights,
+            total,
+            round_number,
+            sizes=self._sizes,
+            reserve=self.reserve,
+            seen=seen,
+            noise_mgf_of=ground.noise_mgf,
+            repeats=needed_repeats,
+        )
 
-    def _bet(self, state: QuestionState, ground: Ground, seen: Observations) -> Sheets:
-        """The sheets after a batch; all bets are functions of what was told before it."""
-        sheets = state.sheets
-        view = self._view(ground, sheets, state.lists, state.seen)
+    def _bet(self, state: QuestionState, ground: Ground, seen: Observations) -> Collected:
+        """The evidence after a batch; all bets are functions of what was told before it."""
+        evidence = state.evidence
+        view = self._view(ground, evidence, state.lists, state.seen)
         past, came = (told_beside(one, len(self._limits)) for one in (state.seen, seen))
         for bet in self._inquiry.bets(view):
             if bet.quantity:
                 at = bet.quantity - 1
                 gains = self._limits[at].gains(bet, past[at], came[at], view.standings[at])
             else:
-                gains = ground.gains(bet, state.seen, seen, view.outlook)
-            sheet = outlook.sheet_of(sheets, bet.sheet, self.problem.num_arms, bet.start)
-            sheets = outlook.updated(sheets, sheet.after(gains))
-        return sheets
+                gains = ground.gains(bet, state.seen, seen, view.posterior)
+            own = processes_of(evidence, bet.name, self.problem.num_arms, bet.start)
+            evidence = with_processes(evidence, own.after(gains))
+        return evidence
 
     def _without_effects(self, past: Observations, seen: Observations) -> Observations:
         """What guesses are made of: where measurements have blocks, without the effects of these."""
         return seen if self.blocks is None else without_effects(seen, past, self.problem.scales)
 
-    def _view(self, ground: Ground, sheets: Sheets, lists: Lists, seen: Observations) -> View:
+    def _view(self, ground: Ground, evidence: Collected, lists: Lists, seen: Observations) -> View:
         told = told_beside(seen, len(self._limits))
         standings = tuple(one.standing(own) for one, own in zip(self._limits, told, strict=True))
         if not standings:
-            return View(sheets, lists, ground.outlook(seen))
+            return View(evidence, lists, ground.posterior(seen))
         scales = ground.noise_mgf(seen).noise_scales(self.problem.epsilon)
-        return View(sheets, lists, ground.outlook(seen), standings, scales)
+        return View(evidence, lists, ground.posterior(seen), standings, scales)
 
     def _leader(self, view: View) -> int:
         """The arm that looks like the answer, of those inside if there are any."""
@@ -399,7 +391,7 @@ class CertifiedLists:
         if named is not None and not inside.any():
             return named
         allowed = inside if inside.any() else np.ones(self.problem.num_arms, bool)
-        return int(np.argmax(np.where(allowed, view.outlook.scores, -np.inf)))
+        return int(np.argmax(np.where(allowed, view.posterior.scores, -np.inf)))
 
     def _ground(self, dim: int) -> Ground:
         return Ground(self.problem, self.embedding, dim, self._inquiry.number, self.tolerance, self.blocks is not None)

@@ -30,7 +30,8 @@ from surepick.policies.questions.inquiries import (
     View,
     bet_threshold,
 )
-from surepick.policies.questions.outlook import NUMBER
+from surepick.policies.sequential.e_processes import EProcesses
+from surepick.policies.sequential.posterior import NUMBER, Posterior
 from surepick.questions import Above, AllGood, BestFeasible, Constraint, OneOf, OwnQuestion, TopM
 from surepick.text import did_you_mean, quoted
 
@@ -83,7 +84,7 @@ class BestOfFeasible(OfAll):
         made, out = [], self._breaks(view)
         opened = _candidates(view)
         for place, arm in enumerate(dict.fromkeys([*opened, *self._fresh(view, opened)])):
-            lacks = self.worse(place) - view.sheet(_named(arm)).peaks
+            lacks = self.worse(place) - view.processes(_named(arm)).peaks
             arms = (lacks > 0.0) & ~out
             arms[arm] = False
             made.append(outlook.Bet(_named(arm), arm, self.epsilon, False, arms, np.maximum(lacks, 0.0), bold=True))
@@ -94,11 +95,11 @@ class BestOfFeasible(OfAll):
                 ("breaks", 0.0, one.at_most, self.out),
                 ("keeps", one.tolerance, not one.at_most, self.kept),
             ):
-                lacks = threshold - view.sheet(f"{name} {place}").peaks
+                lacks = threshold - view.processes(f"{name} {place}").peaks
                 arms = (lacks > 0.0) & ~out
                 needs = np.maximum(lacks, 0.0)
                 made.append(
-                    outlook.Bet(f"{name} {place}", outlook.NUMBER, margin, high, arms, needs, bold=True, quantity=place)
+                    outlook.Bet(f"{name} {place}", NUMBER, margin, high, arms, needs, bold=True, quantity=place)
                 )
         return tuple(made)
 
@@ -111,11 +112,11 @@ class BestOfFeasible(OfAll):
         if candidate is not None:
             left[candidate] = False
             alone[candidate] = self._pulls_to_keep(view, candidate)
-            place, peaks = self._place(view, candidate), view.sheet(_named(candidate)).peaks
+            place, peaks = self._place(view, candidate), view.processes(_named(candidate)).peaks
             needs = self.worse(place) - peaks
             left &= needs > 0.0
             rivals = np.flatnonzero(left)
-            by_reward = view.outlook.cautious(rivals, candidate, self.epsilon, high=False)
+            by_reward = view.posterior.cautious(candidate, self.epsilon, rivals)
             pulls = (view.scales[rivals] * efforts(-needs[rivals], 0.0) / by_reward) ** 2
             cheaper = pulls <= breaking[rivals]
             pairs, leads, lacks = rivals[cheaper], by_reward[cheaper], needs[rivals[cheaper]]
@@ -123,7 +124,7 @@ class BestOfFeasible(OfAll):
         alone[left] = breaking[left]
         if not len(pairs) and not alone.any():
             alone[:] = 1.0
-        seconds = np.full(len(pairs), outlook.NUMBER if candidate is None else candidate)
+        seconds = np.full(len(pairs), NUMBER if candidate is None else candidate)
         return outlook.Aims(pairs, seconds, leads, lacks, alone)
 
     def decided(self, view: View) -> outlook.Lists:
@@ -133,19 +134,19 @@ class BestOfFeasible(OfAll):
             return outlook.Lists(inside, ~inside)
         keeps, answers = self._keeps(view) & ~out, []
         for place, arm in enumerate(_candidates(view)):
-            beaten = out | (view.sheet(_named(arm)).peaks >= self.worse(place))
+            beaten = out | (view.processes(_named(arm)).rejected(self.worse(place)))
             beaten[arm] = True
             if keeps[arm] and beaten.all():
                 answers.append(arm)
         if not answers:
             return view.lists
-        inside[max(answers, key=lambda arm: view.outlook.scores[arm])] = True
+        inside[max(answers, key=lambda arm: view.posterior.scores[arm])] = True
         return outlook.Lists(inside, ~inside)
 
     def named(self, view: View) -> int | None:
         """The arm that looks like the answer; None where no arm seems to keep all bounds."""
         fits = self._fits(view)
-        return int(np.argmax(np.where(fits, view.outlook.scores, -np.inf))) if fits.any() else None
+        return int(np.argmax(np.where(fits, view.posterior.scores, -np.inf))) if fits.any() else None
 
     def _fits(self, view: View) -> BoolArray:
         """The arms that seem to keep all bounds but for half of the tolerance, shape (K,)."""
@@ -159,7 +160,7 @@ class BestOfFeasible(OfAll):
         candidate = self.named(view)
         if candidate is None:
             return []
-        leads, errors = view.outlook.leads(candidate, high=False), view.outlook.errors(candidate)
+        leads, errors = view.posterior.leads(candidate), view.posterior.errors(candidate)
         near = np.flatnonzero(self._fits(view) & (leads <= tuning.HEURISTIC_DOUBT * errors))
         likely = near[np.argsort(leads[near], kind="stable")].tolist()
         found = [arm for arm in [candidate, *likely] if arm not in opened]
@@ -176,7 +177,9 @@ class BestOfFeasible(OfAll):
         """The arms that are shown not to keep some bound, shape (K,)."""
         found = np.zeros(self.num_arms, bool)
         for place, one in enumerate(view.standings, 1):
-            found |= (one.known & (one.room < 0.0)) if one.exact else view.sheet(f"breaks {place}").peaks >= self.out
+            found |= (
+                (one.known & (one.room < 0.0)) if one.exact else view.processes(f"breaks {place}").rejected(self.out)
+            )
         return found
 
     def _keeps(self, view: View) -> BoolArray:
@@ -184,7 +187,7 @@ class BestOfFeasible(OfAll):
         found = np.ones(self.num_arms, bool)
         for place, one in enumerate(view.standings, 1):
             sure = one.known & (one.room >= -one.tolerance)
-            found &= sure if one.exact else view.sheet(f"keeps {place}").peaks >= self.kept
+            found &= sure if one.exact else view.processes(f"keeps {place}").rejected(self.kept)
         return found
 
     def _pulls_to_break(self, view: View) -> FloatArray:
@@ -194,7 +197,7 @@ class BestOfFeasible(OfAll):
             if one.exact:
                 pulls = np.where(one.known, np.inf, 1.0)
             else:
-                pulls = _pulls(-one.room, self.out - view.sheet(f"breaks {place}").peaks, one)
+                pulls = _pulls(-one.room, self.out - view.processes(f"breaks {place}").peaks, one)
             best = np.minimum(best, pulls)
         return best
 
@@ -205,7 +208,7 @@ class BestOfFeasible(OfAll):
             if one.exact:
                 most = max(most, 0.0 if one.known[arm] else 1.0)
                 continue
-            lacks = self.kept - view.sheet(f"keeps {place}").peaks
+            lacks = self.kept - view.processes(f"keeps {place}").peaks
             if lacks[arm] > 0.0:
                 most = max(most, float(_pulls(one.tolerance + one.room, lacks, one)[arm]))
         return most
@@ -219,13 +222,13 @@ def _pulls(leads: FloatArray, lacks: FloatArray, standing: ConstraintEstimate) -
 
 
 def _named(arm: int) -> str:
-    """The sheet of what is shown to be no better than a candidate."""
+    """The processes of what is shown to be no better than a candidate."""
     return f"than {arm}"
 
 
 def _candidates(view: View) -> tuple[int, ...]:
     """Those that are tested, in the order in which their tests began."""
-    return tuple(int(one.name.removeprefix("than ")) for one in view.sheets if one.name.startswith("than "))
+    return tuple(int(one.name.removeprefix("than ")) for one in view.evidence if one.name.startswith("than "))
 
 
 # --- A question of each segment of the arms by itself: they share delta, the measurements and what features say.
@@ -236,7 +239,7 @@ class OfSegments(OfAll):
     """Every segment is asked by itself, with its share of delta.
 
     The processes of a segment compare its own arms. Arms of different segments that have the same place in theirs share
-    a sheet: the entries of a segment's arms are that segment's processes.
+    a name: the entries of a segment's arms are that segment's processes.
 
     Source: docs/questions.md, line 14.
     """
@@ -257,7 +260,7 @@ class OfSegments(OfAll):
         made = []
         for arms, asked, inner in self._open(view):
             for bet in asked.bets(inner):
-                centre = bet.centre if bet.centre == outlook.NUMBER else int(arms[bet.centre])
+                centre = bet.centre if bet.centre == NUMBER else int(arms[bet.centre])
                 among, needs = self._spread(arms, bet.arms), self._spread(arms, bet.needs)
                 made.append(replace(bet, centre=centre, arms=among.astype(bool), needs=needs))
         return tuple(made)
@@ -300,19 +303,19 @@ class OfSegments(OfAll):
 
 
 def _within(view: View, arms: IntArray) -> View:
-    """What the question of these arms sees; of the sheets those on which they have evidence."""
+    """What the question of these arms sees; of what was collected, that of theirs."""
     lists = outlook.Lists(view.lists.inside[arms], view.lists.outside[arms])
-    sheets = tuple(
-        outlook.Sheet(one.name, one.values[arms], one.peaks[arms])
-        for one in view.sheets
+    evidence = tuple(
+        EProcesses(one.name, one.values[arms], one.peaks[arms])
+        for one in view.evidence
         if np.any(one.values[arms]) or np.any(one.peaks[arms])
     )
-    errors = view.outlook.errors
+    errors = view.posterior.errors
 
     def inner(centre: int) -> FloatArray:
-        return np.asarray(errors(centre if centre == outlook.NUMBER else int(arms[centre]))[arms])
+        return np.asarray(errors(centre if centre == NUMBER else int(arms[centre]))[arms])
 
-    return View(sheets, lists, outlook.Outlook(view.outlook.scores[arms], view.outlook.number, inner))
+    return View(evidence, lists, Posterior(view.posterior.scores[arms], inner, view.posterior.number))
 
 
 def of_segments(

@@ -18,7 +18,9 @@ from surepick.estimators import noise_mgf_after
 from surepick.noise import Noise, largest_scale
 from surepick.policies import tuning
 from surepick.policies.base import Problem
-from surepick.policies.questions.outlook import NUMBER, Aims, Bet, Ground, Lists, Outlook, Sheet, Sheets, sheet_of
+from surepick.policies.questions.outlook import Aims, Bet, Ground, Lists
+from surepick.policies.sequential.e_processes import Collected, EProcesses, processes_of
+from surepick.policies.sequential.posterior import NUMBER, Posterior
 from surepick.questions import Constraint
 
 # --- How each arm stands to the bounds of the constraints, as far as the past says.
@@ -38,7 +40,7 @@ class ConstraintEstimate:
     known: BoolArray  # arms of which the quantity was measured, (K,)
     tolerance: float  # how far beyond the bound the answer may be
     exact: bool  # there is no noise, so that the room of known arms is a fact
-    outlook: Outlook | None  # guesses, for bets; None where there is no noise
+    posterior: Posterior | None  # guesses, for bets; None where there is no noise
 
     def __post_init__(self) -> None:
         freeze(self, room=np.float64, errors=np.float64, scales=np.float64, known=np.bool_)
@@ -62,18 +64,18 @@ class ConstraintTest:
         scales = noise_mgf_after(one.noise, told).noise_scales(one.tolerance)
         if not known.any():
             unknown = np.full(len(known), np.inf)
-            outlook = Outlook(np.full(len(known), one.bound), one.bound, lambda _: unknown)
-            return ConstraintEstimate(np.zeros(len(known)), unknown, scales, known, one.tolerance, False, outlook)
-        outlook = self._ground(one.noise).outlook(told)
-        room = outlook.leads(NUMBER, high=not one.at_most)
-        return ConstraintEstimate(room, outlook.errors(NUMBER), scales, known, one.tolerance, False, outlook)
+            posterior = Posterior(np.full(len(known), one.bound), lambda _: unknown, one.bound)
+            return ConstraintEstimate(np.zeros(len(known)), unknown, scales, known, one.tolerance, False, posterior)
+        posterior = self._ground(one.noise).posterior(told)
+        room = posterior.leads(NUMBER, high=not one.at_most)
+        return ConstraintEstimate(room, posterior.errors(NUMBER), scales, known, one.tolerance, False, posterior)
 
     def gains(self, bet: Bet, past: Quantity, seen: Quantity, standing: ConstraintEstimate) -> FloatArray:
         """The log e-values of a batch for one bet on this quantity, shape (K,)."""
-        if self.constraint.noise is None or standing.outlook is None or not standing.known.any():
+        if self.constraint.noise is None or standing.posterior is None or not standing.known.any():
             return np.zeros(len(bet.arms))
         ground = self._ground(self.constraint.noise)
-        return ground.gains(bet, past.observations, seen.observations, standing.outlook)
+        return ground.gains(bet, past.observations, seen.observations, standing.posterior)
 
     def contradicted(self, seen: Quantity) -> BoolArray:
         """The arms whose measurements differ although there is no noise, shape (K,)."""
@@ -119,23 +121,23 @@ def assumed_of(constraints: tuple[Constraint, ...], seen: Observations) -> tuple
     return tuple(found)
 
 
-HEURISTIC_ENTRIES = 30_000  # of the sheets of the m best, beyond which only arms of the guess get one
+HEURISTIC_ENTRIES = 30_000  # processes for the m best, beyond which only arms of the guess get some
 
 
 @record
 class View:
     """What a rule sees: all of it from the past."""
 
-    sheets: Sheets  # the evidence
+    evidence: Collected  # what was collected
     lists: Lists  # what is answered so far
-    outlook: Outlook  # guesses of the means
+    posterior: Posterior  # guesses of the means
     standings: tuple[ConstraintEstimate, ...] = ()  # how the arms stand to each constraint
     # of the reward's noise, (K,), in reward units; empty where no constraint asks for them
     scales: FloatArray = field(default_factory=partial(np.empty, 0))
 
-    def sheet(self, name: str) -> Sheet:
-        """The sheet of that name; a new one where there is none."""
-        return sheet_of(self.sheets, name, len(self.outlook.scores))
+    def processes(self, name: str | int) -> EProcesses:
+        """Those of that name; new ones where there are none."""
+        return processes_of(self.evidence, name, len(self.posterior.scores))
 
 
 class Inquiry(Protocol):
@@ -265,7 +267,7 @@ class AboveCentre(OfAll):
         arms = np.flatnonzero(self.asked & ~view.lists.decided)
         high = self._looks_above(view)[arms]
         sides = [
-            np.maximum(view.outlook.cautious(arms, self.centre, self._margin(high=side), high=side), self._least)
+            np.maximum(view.posterior.cautious(self.centre, self._margin(high=side), arms, high=side), self._least)
             for side in (True, False)
         ]
         lacks = [self._lacks(view, name)[arms] for name in ("above", "below")]
@@ -273,7 +275,7 @@ class AboveCentre(OfAll):
         return Aims(arms, centres, np.where(high, *sides), np.where(high, *lacks))
 
     def decided(self, view: View) -> Lists:
-        above, below = (view.sheet(name) for name in ("above", "below"))
+        above, below = (view.processes(name) for name in ("above", "below"))
         if not self.discovery:
             return classified(above.peaks, below.peaks, view.lists, self.asked, self.delta)
         total, higher = int(np.count_nonzero(self.asked)), above.values >= below.values
@@ -283,19 +285,19 @@ class AboveCentre(OfAll):
 
     def _lacks(self, view: View, name: str) -> FloatArray:
         """What each arm's evidence lacks for one of the two lists, shape (K,)."""
-        sheet, asked = view.sheet(name), int(np.count_nonzero(self.asked))
+        own, asked = view.processes(name), int(np.count_nonzero(self.asked))
         if not self.discovery:
-            return bet_threshold(asked, self.delta) - sheet.peaks
+            return bet_threshold(asked, self.delta) - own.peaks
         listed = view.lists.inside if name == "above" else view.lists.outside
         looks = self._looks_above(view) == (name == "above")
         expected = max(int(np.count_nonzero(self.asked & np.where(view.lists.decided, listed, looks))), 1)
-        return math.log(asked / (self.delta * expected)) - sheet.values
+        return math.log(asked / (self.delta * expected)) - own.values
 
     def _margin(self, *, high: bool) -> float:
         return self.epsilon - self.by if high else self.epsilon + self.by
 
     def _looks_above(self, view: View) -> BoolArray:
-        return np.asarray(view.outlook.leads(self.centre, high=True) >= self.by)
+        return np.asarray(view.posterior.leads(self.centre, high=True) >= self.by)
 
     @property
     def _least(self) -> float:
@@ -318,14 +320,14 @@ class TopOf(OfAll):
 
     def bets(self, view: View) -> tuple[Bet, ...]:
         """Of every pair that may be across the cut, not of the guess alone: no early evidence is lost."""
-        top, _ = self._guessed(view.outlook)
-        known = [int(one.name) for one in view.sheets]
-        likely, unsure = self._doubtful(view.outlook)
+        top, _ = self._guessed(view.posterior)
+        known = [int(one.name) for one in view.evidence]
+        likely, unsure = self._doubtful(view.posterior)
         room = max(HEURISTIC_ENTRIES // self.num_arms - len({*known, *top.tolist()}), 0)
         fresh = [arm for arm in likely.tolist() if arm not in known][: math.ceil(room / 2)]
         made = []
         for arm in dict.fromkeys([*top.tolist(), *sorted(known), *fresh]):
-            lacks = self.threshold - view.sheet(str(arm)).peaks
+            lacks = self.threshold - view.processes(arm).peaks
             arms = lacks > 0.0
             arms[arm] = False
             if arm in top:
@@ -333,37 +335,37 @@ class TopOf(OfAll):
             made.append(Bet(str(arm), arm, self.epsilon, False, arms, np.maximum(lacks, 0.0), bold=True))
         return tuple(made)
 
-    def _doubtful(self, outlook: Outlook) -> tuple[IntArray, BoolArray]:
+    def _doubtful(self, posterior: Posterior) -> tuple[IntArray, BoolArray]:
         """(the arms outside the guess that may be among the m best, best first; whether each arm may be none, (K,))."""
-        order = np.argsort(-outlook.scores, kind="stable")
+        order = np.argsort(-posterior.scores, kind="stable")
         last, first = int(order[self.m - 1]), int(order[self.m])
-        short = outlook.leads(last, high=False) - tuning.HEURISTIC_DOUBT * outlook.errors(last)
-        ahead = outlook.leads(first, high=True) - tuning.HEURISTIC_DOUBT * outlook.errors(first)
+        short = posterior.leads(last) - tuning.HEURISTIC_DOUBT * posterior.errors(last)
+        ahead = posterior.leads(first, high=True) - tuning.HEURISTIC_DOUBT * posterior.errors(first)
         others = order[self.m :]
         return others[short[others] <= 0.0], ahead <= 0.0
 
     def aims(self, view: View) -> Aims:
-        top, others = self._guessed(view.outlook)
-        lacks = np.array([self.threshold - view.sheet(str(arm)).peaks[others] for arm in top])
-        leads = np.array([view.outlook.cautious(others, int(arm), self.epsilon, high=False) for arm in top])
+        top, others = self._guessed(view.posterior)
+        lacks = np.array([self.threshold - view.processes(arm).peaks[others] for arm in top])
+        leads = np.array([view.posterior.cautious(int(arm), self.epsilon, others) for arm in top])
         place, rival = np.nonzero(lacks > 0.0)
         if len(place) == 0:
             place, rival = np.array([0]), np.array([0])
         return Aims(others[rival], top[place], leads[place, rival], lacks[place, rival])
 
     def decided(self, view: View) -> Lists:
-        top, others = self._guessed(view.outlook)
-        names = {one.name for one in view.sheets}
+        top, others = self._guessed(view.posterior)
+        names = {one.name for one in view.evidence}
         for arm in top.tolist():
-            if str(arm) not in names or np.any(view.sheet(str(arm)).peaks[others] < self.threshold):
+            if str(arm) not in names or np.any(view.processes(arm).peaks[others] < self.threshold):
                 return view.lists
         inside = np.zeros(self.num_arms, bool)
         inside[top] = True
         return Lists(inside, ~inside)
 
-    def _guessed(self, outlook: Outlook) -> tuple[IntArray, IntArray]:
+    def _guessed(self, posterior: Posterior) -> tuple[IntArray, IntArray]:
         """(the m arms that look best, the others), ascending."""
-        order = np.argsort(-outlook.scores, kind="stable")
+        order = np.argsort(-posterior.scores, kind="stable")
         return np.sort(order[: self.m]), np.sort(order[self.m :])
 
 
@@ -383,16 +385,16 @@ class GoodOnes(OfAll):
 
     def bets(self, view: View) -> tuple[Bet, ...]:
         threshold, witness = self.threshold, self._witness(view)
-        lacks = threshold - view.sheet("out").peaks
+        lacks = threshold - view.processes("out").peaks
         arms = (lacks > 0.0) & ~view.lists.decided
         arms[witness] = False
         made = [Bet("out", witness, -self.epsilon, False, arms, np.maximum(lacks, 0.0))]
-        good = ~view.lists.decided & self._looks_good(view.outlook, witness)
-        known = {int(one.name) for one in view.sheets if one.name != "out"}
+        good = ~view.lists.decided & self._looks_good(view.posterior, witness)
+        known = {int(one.name) for one in view.evidence if one.name != "out"}
         for arm in np.flatnonzero(
             good | (np.isin(np.arange(self.num_arms), list(known)) & ~view.lists.decided)
         ).tolist():
-            lacks = threshold - view.sheet(str(arm)).peaks
+            lacks = threshold - view.processes(arm).peaks
             rivals = (lacks > 0.0) & ~view.lists.outside
             rivals[arm] = False
             made.append(Bet(str(arm), arm, self.epsilon + self.slack, False, rivals, np.maximum(lacks, 0.0)))
@@ -400,27 +402,27 @@ class GoodOnes(OfAll):
 
     def aims(self, view: View) -> Aims:
         threshold, witness = self.threshold, self._witness(view)
-        good = self._looks_good(view.outlook, witness)
+        good = self._looks_good(view.posterior, witness)
         bad = np.flatnonzero(~view.lists.decided & ~good)
-        out = threshold - view.sheet("out").peaks[bad]
+        out = threshold - view.processes("out").peaks[bad]
         least = tuning.HEURISTIC_LEAST_MARGIN * self.slack
-        low = np.maximum(view.outlook.leads(witness, high=False)[bad] - self.epsilon, least)
+        low = np.maximum(view.posterior.leads(witness)[bad] - self.epsilon, least)
         firsts, seconds, leads, needs = [bad], [np.full(len(bad), witness)], [low], [out]
         rivals = np.flatnonzero(~view.lists.outside)
         for arm in np.flatnonzero(~view.lists.decided & good).tolist():
-            lacks = threshold - view.sheet(str(arm)).peaks[rivals]
+            lacks = threshold - view.processes(arm).peaks[rivals]
             still = (lacks > 0.0) & (rivals != arm)
             firsts.append(rivals[still])
             seconds.append(np.full(int(still.sum()), arm))
-            leads.append(view.outlook.cautious(rivals[still], arm, self.epsilon + self.slack, high=False))
+            leads.append(view.posterior.cautious(arm, self.epsilon + self.slack, rivals[still]))
             needs.append(lacks[still])
         return Aims(*(np.concatenate(part) for part in (firsts, seconds, leads, needs)))
 
     def decided(self, view: View) -> Lists:
         inside, outside, decided = view.lists.inside, view.lists.outside, view.lists.decided
-        outside = outside | (~decided & (view.sheet("out").peaks >= self.threshold))
+        outside = outside | (~decided & (view.processes("out").rejected(self.threshold)))
         up = np.zeros(self.num_arms, bool)
-        for one in view.sheets:
+        for one in view.evidence:
             if one.name != "out" and not (inside | outside)[int(one.name)]:
                 rivals = ~outside
                 rivals[int(one.name)] = False
@@ -429,7 +431,7 @@ class GoodOnes(OfAll):
 
     def _witness(self, view: View) -> int:
         """The arm that others are shown to be worse than."""
-        return int(np.argmax(np.where(view.lists.outside, -np.inf, view.outlook.scores)))
+        return int(np.argmax(np.where(view.lists.outside, -np.inf, view.posterior.scores)))
 
-    def _looks_good(self, outlook: Outlook, witness: int) -> BoolArray:
-        return np.asarray(outlook.leads(witness, high=False) <= self.epsilon + 0.5 * self.slack)
+    def _looks_good(self, posterior: Posterior, witness: int) -> BoolArray:
+        return np.asarray(posterior.leads(witness) <= self.epsilon + 0.5 * self.slack)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from surepick import designs, estimators
@@ -17,15 +15,14 @@ from surepick.noise import failure_probability, known_scale
 from surepick.policies import tuning
 from surepick.policies.base import Problem
 from surepick.policies.blocking import equations
-from surepick.policies.carried.guesses import guess_of_means, guess_of_vectors
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.elimination import embedded_in
 from surepick.policies.dimension import best_found
+from surepick.policies.sequential.e_processes import Collected
+from surepick.policies.sequential.posterior import NUMBER, Posterior, pooled_fit, posterior_of_means
 from surepick.questions import constraints_of, number_of
 
-# --- The evidence of every comparison that a question needs: sheets of e-processes, one process an arm.
-
-NUMBER = -1  # as the centre of a comparison: a number that is known
+# --- What a batch bets on.
 
 
 @record
@@ -36,13 +33,13 @@ class Bet:
     high     evidence against "h_c - h_i > margin":  that arm i is not below it by more
     """
 
-    sheet: str  # name of the sheet that it is written on
+    name: str  # of the e-processes that it is for
     centre: int  # c, an arm, or NUMBER
     margin: float  # in reward units, of any sign
     high: bool  # the second of the two
     arms: BoolArray  # whose processes bet, (K,)
     needs: FloatArray  # what the evidence of each arm still lacks, (K,); bets need not promise much more
-    start: float = 0.0  # log of the weight with which a new sheet begins, at most 0
+    start: float = 0.0  # log of the weight with which new processes begin, at most 0
     # where the arms share nothing, bets are as high as promises most: guesses of means that are drawn towards their
     # centre are caution enough. Else bets are a share of that.
     bold: bool = False
@@ -51,38 +48,11 @@ class Bet:
     def __post_init__(self) -> None:
         freeze(self, arms=np.bool_, needs=np.float64)
 
-
-@record
-class Sheet:
-    """One e-process for each arm, all against nulls of one kind."""
-
-    name: str  # which kind
-    values: FloatArray  # log of each process now, (K,)
-    peaks: FloatArray  # log of the largest that each has been, (K,)
-
-    def __post_init__(self) -> None:
-        freeze(self, values=np.float64, peaks=np.float64)
-
-    def after(self, gains: FloatArray) -> Sheet:
-        """The sheet after one more batch."""
-        values = self.values + gains
-        return Sheet(self.name, values, np.maximum(self.peaks, values))
-
-
-Sheets = tuple[Sheet, ...]
-
-
-def sheet_of(sheets: Sheets, name: str, num_arms: int, start: float = 0.0) -> Sheet:
-    """The sheet of that name; a new one where there is none."""
-    found = next((one for one in sheets if one.name == name), None)
-    return Sheet(name, np.full(num_arms, start), np.full(num_arms, start)) if found is None else found
-
-
-def updated(sheets: Sheets, sheet: Sheet) -> Sheets:
-    """The sheets with that one in the place of its former self, or added."""
-    if all(one.name != sheet.name for one in sheets):
-        return (*sheets, sheet)
-    return tuple(sheet if one.name == sheet.name else one for one in sheets)
+    def margins(self, posterior: Posterior) -> FloatArray:
+        """By how much the truth contradicts each null, as guessed; no bet where it is not positive; shape (K,)."""
+        if self.margin <= 0.0:
+            return posterior.margins(self.centre, self.margin, high=self.high, doubt=0.0, least=0.0)
+        return posterior.margins(self.centre, self.margin, high=self.high)
 
 
 # --- Evidence of two arms where measurements of a block share an effect: they are compared within blocks only.
@@ -166,39 +136,6 @@ class RemainingOfBets:
 
 
 @record
-class Outlook:
-    """Guesses of the means."""
-
-    scores: FloatArray  # (K,), in reward units; absolute where there is a number to compare with
-    number: float  # what arms are compared with, in the same units
-    errors: Callable[[int], FloatArray]  # c or NUMBER -> standard errors of the difference of each arm to it, (K,)
-
-    def score_of(self, centre: int) -> float:
-        """That of an arm, or the number."""
-        return self.number if centre == NUMBER else float(self.scores[centre])
-
-    def leads(self, centre: int, *, high: bool) -> FloatArray:
-        """By how much each arm is below the centre, or above it where `high`, as guessed; shape (K,)."""
-        found = self.score_of(centre) - self.scores
-        return -found if high else found
-
-    def margins(self, bet: Bet) -> FloatArray:
-        """By how much the truth contradicts each null of a bet, as guessed; no bet where it is not positive; (K,)."""
-        lead = self.leads(bet.centre, high=bet.high)
-        if bet.margin <= 0.0:
-            return np.maximum(bet.margin + lead, 0.0)
-        behind = np.minimum(lead + tuning.HEURISTIC_DOUBT * self.errors(bet.centre), 0.0)
-        trails = np.maximum(bet.margin + behind, tuning.HEURISTIC_LEAST_MARGIN * bet.margin)
-        return np.asarray(np.where(lead >= 0.0, bet.margin + lead, trails))
-
-    def cautious(self, arms: IntArray, centre: int, margin: float, *, high: bool) -> FloatArray:
-        """The same for planning, shape of `arms`: leads are lowered by part of their errors."""
-        lead = self.leads(centre, high=high)[arms]
-        lowered = np.maximum(lead - tuning.HEURISTIC_CAUTION * self.errors(centre)[arms], np.minimum(lead, 0.0))
-        return np.asarray(np.maximum(margin + lowered, tuning.HEURISTIC_LEAST_MARGIN * abs(margin)))
-
-
-@record
 class Ground:
     """The arms as they are compared: in d dimensions, with one more at the origin where there is a number."""
 
@@ -223,30 +160,21 @@ class Ground:
         origin = np.zeros((1, embedded.dim))
         return Embedding(np.vstack([embedded.features, origin]), embedded.misspecification)
 
-    def outlook(self, seen: Observations) -> Outlook:
-        """What the past suggests."""
+    def posterior(self, seen: Observations) -> Posterior:
+        """What the past suggests; absolute where there is a number to compare with."""
         number, extended = self.number or 0.0, self.extended
         scales = self.noise_mgf(seen).typical_scales(self.problem.epsilon)
         if isinstance(extended, IndependentArms):
-            guess = guess_of_means(seen, scales, self.problem.epsilon)
-
-            def errors(centre: int) -> FloatArray:
-                if centre != NUMBER:
-                    return guess.errors(centre)
-                squares = guess.errors(0) ** 2
-                return np.asarray(np.sqrt(np.maximum(squares - 0.5 * squares[0], 0.0)))
-
-            return Outlook(guess.scores, number, errors)
-        more = extended.num_arms - self.problem.num_arms
+            return posterior_of_means(seen, scales, self.problem.epsilon, number=number)
+        num_arms, more = self.problem.num_arms, extended.num_arms - self.problem.num_arms
         longer, wider = with_more(seen, more), np.append(scales, np.full(more, scales.max()))
-        fitted = guess_of_vectors(sampling_rule.plug_in_means(extended, longer, wider))
+        fitted = pooled_fit(extended, longer, wider).posterior()
         scores = fitted.scores - (fitted.scores[-1] if more else 0.0)
-        num_arms = self.problem.num_arms
 
-        def distances(centre: int) -> FloatArray:
+        def errors(centre: int) -> FloatArray:
             return np.asarray(fitted.errors(num_arms if centre == NUMBER else centre)[:num_arms])
 
-        return Outlook(scores[:num_arms], number, distances)
+        return Posterior(scores[:num_arms], errors, number)
 
     def noise_mgf(self, past: Observations) -> estimators.NoiseMgf | estimators.NormalMgf:
         """What the next batch may assume of the noise; in blocks the scales alone, since effects move the means."""
@@ -258,12 +186,12 @@ class Ground:
             return estimators.noise_mgf_after(noise, past)
         return estimators.normal_mgf_of_all(past, failure_probability(noise, self.problem.delta))
 
-    def gains(self, bet: Bet, past: Observations, seen: Observations, outlook: Outlook) -> FloatArray:
+    def gains(self, bet: Bet, past: Observations, seen: Observations, posterior: Posterior) -> FloatArray:
         """Log e-values of a batch for one bet, shape (K,); 0 for arms that do not bet (docs/questions.md, line 2)."""
         noise, epsilon = self.problem.noise, self.problem.epsilon
         before, batch = (negated(past), negated(seen)) if bet.high else (past, seen)
         noise_mgf = self.noise_mgf(before)
-        margins = np.where(bet.arms, outlook.margins(bet), 0.0)
+        margins = np.where(bet.arms, bet.margins(posterior), 0.0)
         if self.in_blocks:
             kappa = HEURISTIC_BOLD if bet.bold else tuning.HEURISTIC_KAPPA
             return gains_in_blocks(batch, self.problem.scales, bet, margins, kappa)
@@ -272,7 +200,7 @@ class Ground:
         bold = bet.bold and isinstance(used, IndependentArms)
         kappa = HEURISTIC_BOLD if bold else tuning.HEURISTIC_KAPPA
         if bet.centre == NUMBER:
-            margin = margin - outlook.number if bet.high else margin + outlook.number
+            margin = margin - posterior.number if bet.high else margin + posterior.number
             if isinstance(used, IndependentArms):
                 return estimators.e_values.number_evidence(batch, margin, margins, noise_mgf, scales, bet.needs, kappa)
             centre = self.problem.num_arms
@@ -383,7 +311,7 @@ class QuestionState:
 
     round: int  # the next batch, from 1
     seen: Observations  # everything told so far; it steers, and never enters a later batch's evidence
-    sheets: Sheets  # the evidence
+    evidence: Collected  # what was collected
     lists: Lists  # what is answered so far
     dim: int  # dimension of the last batch's embedding; 0 before the first
     active: IntArray  # the arms that are asked about and on no list, ascending

@@ -24,7 +24,7 @@ from surepick.linalg.factorisations import solve_positive_definite
 from surepick.linalg.rows import one_blas_thread
 from surepick.noise import Noise, Normal, failure_probability, parse_noise
 from surepick.policies.base import Claim, Policy, Problem, Spec, Traits, trace_row
-from surepick.policies.carried.predictions import rounded_batch
+from surepick.policies.sequential.batches import rounded_batch
 from surepick.policies.subset.evidence import FirstPass, Left, RowBet, Rule, Subset, SubsetRules, Told, left, left_of
 
 USUAL_SIZE = 50_000

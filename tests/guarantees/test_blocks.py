@@ -23,7 +23,9 @@ from surepick.policies.carried import elimination, means_rule
 FEW_AND_ALL = few_and_all_studies(trials_to_notice(0.05, 0.99), 5_000)
 RIVALS = {0.05: 160, 0.3: 500}
 ON_FEATURES = {0.05: 100, 0.3: 200}  # trials, in groups of 50
-FEW_ON_FEATURES = trials_to_notice(0.05, 0.9)  # in one group: a seventh of the noise is wrong of nearly all
+FEW_ON_FEATURES = (
+    34  # in groups of 17: of 170 one saboteur is wrong of .90, the other, with a seventh of the noise, of all
+)
 on_features = pytest.mark.parametrize(  # told: what is said of noise of 2
     ("delta", "rivals", "told"),
     [
@@ -34,11 +36,12 @@ on_features = pytest.mark.parametrize(  # told: what is said of noise of 2
 
 
 def wrong_on_features(rivals: int, delta: float, **options) -> int:
-    return settled_wrongly_on_features(rivals, delta, groups=min(rivals, 50), **options)
+    return settled_wrongly_on_features(rivals, delta, groups=17 if rivals == FEW_ON_FEATURES else 50, **options)
 
 
 def test_the_numbers_of_trials_notice_the_mildest_saboteur():
     assert 50 < trials_to_notice(0.05, 0.43) <= ON_FEATURES[0.05]
+    assert trials_to_notice(0.05, 0.8) <= FEW_ON_FEATURES
     assert 150 < trials_to_notice(0.3, 0.63) <= ON_FEATURES[0.3]
 
 

@@ -4,11 +4,11 @@ from unittest.mock import patch
 
 import numpy as np
 
-from surepick.policies.carried import guesses
+from surepick.policies.sequential import posterior
 
 
 def _by_score(scores: np.ndarray, errors: np.ndarray, epsilon: float) -> np.ndarray:
     return np.asarray(scores, float)
 
 
-quick_leaders = patch.object(guesses, "chances_of_means", _by_score)  # decorates a function that plans by itself
+quick_leaders = patch.object(posterior, "chances_of_means", _by_score)  # decorates a function that plans by itself

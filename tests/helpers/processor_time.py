@@ -15,13 +15,6 @@ import pytest
 
 BUDGET = 3.0  # seconds of processor time for a test
 FAILS_AT = 2.0 * BUDGET
-DEAR = {  # beyond the budget, or near it: to be made smaller
-    "test_six_models_killed_and_resumed_tell_each_sample_once", "test_what_a_guess_costs_is_what_it_then_costs",
-    "test_a_norm_bound_far_too_small_is_not_believable", "test_a_forecast_tells_how_often_somebody_must_measure",
-    "test_a_forecast_of_other_noise_would_be_noticed", "test_a_norm_bound_far_too_small_on_mnist",
-    "test_policies_side_by_side_and_what_to_take", "test_kills_of_a_study_in_blocks",
-    "test_of_equally_cheap_choices_the_one_that_claims_less_is_advised",
-}  # fmt: skip
 APART = {"docs", "browser"}  # folders that `make test` leaves out: pages are followed as they are written
 SECONDS = "processor_seconds"
 
@@ -70,8 +63,7 @@ class ProcessorTime:
         item.user_properties.append((SECONDS, seconds))
         report: Any = yield
         marked = item.get_closest_marker("slow") or item.get_closest_marker("alone")
-        apart = item.path.parent.name in APART or item.name.partition("[")[0] in DEAR
-        free = marked or not self.budgeted or apart
+        free = marked or not self.budgeted or item.path.parent.name in APART
         if report.passed and not free and (said := complaint(seconds)):
             report.outcome, report.longrepr = "failed", said
         return report

@@ -48,7 +48,7 @@ def runner_tasks(experiments: Sequence[Experiment], *, runs: int, first_seed: in
                 "tell them apart."
             )
     return tuple(
-        Task(cell, seed, digest, cell.key(seed))
+        Task(cell, seed, digest, cell.key(seed, digest))
         for seed in range(first_seed, first_seed + runs)
         for cell, digest in cells
     )
@@ -65,9 +65,9 @@ def run_experiments(
     on_result: OnResult | None = None,
 ) -> Results:
     """Run the replicates that are missing or failed before, and write the two tables."""
-    place, wanted = Place(Path(out)), runner_tasks(experiments, runs=runs, first_seed=first_seed)
     if jobs == 0:
         raise InvalidInput("jobs is 0; give the number of processes, or -1 for one per processor.")
+    place, wanted = Place(Path(out)), runner_tasks(experiments, runs=runs, first_seed=first_seed)
     with _alone(place):
         kept = dict(finished(place))
         _refuse_unknown(place, kept, wanted)

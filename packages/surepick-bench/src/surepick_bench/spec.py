@@ -124,9 +124,9 @@ class Cell:
         """experiment/environment/policy/delta, for people."""
         return f"{self.experiment}/{self.environment.label}/{self.policy.label}/{self.delta:g}"
 
-    def key(self, seed: int) -> str:
-        """The name of a replicate: unique, and sorted by experiment, environment, policy and seed."""
-        return f"{self.title}/{seed:06d}/{self.digest}"
+    def key(self, seed: int, digest: str = "") -> str:
+        """The name of a replicate: unique, and sorted by experiment, environment, policy and seed; `digest` if known."""
+        return f"{self.title}/{seed:06d}/{digest or self.digest}"
 
 
 @record

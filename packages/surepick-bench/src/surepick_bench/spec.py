@@ -125,7 +125,7 @@ class Cell:
         return f"{self.experiment}/{self.environment.label}/{self.policy.label}/{self.delta:g}"
 
     def key(self, seed: int, digest: str = "") -> str:
-        """The name of a replicate: unique, and sorted by experiment, environment, policy and seed; `digest` if known."""
+        """The name of a replicate: unique, sorted by experiment, environment, policy and seed; `digest` if known."""
         return f"{self.title}/{seed:06d}/{digest or self.digest}"
 
 

@@ -11,7 +11,7 @@ import pytest
 from bounds import failures_allowed
 
 from surepick.core.observations import Observations
-from surepick.estimators.goodness_of_fit import spread_of, surprise
+from surepick.estimators.goodness_of_fit import spread_of, surprises
 
 ARMS, PULLS, LEVEL = 4, 40, 0.05
 LAWS = {  # all 1-sub-Gaussian, with mean 0
@@ -58,14 +58,15 @@ def test_a_scale_that_is_too_small_is_noticed():
     assert alarms_of_spread(LAWS["normal"], declared=0.6, trials=60, seed=2) > failures_allowed(60, LEVEL)
 
 
-def surprises(law, *, declared: float, arms: int, trials: int, seed: int, level: float = LEVEL) -> tuple[int, int]:
+def asked_about(law, *, declared: float, arms: int, trials: int, seed: int, level: float = LEVEL) -> tuple[int, int]:
     """(questions, results that could be asked about): the candidate is measured whose mean strays most from its own."""
     rng, found, asked = np.random.default_rng(seed), 0, 0
     for _ in range(trials):
         counts, sums = np.ones(arms, np.int64), law(rng, arms)
         for reward in law(rng, 3):
             arm = int(np.argmax(np.sqrt(counts) * np.abs(sums / counts)))
-            evidence = surprise(1, float(reward), int(counts[arm]), float(sums[arm] / counts[arm]), declared)
+            distance = np.array([reward - sums[arm] / counts[arm]]) / declared
+            evidence = surprises(np.ones(1), counts[[arm]].astype(float), distance)[0]
             found += evidence >= math.log(arms / level)
             asked += 1
             counts[arm] += 1
@@ -76,18 +77,18 @@ def surprises(law, *, declared: float, arms: int, trials: int, seed: int, level:
 @pytest.mark.cases(3)
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
 def test_an_honest_result_is_seldom_asked_about(law):
-    found, asked = surprises(law, declared=1.0, arms=10, trials=1500, seed=3)
+    found, asked = asked_about(law, declared=1.0, arms=10, trials=1500, seed=3)
     assert found <= failures_allowed(asked, LEVEL)
 
 
 def test_a_rule_for_too_small_a_scale_would_ask_too_often():
-    found, asked = surprises(LAWS["normal"], declared=0.4, arms=10, trials=1000, seed=4)
+    found, asked = asked_about(LAWS["normal"], declared=0.4, arms=10, trials=1000, seed=4)
     assert found > failures_allowed(asked, LEVEL)
 
 
 def test_a_rule_without_the_number_of_candidates_would_ask_more_often():
-    with_it = surprises(LAWS["normal"], declared=0.8, arms=200, trials=1500, seed=5)[0]
-    without = surprises(LAWS["normal"], declared=0.8, arms=200, trials=1500, seed=5, level=200 * LEVEL)[0]
+    with_it = asked_about(LAWS["normal"], declared=0.8, arms=200, trials=1500, seed=5)[0]
+    without = asked_about(LAWS["normal"], declared=0.8, arms=200, trials=1500, seed=5, level=200 * LEVEL)[0]
     assert without > 3 * max(with_it, 1)
 
 
@@ -100,7 +101,9 @@ def test_the_evidence_is_the_least_product_over_all_means(pulls, others):
     weight = others**2 / (others + prior)
     logs = 0.5 * math.log(prior / (others + prior)) + 0.5 * weight * ((others_mean - means) / scale) ** 2
     logs += 0.5 * math.log1p(-share) + 0.5 * share * pulls * ((mean - means) / scale) ** 2
-    assert surprise(pulls, mean, others, others_mean, scale) == pytest.approx(logs.min(), abs=1e-6)
+    distance = (mean - others_mean) / scale
+    found = surprises(*(np.array([each]) for each in (float(pulls), float(others), distance)))
+    assert found == pytest.approx(logs.min(), abs=1e-6)
 
 
 def test_two_results_far_apart_are_enough():

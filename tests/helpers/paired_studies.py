@@ -105,7 +105,7 @@ def settled_wrongly(kind: str, rivals: int, delta: float, *, repeats: int, scale
         given = {"predicted_pulls": float(asked.sum()), "candidate": 0} if look else {}
         plan = Plan(round=state.round, counts=asked.sum(axis=0), **given)
         state = policy.tell(state, plan, seen_of(rewards)).state
-    return int(np.sum(state.carried.bounds_of(0)[1:] <= 1.0))
+    return int(np.sum(state.bounds_of(0)[1:] <= 1.0))
 
 
 @counted()
@@ -128,4 +128,4 @@ def settled_pairs(
             given = {"predicted_pulls": float(asked.sum()), "candidate": 0} if look else {}
             plan = Plan(round=state.round, counts=asked.sum(axis=0), **given)
             state = policy.tell(state, plan, seen_of(drawn(rng, asked, means, root))).state
-        yield bool(state.carried.bounds_of(0)[1] <= 1.0)
+        yield bool(state.bounds_of(0)[1] <= 1.0)

@@ -31,7 +31,7 @@ def test_effects_of_any_size_change_no_plan_and_no_bound():
     assert [plan.counts.tolist() for plan in plain] == [plan.counts.tolist() for plan in moved]
     assert [plan.candidate for plan in plain] == [plan.candidate for plan in moved]
     for one, other in zip(states, after, strict=True):
-        assert one.carried.bounds_of(one.leader) == pytest.approx(other.carried.bounds_of(one.leader), rel=1e-5)
+        assert one.bounds_of(one.leader) == pytest.approx(other.bounds_of(one.leader), rel=1e-5)
 
 
 @pytest.mark.cases(4)

@@ -15,18 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.core import values as checks
 from surepick.core.frames import SOURCE, frame_of, is_frame
 from surepick.core.records import FloatArray, IntArray, record, settled
-from surepick.core.values import (
-    LARGEST,
-    SMALLEST,
-    check_looks,
-    check_order,
-    listed,
-    real_numbers,
-    storable_text,
-    texts_of,
-)
 from surepick.errors import InvalidInput
 from surepick.text import LONGEST, html_table, printable, quoted, shortened
 
@@ -61,7 +52,7 @@ class ColumnNames:
                 continue
             if not isinstance(name, str) or not name.strip():
                 raise InvalidInput(f"the name of the column of the {what} is empty; name it, or leave it out.")
-            storable_text(f"the name of the column of the {what}", name)
+            checks.storable_text(f"the name of the column of the {what}", name)
 
     @staticmethod
     def stored_in(configuration: Mapping[str, Any]) -> ColumnNames:
@@ -162,8 +153,8 @@ def checked_ids(ids: Sequence[object] | None, num_arms: int) -> tuple[str, ...]:
     """The arms' ids as unique strings; "0".."K-1" when none are given."""
     if ids is None:
         return tuple(str(row) for row in range(num_arms))
-    names = texts_of("ids", ids)
-    storable_text("an id", "".join(names))
+    names = checks.texts_of("ids", ids)
+    checks.storable_text("an id", "".join(names))
     if len(names) != num_arms:
         raise InvalidInput(f"there are {len(names)} ids for {num_arms} arms; give one id per arm.")
     if len(set(names)) != num_arms:
@@ -196,7 +187,7 @@ def _matrix(features: ArrayLike) -> FloatArray:
     if isinstance(features, np.ndarray) and _is_kept(features):
         matrix: FloatArray = np.asarray(features)
     else:
-        matrix = np.array(real_numbers("features", features, wrong="features are not a numeric (K, D) array"))
+        matrix = np.array(checks.real_numbers("features", features, wrong="features are not a numeric (K, D) array"))
         matrix.flags.writeable = False
     if matrix.ndim != 2:
         raise InvalidInput(f"features have shape {matrix.shape}; they must be (K, D), one row an arm.")
@@ -226,8 +217,8 @@ def feature_matrix(features: ArrayLike) -> FloatArray:
 
 def checked_costs(costs: ArrayLike, ids: Sequence[str]) -> FloatArray:
     """What a measurement of each arm costs, as a read-only float64 copy of shape (K,)."""
-    checked: FloatArray = np.array(real_numbers("costs", costs, truths=False))
-    check_order("costs", costs, ids)
+    checked: FloatArray = np.array(checks.real_numbers("costs", costs, truths=False))
+    checks.check_order("costs", costs, ids)
     if checked.shape != (len(ids),):
         raise InvalidInput(f"costs have shape {checked.shape}; they must be ({len(ids)},), one for each arm.")
     bad = np.flatnonzero(~(np.isfinite(checked) & (checked > 0.0)))
@@ -236,11 +227,15 @@ def checked_costs(costs: ArrayLike, ids: Sequence[str]) -> FloatArray:
             f"{bad.size} of {len(ids)} arms have costs that are not positive and finite: {_named(bad, ids)}. A "
             "measurement costs something; where all cost alike, leave costs out."
         )
-    if checked.min() < SMALLEST or checked.max() > LARGEST or checked.max() / checked.min() > MOST_COST_RATIO:
+    if (
+        checked.min() < checks.SMALLEST
+        or checked.max() > checks.LARGEST
+        or checked.max() / checked.min() > MOST_COST_RATIO
+    ):
         ends = np.array([np.argmin(checked), np.argmax(checked)])
         raise InvalidInput(
             f"costs go from {checked.min():g} to {checked.max():g} ({_named(ends, ids)}); they must lie between "
-            f"{SMALLEST:g} and {LARGEST:g}, the largest at most {MOST_COST_RATIO:g} times the smallest."
+            f"{checks.SMALLEST:g} and {checks.LARGEST:g}, the largest at most {MOST_COST_RATIO:g} times the smallest."
         )
     checked.flags.writeable = False
     return checked
@@ -248,9 +243,9 @@ def checked_costs(costs: ArrayLike, ids: Sequence[str]) -> FloatArray:
 
 def checked_segments(segments: Sequence[object], ids: Sequence[str]) -> tuple[str, ...]:
     """The segment of each arm as a text."""
-    names = texts_of("segments", segments)
-    check_order("segments", segments, ids)
-    storable_text("a segment", "".join(names))
+    names = checks.texts_of("segments", segments)
+    checks.check_order("segments", segments, ids)
+    checks.storable_text("a segment", "".join(names))
     if len(names) != len(ids):
         raise InvalidInput(f"there are {len(names)} segments for {len(ids)} arms; give one segment an arm.")
     empty = np.flatnonzero([not name.strip() for name in names])
@@ -273,7 +268,7 @@ def _of_frame(
         named, apart = found.labels if ids is None else ids, set(found.index)
     names = [name for name in found.columns if name not in apart]
     rows = [
-        real_numbers(
+        checks.real_numbers(
             f"the cells of {name!r}",
             found.columns[name],
             wrong=f"{SOURCE} has a column {name!r} that holds no numbers (for ids: sp.read_arms(frame, id={name!r}))",
@@ -342,7 +337,7 @@ class Arms:
         if features is None:
             if ids is None:
                 raise InvalidInput("arms need features, or ids, or both.")
-            ids = ids if isinstance(ids, KnownIds) else listed("ids", ids, cure=FEATURES_GO)
+            ids = ids if isinstance(ids, KnownIds) else checks.listed("ids", ids, cure=FEATURES_GO)
             features = np.empty((len(ids), 0))
         elif is_frame(features):
             features, ids, columns = _of_frame(features, ids, columns)
@@ -351,16 +346,16 @@ class Arms:
         if ids is None or isinstance(ids, KnownIds):
             names = checked_ids(ids, matrix.shape[0])
         else:
-            ids = listed("ids", ids)
+            ids = checks.listed("ids", ids)
             names = checked_ids(ids, matrix.shape[0])
-            check_looks("an id", ids, names)
+            checks.check_looks("an id", ids, names)
             objects = Originals.of(names, ids)
         _refuse_not_finite(matrix, names)
         object.__setattr__(self, "objects", objects)
         object.__setattr__(self, "features", matrix)
         object.__setattr__(self, "ids", names)
-        object.__setattr__(self, "columns", None if columns is None else texts_of("columns", columns))
-        object.__setattr__(self, "preparation", texts_of("preparation", preparation))
+        object.__setattr__(self, "columns", None if columns is None else checks.texts_of("columns", columns))
+        object.__setattr__(self, "preparation", checks.texts_of("preparation", preparation))
         object.__setattr__(self, "costs", None if costs is None else checked_costs(costs, names))
         object.__setattr__(self, "segments", None if segments is None else checked_segments(segments, names))
         object.__setattr__(self, "aside", tuple(aside) if aside else None)

@@ -267,24 +267,21 @@ def _log_mean(logs: FloatArray) -> float:
     return top if not math.isfinite(top) else top + math.log(float(np.mean(np.exp(logs - top))))
 
 
-def surprise(pulls: int, mean: float, others: float, others_mean: float, scale: float) -> float:
-    """log E of one result of a candidate against the others of it: how much it stands out.
+def surprises(pulls: FloatArray, others: FloatArray, distances: FloatArray) -> FloatArray:
+    """log E of one result of a candidate against the others of it, by row: how much it stands out.
 
         E = sqrt(r / (n + r)) sqrt(1 - a) exp(D^2 / (2 s^2 (1/(a p) + 1/A))),    A = n^2 / (n + r),    r = PRIOR
 
-    D is the distance of the result (the mean of p) from the mean of the n others, a = SURPRISE. For the true mean m of
-    the candidate, M_n = sqrt(r / (n + r)) exp(A (m - mean)^2 / (2 s^2)) is a supermartingale in n that starts at 1 (a
-    normal mixture), and the new result adds the factor sqrt(1 - a) exp(a p (x - m)^2 / (2 s^2)) of (S): their product
-    has mean at most 1, and the smallest of it over m is E. Over K candidates the sum of the M_n has mean at most K. So
-    P(E >= K / q) <= q for each result, whatever decided which candidate was measured and how often.
+    D, `distances` in scales s, is that of the result (the mean of p pulls) from the mean of the n >= 1 others; a =
+    SURPRISE. For the true mean m of the candidate, M_n = sqrt(r / (n + r)) exp(A (m - mean)^2 / (2 s^2)) is a
+    supermartingale in n that starts at 1 (a normal mixture), and the new result adds the factor sqrt(1 - a) exp(a p
+    (x - m)^2 / (2 s^2)) of (S): their product has mean at most 1, and the smallest of it over m is E. Over K candidates
+    the sum of the M_n has mean at most K. So P(E >= K / q) <= q for each result, whatever decided which candidate was
+    measured and how often.
 
     Source: docs/certified-elimination.md, line 36; ours.
     """
-    if others <= 0:
-        return -math.inf
-    distance = abs(mean - others_mean) / scale
-    weight = others**2 / (others + PRIOR)
-    spread = 1.0 / (SURPRISE * pulls) + 1.0 / weight
-    cost = 0.5 * math.log(PRIOR / (others + PRIOR)) + 0.5 * math.log1p(-SURPRISE)
-    exponent = 0.5 * distance / spread * distance if math.isfinite(distance) else math.inf
-    return cost + exponent
+    number = np.maximum(others, 1.0)
+    spread = 1.0 / (SURPRISE * pulls) + (number + PRIOR) / number**2
+    cost = 0.5 * np.log(PRIOR / (number + PRIOR)) + 0.5 * math.log1p(-SURPRISE)
+    return np.asarray(cost + 0.5 * distances**2 / spread)

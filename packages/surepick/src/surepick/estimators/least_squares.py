@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Embedding
+from surepick.core.plans import Embedding, IndependentArms
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.errors import ContractError
 from surepick.linalg import factorisations
@@ -352,3 +352,16 @@ def self_normalised_radius(
     Source: Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 2.
     """
     return sigma * math.sqrt(2.0 * log_inverse_delta + log_growth) + math.sqrt(regularization) * norm_bound
+
+
+def estimate(
+    embedding: Embedding | IndependentArms,
+    seen: Observations,
+    *,
+    reference: int = 0,
+    white: factorisations.Whitened | None = None,
+) -> Estimate:
+    """The estimator that fits the structure: least squares, or arm means when there is none."""
+    if isinstance(embedding, IndependentArms):
+        return arm_means(seen)
+    return least_squares(embedding, seen, reference=reference, white=white)

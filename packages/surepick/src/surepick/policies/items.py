@@ -18,6 +18,7 @@ from surepick.items import ItemOrder, Items
 from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 from surepick.policies.options import check_options, option
+from surepick.policies.sequential.memo import Memo
 
 # --- What we guess from the answers so far, to choose comparators and stakes. It decides what is spent, not what holds.
 
@@ -165,25 +166,6 @@ def members(indices: IntArray, num_arms: int) -> BoolArray:
     return found
 
 
-class Memo:
-    """The processes of the state that was judged last: what would be computed anew, bit by bit. Copied as empty."""
-
-    __slots__ = ("_last",)
-
-    def __init__(self) -> None:
-        self._last: tuple[ItemsState, ItemProcesses] | None = None
-
-    def __reduce__(self) -> tuple[type[Memo], tuple[()]]:
-        return Memo, ()
-
-    def of(self, state: ItemsState) -> ItemProcesses | None:
-        """The processes of that very state; None where they are not kept."""
-        return self._last[1] if self._last is not None and self._last[0] is state else None
-
-    def keep(self, state: ItemsState, processes: ItemProcesses) -> None:
-        self._last = state, processes
-
-
 BY = {
     "program": "the order of the test items was drawn by the program when the study was set up",
     "user": "the order of the test items was given by whoever set the study up",
@@ -286,7 +268,7 @@ class CertifiedItems:
             state = replace(state, late=state.late.plus(at, scores))
             processes = with_late_answers(processes, at // self.items.num_items, scores)
         after = self._judged(state, processes)
-        self._kept.keep(after, processes)
+        self._kept.of("processes", after, None, lambda: processes)
         row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after))
         return Step(after, row, lambda _: self._intervals(after))
 
@@ -339,9 +321,9 @@ class CertifiedItems:
 
     def _processes(self, state: ItemsState) -> ItemProcesses:
         """What the answers say; computed from the first item on where the state is not the one judged last."""
-        kept = self._kept.of(state)
-        if kept is not None:
-            return kept
+        kept: tuple[bool, ItemProcesses] = self._kept.known("processes", state)
+        if kept[0]:
+            return kept[1]
         processes, table = ItemProcesses.start(state.num_arms, self.items.num_items), state.table(self.items.num_items)
         for batch in state.batches:
             processes = self._after(processes, batch, table)

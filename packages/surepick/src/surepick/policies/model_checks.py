@@ -3,16 +3,18 @@
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from surepick import estimators
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.plans import Embedding, Plan
+from surepick.core.plans import Embedding, IndependentArms, Plan
 from surepick.core.records import FloatArray, IntArray
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.base import ESTIMATED_NORM
 from surepick.estimators.noise_mgf import squared_deviations
+from surepick.linalg.factorisations import Whitened
 from surepick.linalg.farthest_pairs import ROWS, farthest_first, farthest_pairs
 from surepick.linalg.rows import equal_rows
 from surepick.noise import known_scale
@@ -89,6 +91,32 @@ def failed_checks(
         found.append(estimators.norm_contradicted(whole, pooled, norm_bound=bound, sigma=sigma, level=level))
     found.append(_collapsed(embedding, plan, problem))
     return tuple(sentence for sentence in found if sentence)
+
+
+def misfits(
+    embedding: ArmEmbedding,
+    embedded: Embedding | IndependentArms,
+    plan: Plan,
+    seen: Observations,
+    problem: Problem,
+    *,
+    bounds: FloatArray | None = None,  # on the variance of each arm that was pulled, (K,); None: scales are declared
+    white: Whitened | None = None,
+) -> tuple[str, ...]:
+    """What one batch says against the embedding, by the fit of the arms that it pulled.
+
+    Source: docs/certified-elimination.md, below line 23.
+    """
+    if isinstance(embedded, IndependentArms) or seen.total == 0:
+        return ()
+    pulled = np.flatnonzero(seen.counts)  # what the others' fit would be is not asked
+    each = np.ones(len(pulled)) if bounds is None else np.sqrt(bounds[pulled])
+    few = Observations(seen.counts[pulled], seen.sums[pulled] / each)
+    part = Embedding(embedded.features[pulled] / each[:, None], embedded.misspecification)
+    basis = None if white is None else replace(white, basis=white.basis[pulled] / each[:, None])
+    fitted = estimators.least_squares(part, few, white=basis)
+    scales = None if bounds is None else np.sqrt(np.where(seen.counts > 0, bounds, 1.0))
+    return failed_checks(embedding, plan, seen, replace(fitted, scores=each * fitted.scores), problem, scales)
 
 
 def failed_checks_in_blocks(

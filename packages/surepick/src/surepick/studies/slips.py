@@ -20,7 +20,7 @@ import numpy as np
 from surepick.core.observations import ROUNDING, Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.errors import UnusualResult
-from surepick.estimators.goodness_of_fit import PRIOR, SURPRISE, most_of_spread, spread_of, with_least_squares
+from surepick.estimators.goodness_of_fit import most_of_spread, spread_of, surprises, with_least_squares
 from surepick.noise import Noise, known_scale, scales
 from surepick.policies.base import Policy
 from surepick.questions import constraints_of
@@ -190,7 +190,7 @@ def _far(noise: Noise, num_arms: int, base: _Base, rows: _Rows) -> tuple[FloatAr
     within = np.maximum(base.within[arms] + squares - counts * mean**2, 0.0)
     if known_scale(noise):
         scale = scales(noise, num_arms)[arms]
-        evidence = _surprises(pulls, counts, distance / scale) - math.log(num_arms / FALSE_ALARM)
+        evidence = surprises(pulls, counts, distance / scale) - math.log(num_arms / FALSE_ALARM)
         settled = (base.counts[arms] > 1) & _contradictory(base, arms, scale)
         return np.where((counts > 0) & ~settled, evidence, -np.inf), against, counts
     enough = counts >= ENOUGH_REPEATS
@@ -200,14 +200,6 @@ def _far(noise: Noise, num_arms: int, base: _Base, rows: _Rows) -> tuple[FloatAr
     floor = 4.0 * math.sqrt(ROUNDING) * np.abs(against)  # below it rounding is all that there is
     away = distance - np.maximum(limit * deviation, floor)
     return np.where(enough & (deviation > 0.0), away, -np.inf), against, counts
-
-
-def _surprises(pulls: FloatArray, others: FloatArray, distances: FloatArray) -> FloatArray:
-    """`estimators.declared_scale.surprise` of rows; distances in scales."""
-    number = np.maximum(others, 1.0)
-    spread = 1.0 / (SURPRISE * pulls) + (number + PRIOR) / number**2
-    cost = 0.5 * np.log(PRIOR / (number + PRIOR)) + 0.5 * math.log1p(-SURPRISE)
-    return np.asarray(cost + 0.5 * distances**2 / spread)
 
 
 def _contradictory(base: _Base, arms: IntArray, scale: FloatArray) -> BoolArray:

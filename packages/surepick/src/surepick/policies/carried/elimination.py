@@ -11,7 +11,7 @@ from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import ContractError, InvalidInput
-from surepick.estimators import NoiseMgf, NormalMgf, least_squares, with_squares
+from surepick.estimators import NoiseMgf, NormalMgf, with_squares
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, tuning, uniform
@@ -19,27 +19,19 @@ from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 from surepick.policies.blocking import blocking_of, check_idle, filled_blocks, price_of_blocks, shared_effect
 from surepick.policies.carried import means_rule, vectors_rule
 from surepick.policies.carried import means_rule as blocks_rule
+from surepick.policies.carried import state as states
 from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later, started
-from surepick.policies.carried.state import (
-    Availability,
-    CarriedState,
-    OpenComparisons,
-    Processes,
-    RemainingPulls,
-    gap_of,
-    start_weights,
-    stop_if_decided,
-)
-from surepick.policies.certified.conclusion import Cache, check_certifying, delta_for_test
+from surepick.policies.certified.conclusion import check_certifying, delta_for_test
 from surepick.policies.options import option
 from surepick.policies.sequential.batches import BatchSizes, moved_off
+from surepick.policies.sequential.memo import Memo
 from surepick.policies.sequential.posterior import Posterior
 
 # --- What a batch says: the processes after it. Weights are functions of the past and of the batch's counts (line 1).
 
 
-def processes_after(planner: Planner, state: CarriedState, plan: Plan, seen: Observations) -> Processes:
+def processes_after(planner: Planner, state: states.CarriedState, plan: Plan, seen: Observations) -> states.Processes:
     """The processes after a batch. Weights are functions of the past and of the batch's counts (line 1)."""
     situation = planner.situation
     if situation.blocks is not None and state.vectors is None:
@@ -70,7 +62,7 @@ def processes_after(planner: Planner, state: CarriedState, plan: Plan, seen: Obs
 
 
 def _in_blocks(
-    planner: Planner, state: CarriedState, plan: Plan, seen: Observations, blocking: Blocking
+    planner: Planner, state: states.CarriedState, plan: Plan, seen: Observations, blocking: Blocking
 ) -> MeanProcesses:
     """The processes after a batch in blocks, without structure (lines 24 and 25); in the opening none bets."""
     situation = planner.situation
@@ -92,8 +84,8 @@ def in_blocks(seen: Observations) -> BlockTotals:
 
 
 def _aimed(
-    planner: Planner, before: CarriedState, candidate: int, guess: Posterior
-) -> tuple[OpenComparisons, FloatArray, MeanProcesses, RemainingPulls]:
+    planner: Planner, before: states.CarriedState, candidate: int, guess: Posterior
+) -> tuple[states.OpenComparisons, FloatArray, MeanProcesses, states.RemainingPulls]:
     """(what a batch for a candidate is to reach, guesses of the margins, the processes with new starts, the rest)."""
     epsilon, processes = planner.situation.problem.epsilon, before.means
     if processes is None:
@@ -101,7 +93,7 @@ def _aimed(
     planning = partial(guess.margins, candidate, epsilon, caution=tuning.HEURISTIC_CAUTION)
     goal = planner.situation.goal(before, candidate, guess, planning)
     rest = means_rule.means_remaining(processes, goal)
-    processes = processes.restarted(rest.restarts, start_weights(processes.starts[rest.restarts] + 1))
+    processes = processes.restarted(rest.restarts, states.start_weights(processes.starts[rest.restarts] + 1))
     return goal, guess.margins(candidate, epsilon, goal.rivals), processes, rest
 
 
@@ -114,12 +106,12 @@ def _opened(
 
 def _tested(
     planner: Planner,
-    before: CarriedState,
+    before: states.CarriedState,
     plan: Plan,
     guess: Posterior,
     batch: Observations,
     noise_mgf: NoiseMgf | NormalMgf,
-) -> Processes:
+) -> states.Processes:
     """The processes after a batch for a candidate."""
     situation, last = planner.situation, planner.sizes.is_last(before.round)
     processes, candidate, epsilon = started(before), plan.candidate or 0, situation.problem.epsilon
@@ -129,7 +121,7 @@ def _tested(
     asked, outstanding = plan.counts.sum(), np.maximum(plan.counts - batch.counts, 0)
     if isinstance(processes, MeanProcesses):
         rest = means_rule.means_remaining(processes, goal)
-        processes = processes.restarted(rest.restarts, start_weights(processes.starts[rest.restarts] + 1))
+        processes = processes.restarted(rest.restarts, states.start_weights(processes.starts[rest.restarts] + 1))
         future = rest.pulls * max(1.0 - asked / rest.num_pulls, 0.0) + outstanding
         patient = planner.sizes.exact is not None
         placed = means_rule.place_bets(
@@ -139,7 +131,7 @@ def _tested(
     vectors = situation.vectors(processes.dim)
     whole = planner.sizes.exact is None
     anew = vectors_rule.restarts(vectors, processes, goal, plan.counts.astype(np.float64), whole=whole)
-    processes = processes.restarted(anew, start_weights(processes.starts[anew] + 1))
+    processes = processes.restarted(anew, states.start_weights(processes.starts[anew] + 1))
     future = plan.counts * max((plan.predicted_pulls or 0.0) / asked - 1.0, 0.0) + outstanding
     if last:
         future = np.zeros(len(plan.counts))
@@ -223,7 +215,7 @@ class CarriedElimination:
     later_share: float | None = option(None, options.share_of_delta)
     evidence: str = field(default="carried", init=False, compare=False, repr=False)
     _levelled: ArmEmbedding = field(init=False, compare=False, repr=False)
-    _cache: Cache = field(default_factory=Cache, init=False, compare=False, repr=False)
+    _cache: Memo = field(default_factory=Memo, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -278,17 +270,19 @@ class CarriedElimination:
         """What is said of blocks; None where measurements are independent."""
         return blocking_of(self.problem, self.blocks, self.block_size, self.control, bool(self.once_a_block))
 
-    def init(self) -> CarriedState:
+    def init(self) -> states.CarriedState:
         finished, _ = self.problem.answer_without_pulls()
         num_arms = self.problem.num_arms
         nobody, nothing = np.zeros(num_arms, bool), Observations.nothing(num_arms)
-        state, waiting = CarriedState(1, nothing, None, None, (), nobody, -1, 0, 0, finished), self._waiting
+        state, waiting = states.CarriedState(1, nothing, None, None, (), nobody, -1, 0, 0, finished), self._waiting
         if not waiting:
             return state
         away = np.isin(np.arange(num_arms), waiting)
-        return replace(state, leader=int(np.argmin(away)), roster=Availability(away, away, -away.astype(np.int64)))
+        return replace(
+            state, leader=int(np.argmin(away)), roster=states.Availability(away, away, -away.astype(np.int64))
+        )
 
-    def ask(self, state: CarriedState) -> Plan:
+    def ask(self, state: states.CarriedState) -> Plan:
         plan, blocking = self._planner.next_batch(state), self.blocking
         if state.roster is not None:
             usual = state.leader if plan.candidate is None else plan.candidate
@@ -303,7 +297,7 @@ class CarriedElimination:
             centre = blocking.control  # with features every pair of a block tells of the candidate
         return replace(plan, counts=filled_blocks(plan.counts, blocking, centre, exact=self.batch_size is not None))
 
-    def tell(self, state: CarriedState, plan: Plan, seen: Observations) -> Step[CarriedState]:
+    def tell(self, state: states.CarriedState, plan: Plan, seen: Observations) -> Step[states.CarriedState]:
         level = state.level
         if not self._uses_features and self.problem.noise.support is None:
             seen, level = state.levelled(seen, self.problem.epsilon)
@@ -318,7 +312,7 @@ class CarriedElimination:
             tested = self._situation.tightened_by(replace(state, tested=tested), processes, one)
         beaten = state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
         next_round, sizes = state.round + (seen.total > 0), self._planner.sizes
-        after = CarriedState(
+        after = states.CarriedState(
             round=next_round,
             seen=pooled,
             means=processes if isinstance(processes, MeanProcesses) else None,
@@ -334,13 +328,15 @@ class CarriedElimination:
             roster=state.roster,
             level=level,
         )
-        after = stop_if_decided(after, self.problem.epsilon)
+        after = states.stop_if_decided(after, self.problem.epsilon)
         undecided = ~(after.beaten | after.away)
         if not after.finished and uniform.endless(self.problem, pooled, undecided, features=self._uses_features):
             after = replace(after, finished="equal")
         return self._step(after, plan, seen)
 
-    def withdraw(self, step: Step[CarriedState], arms: IntArray, independent: BoolArray) -> Step[CarriedState]:
+    def withdraw(
+        self, step: Step[states.CarriedState], arms: IntArray, independent: BoolArray
+    ) -> Step[states.CarriedState]:
         """The step, when some arms are neither measured nor recommended any more.
 
         What the batch of the step says was worked out before, as if nobody had gone: so the bets know nothing of it.
@@ -360,7 +356,7 @@ class CarriedElimination:
             return step
         return self._relisted(step, *self._situation.without(step.state, arms, independent))
 
-    def add(self, step: Step[CarriedState], arms: IntArray) -> Step[CarriedState]:
+    def add(self, step: Step[states.CarriedState], arms: IntArray) -> Step[states.CarriedState]:
         """The step, when some of the arms that may come later are there. Their processes begin with the next batch.
 
         Args:
@@ -374,12 +370,14 @@ class CarriedElimination:
         """
         return self._relisted(step, *self._situation.with_added(step.state, arms))
 
-    def _relisted(self, step: Step[CarriedState], state: CarriedState, roster: Availability) -> Step[CarriedState]:
+    def _relisted(
+        self, step: Step[states.CarriedState], state: states.CarriedState, roster: states.Availability
+    ) -> Step[states.CarriedState]:
         after = self._situation.relisted(state, roster, over=self._planner.sizes.over(state.round))
         row = replace(step.record, active=after.active, leader=after.leader, certified_gap=self._gap(after))
         return Step(after, _listing(row, after), self._deciding(after))
 
-    def claim(self, state: CarriedState) -> Claim:
+    def claim(self, state: states.CarriedState) -> Claim:
         return Claim(
             leader=state.leader,
             finished=state.finished,
@@ -395,7 +393,7 @@ class CarriedElimination:
             remark=lambda: self._remark(state),
         )
 
-    def _remark(self, state: CarriedState) -> str:
+    def _remark(self, state: states.CarriedState) -> str:
         """Why more pulls would not help, if there is a reason."""
         if state.finished in ("", "equal"):
             equal = uniform.equal_repeats(self.problem, state.seen)
@@ -407,20 +405,20 @@ class CarriedElimination:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
         return self._situation.embedded(dim)
 
-    def _gap(self, state: CarriedState) -> float | None:
+    def _gap(self, state: states.CarriedState) -> float | None:
         """By how much the leader is worse than the best arm at most; None if nothing can be said."""
         _, given = self.problem.answer_without_pulls()
         if state.finished == "single" or state.processes is None:
             return 0.0 if state.finished == "single" else given
-        found = min(gap_of(state, state.leader), UNKNOWN if given is None else given)
+        found = min(states.gap_of(state, state.leader), UNKNOWN if given is None else given)
         return None if found >= UNKNOWN else found
 
-    def _step(self, after: CarriedState, plan: Plan, seen: Observations) -> Step[CarriedState]:
+    def _step(self, after: states.CarriedState, plan: Plan, seen: Observations) -> Step[states.CarriedState]:
         equal = uniform.equal_repeats(self.problem, after.seen)
         row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=after.alarms, equal=equal)
         return Step(after, _listing(row, after), self._deciding(after))
 
-    def _deciding(self, after: CarriedState) -> Deciding | None:
+    def _deciding(self, after: states.CarriedState) -> Deciding | None:
         """The intervals; None before the first result, when nothing can be guessed of a mean."""
         if after.processes is None:
             return None
@@ -437,7 +435,7 @@ class CarriedElimination:
     @property
     def _planner(self) -> Planner:
         dim = None if self.dim is None else self.dim + self._levelled.max_dim - self.embedding.max_dim
-        return Planner(self._situation, dim, self.tolerance, self.reserve, BatchSizes.of(self))
+        return Planner(self._situation, dim, self.tolerance, BatchSizes.of(self))
 
     def _check_blocks(self) -> None:
         """Refuse options of blocks where there are none, and a block without room for a control."""
@@ -452,7 +450,7 @@ class CarriedElimination:
             raise InvalidInput("a block of two has no room for a control beside a candidate and a rival.")
 
     def _failed_checks(
-        self, state: CarriedState, plan: Plan, seen: Observations, pooled: Observations
+        self, state: states.CarriedState, plan: Plan, seen: Observations, pooled: Observations
     ) -> tuple[str, ...]:
         """What a batch says against the noise and the embedding; `pooled` is everything told, the batch included."""
         if known_scale(self.problem.noise):
@@ -464,25 +462,14 @@ class CarriedElimination:
 
     def _misfits(self, plan: Plan, seen: Observations, bounds: FloatArray | None) -> tuple[str, ...]:
         """What a batch says against the embedding."""
-        embedded, white = self.embedded(plan.dim), self._cache.white(self._levelled, plan.dim)
-        if isinstance(embedded, IndependentArms) or white is None or seen.total == 0:
-            return ()
-        if self.blocks is not None:
+        embedded = self.embedded(plan.dim)
+        if self.blocks is not None and not isinstance(embedded, IndependentArms) and seen.total > 0:
             totals = BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
             return model_checks.failed_checks_in_blocks(self._levelled, plan, totals, self.problem)
-        pulled = np.flatnonzero(seen.counts)  # what the others' fit would be is not asked
-        each = np.ones(len(pulled)) if bounds is None else np.sqrt(bounds[pulled])
-        few = Observations(seen.counts[pulled], seen.sums[pulled] / each)
-        part = Embedding(embedded.features[pulled], embedded.misspecification)
-        fitted = least_squares(part, few, white=replace(white, basis=white.basis[pulled] / each[:, None]))
-        if bounds is None:
-            return model_checks.failed_checks(self.embedding, plan, seen, fitted, self.problem)
-        weighted = replace(fitted, scores=each * fitted.scores)
-        return model_checks.failed_checks(
-            self.embedding, plan, seen, weighted, self.problem, np.sqrt(np.where(seen.counts > 0, bounds, 1.0))
-        )
+        white = self._cache.white(self._levelled, plan.dim)
+        return model_checks.misfits(self.embedding, embedded, plan, seen, self.problem, bounds=bounds, white=white)
 
-    def _obstacle(self, state: CarriedState) -> str:
+    def _obstacle(self, state: states.CarriedState) -> str:
         """Why more pulls would not help, if they are asked for and misspecification leaves no room."""
         if state.finished or state.processes is None:
             return ""
@@ -490,7 +477,7 @@ class CarriedElimination:
         return model_checks.no_room(rest.dim, len(rest.bias_limited))
 
 
-def _listing(row: RoundRecord, after: CarriedState) -> RoundRecord:
+def _listing(row: RoundRecord, after: states.CarriedState) -> RoundRecord:
     """The row, with who went and how many may still come."""
     roster = after.roster
     if roster is None:

@@ -39,7 +39,6 @@ class Planner:
     situation: DecisionContext  # the question and the arms
     dim: int | None  # as in `CarriedElimination`
     tolerance: float
-    reserve: float
     sizes: BatchSizes  # of the batches
 
     @property
@@ -86,7 +85,7 @@ class Planner:
             counts = batches.listed_sizes(embedded.num_arms, total, 1)
         else:
             weights = self._first_weights(embedded, design)
-            usual = max(2 * embedded.dim, 4, batches.least(self.situation.problem) * int(np.count_nonzero(weights)))
+            usual = max(2 * embedded.dim, 4, self.situation.repeats * int(np.count_nonzero(weights)))
             price = 1.0 if costs is None else float(weights @ costs / weights.sum())
             counts = self._rounded(dim, weights, self.sizes.first(usual, grid, price), round_number, None)
         return designed(round_number, counts, design, embedded)
@@ -126,13 +125,12 @@ class Planner:
         vectors, counts = self.situation.vectors(processes.dim), state.seen.counts
         if batches.spans(vectors.white[noise_mgf.bounded]):
             return None
-        left = batches.shortfall(counts, vectors.white, batches.least(self.situation.problem))
+        left = batches.shortfall(counts, vectors.white, self.situation.repeats)
         if not batches.spans(vectors.white[counts > 0]):
             embedded = vectors.embedded
             design = best_found(self._opening_design, embedded, self.tolerance)
             left = np.maximum(
-                left,
-                np.where(counts > 0, 0, batches.least(self.situation.problem) * self._first_weights(embedded, design)),
+                left, np.where(counts > 0, 0, self.situation.repeats * self._first_weights(embedded, design))
             )
         if not left.any():  # repeats that are all equal show no scale
             return None
@@ -147,7 +145,7 @@ class Planner:
         if known_scale(self.situation.problem.noise):
             return 1
         few = self.sizes.most is not None or self.sizes.fixed > 0.0
-        return batches.least(self.situation.problem) if few else tuning.HEURISTIC_REPEATS
+        return self.situation.repeats if few else tuning.HEURISTIC_REPEATS
 
     @property
     def _opening_design(self) -> DesignOf:
@@ -210,21 +208,9 @@ class Planner:
         self, dim: int, weights: FloatArray, total: int, round_number: int, seen: Observations | None
     ) -> IntArray:
         """About so many pulls of arms with vectors, the reserved ones added; exactly so many where that is asked."""
-        situation = self.situation
-        return batches.whole_batch(
-            situation.problem,
-            situation.embedding,
-            situation.embedded(dim),
-            weights,
-            total,
-            round_number,
-            sizes=self.sizes,
-            reserve=self.reserve,
-            seen=seen,
-            noise_mgf_of=situation.noise_mgf,
-            repeats=batches.least,
-            few=0 if seen is None else situation.vectors(dim).white.shape[1],
-        )
+        few = 0 if seen is None else self.situation.vectors(dim).white.shape[1]
+        embedded = self.situation.embedded(dim)
+        return batches.whole_batch(self.situation, embedded, weights, total, round_number, self.sizes, seen, few)
 
     def _grid(self, dim: int, state: CarriedState) -> Grid:
         """How pulls, or what they cost, grow where only few batches are allowed, as the scales look so far."""

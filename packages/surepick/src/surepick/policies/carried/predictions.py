@@ -117,9 +117,7 @@ class Predictions:
         if isinstance(noise_mgf, NoiseMgf):
             return self._cheaper(processes, goal, lambda: planned(goal), direct=self._direct(state))
         rest = planned(goal)
-        avoided = batches.underreplicated(
-            rest.pulls, noise_mgf.bounded, vectors.white, batches.least(self.situation.problem)
-        )
+        avoided = batches.underreplicated(rest.pulls, noise_mgf.bounded, vectors.white, self.situation.repeats)
         if not avoided.any():
             return rest
         scales = np.where(avoided, batches.AVOIDED, 1.0) * goal.noise_scales

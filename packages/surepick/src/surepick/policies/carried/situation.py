@@ -17,30 +17,13 @@ from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProce
 from surepick.noise import known_scale
 from surepick.policies.base import Problem
 from surepick.policies.blocking import without_effects, without_effects_on_vectors
-from surepick.policies.carried.state import (
-    HEURISTIC_FIRST_START,
-    Availability,
-    CandidateBounds,
-    CarriedState,
-    OpenComparisons,
-    Processes,
-    intersected,
-    open_rivals,
-    start_weights,
-    stop_if_decided,
-)
+from surepick.policies.carried import state as states
 from surepick.policies.certified import sampling_rule
-from surepick.policies.certified.conclusion import Cache, threshold_of
+from surepick.policies.certified.conclusion import threshold_of
 from surepick.policies.certified.elimination import embedded_in
-from surepick.policies.sequential.posterior import (
-    PooledFit,
-    Posterior,
-    follows_noise,
-    measured_share,
-    pooled_fit,
-    posterior_of_means,
-    shrunk_fit,
-)
+from surepick.policies.sequential import batches
+from surepick.policies.sequential import posterior as guesses
+from surepick.policies.sequential.memo import MOST_DIMENSIONS, Memo
 from surepick.text import did_you_mean
 
 LATER_SHARE = 0.1  # of delta
@@ -53,11 +36,11 @@ class DecisionContext:
 
     problem: Problem  # what is asked
     embedding: ArmEmbedding  # the family psi_d; where there are blocks, with a coordinate for their level
-    cache: Cache  # of whitened coordinates and plug-in means
+    cache: Memo  # of whitened coordinates and plug-in means
     blocks: Blocking | None = None  # what is said of blocks; None: measurements are independent
     later_share: float | None = None  # the share of delta that is set aside for arms that come later; None: none do
 
-    def thresholds(self, roster: Availability | None) -> FloatArray | float:
+    def thresholds(self, roster: states.Availability | None) -> FloatArray | float:
         """log(1/delta_j) of the process of each arm, shape (K,), or of all alike.
 
             delta_j = delta (1 - r) for the first list,   delta r / (g (g + 1)) for what came as the g-th
@@ -77,6 +60,11 @@ class DecisionContext:
         """The range in which means are, if there is one; block effects move them out of that of the rewards."""
         return self.problem.noise.support if self.blocks is None else None
 
+    @property
+    def repeats(self) -> int:
+        """Pulls of an arm after which its pulls may enter the processes of others."""
+        return batches.least(self.problem)
+
     def without_effects(self, seen: Observations, past: Observations, dim: int) -> Observations:
         """What guesses are made of: where measurements have blocks, without the effects of these."""
         if self.blocks is None:
@@ -89,12 +77,12 @@ class DecisionContext:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
         return embedded_in(self.embedding, self.problem.num_arms, dim)
 
-    def guess(self, processes: Processes | None, seen: Observations) -> Posterior:
+    def guess(self, processes: states.Processes | None, seen: Observations) -> guesses.Posterior:
         """What the past suggests of the means."""
         if processes is None or isinstance(processes, MeanProcesses):
 
-            def of_means() -> Posterior:
-                return posterior_of_means(seen, self._typical_scales(seen), self.problem.epsilon)
+            def of_means() -> guesses.Posterior:
+                return guesses.posterior_of_means(seen, self._typical_scales(seen), self.problem.epsilon)
 
             return self.cache.last("guess", (0, seen), of_means)
         held = processes
@@ -102,15 +90,15 @@ class DecisionContext:
             "guess", (held.dim, seen), lambda: self._fit(held, seen).posterior(self.vectors(held.dim).lengths)
         )
 
-    def leader(self, processes: Processes, seen: Observations, away: BoolArray) -> int:
+    def leader(self, processes: states.Processes, seen: Observations, away: BoolArray) -> int:
         """The arm to show: that with the best chance of being within epsilon of the best one, of those not away.
 
         The noise counts as it was measured where repeats say that it is less than declared: this enters no test.
         """
         declared = self._typical_scales(seen)
-        share = measured_share(seen, declared)
+        share = guesses.measured_share(seen, declared)
         if isinstance(processes, MeanProcesses):
-            guess = posterior_of_means(seen, share * declared, self.problem.epsilon)
+            guess = guesses.posterior_of_means(seen, share * declared, self.problem.epsilon)
         else:
             fit = self._fit(processes, seen)
             fit = replace(fit, noise_scale=share * fit.noise_scale)
@@ -124,7 +112,7 @@ class DecisionContext:
             return NoiseMgf(scales, np.inf, seen.means, seen.counts > 0, scales**2)
         if known_scale(self.problem.noise):
             return sampling_rule.mgf_after(self.problem, seen)
-        return self.cache.noise(seen, lambda: sampling_rule.mgf_after(self.problem, seen))
+        return self.cache.last("noise", seen, lambda: sampling_rule.mgf_after(self.problem, seen), most=2)
 
     def _typical_scales(self, seen: Observations) -> FloatArray:
         return self.noise_mgf(seen).typical_scales(self.problem.epsilon)
@@ -138,7 +126,7 @@ class DecisionContext:
                 raise ContractError("arms without structure have no vectors.")
             return ArmVectors.of(embedded, white.basis, self.embedding.norm_bound)
 
-        return self.cache.vectors(dim, form)
+        return self.cache.last("vectors", dim, form, most=MOST_DIMENSIONS)
 
     def posed(self, dim: int, noise_scale: float | None) -> DesignInput:
         """The arms as designs see them: those of psi_d, or whitened and all with the same noise.
@@ -161,21 +149,23 @@ class DecisionContext:
             "posed", (dim, noise_scale), lambda: DesignInput.of(self.vectors(dim).white / noise_scale)
         )
 
-    def _fit(self, processes: VectorProcesses, seen: Observations) -> PooledFit:
-        def form() -> PooledFit:
+    def _fit(self, processes: VectorProcesses, seen: Observations) -> guesses.PooledFit:
+        def form() -> guesses.PooledFit:
             noise_scales = self._typical_scales(seen)
             vectors = self.vectors(processes.dim)
-            if follows_noise(processes.dim):
-                return shrunk_fit(vectors.white, vectors.back, seen, noise_scales, vectors.norm_bound)
+            if guesses.follows_noise(processes.dim):
+                return guesses.shrunk_fit(vectors.white, vectors.back, seen, noise_scales, vectors.norm_bound)
             white = self.cache.white(self.embedding, processes.dim)
             regular = None if white is None else RegularLeastSquares.of(white, seen)
             if regular is not None:
-                return PooledFit(regular.scores, regular, float(noise_scales.max()))
-            return pooled_fit(vectors.embedded, seen, noise_scales, white=white)
+                return guesses.PooledFit(regular.scores, regular, float(noise_scales.max()))
+            return guesses.pooled_fit(vectors.embedded, seen, noise_scales, white=white)
 
         return self.cache.last("fit", (processes.dim, seen), form)
 
-    def upper_bounds(self, processes: Processes, candidate: int, roster: Availability | None = None) -> FloatArray:
+    def upper_bounds(
+        self, processes: states.Processes, candidate: int, roster: states.Availability | None = None
+    ) -> FloatArray:
         """U of every arm against the candidate, shape (K,)."""
         threshold = self.thresholds(roster)
 
@@ -184,9 +174,11 @@ class DecisionContext:
                 return processes.upper_bounds(candidate, threshold, self.support)
             return processes.upper_bounds(self.vectors(processes.dim), candidate, threshold)
 
-        return self.cache.bounds(processes, candidate, form)
+        return self.cache.of("bounds", processes, candidate, form)
 
-    def tightened_by(self, state: CarriedState, processes: Processes, candidate: int) -> tuple[CandidateBounds, ...]:
+    def tightened_by(
+        self, state: states.CarriedState, processes: states.Processes, candidate: int
+    ) -> tuple[states.CandidateBounds, ...]:
         """The candidates of a state with what the processes after its next batch say of one of them.
 
         An arm whose process holds what it held when the candidate was looked at last has the bound of then: only the
@@ -194,23 +186,29 @@ class DecisionContext:
         """
         before = state.vectors
         if before is None or not isinstance(processes, VectorProcesses) or not looked_at(state, candidate):
-            return intersected(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
+            return states.intersected(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
         changed = processes.changed_since(before)
         if HEURISTIC_FEW * len(changed) >= len(state.beaten):
-            return intersected(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
+            return states.intersected(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
         vectors, threshold = self.vectors(processes.dim), self.thresholds(state.roster)
-        return intersected(state.tested, candidate, processes.upper_bounds(vectors, candidate, threshold, changed))
+        return states.intersected(
+            state.tested, candidate, processes.upper_bounds(vectors, candidate, threshold, changed)
+        )
 
     def goal(
-        self, state: CarriedState, candidate: int, guess: Posterior, margins: Callable[[IntArray], FloatArray]
-    ) -> OpenComparisons:
+        self,
+        state: states.CarriedState,
+        candidate: int,
+        guess: guesses.Posterior,
+        margins: Callable[[IntArray], FloatArray],
+    ) -> states.OpenComparisons:
         """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
         processes, epsilon, threshold = started(state), self.problem.epsilon, self.thresholds(state.roster)
         if looked_at(state, candidate):  # what these processes say is in the bounds of the state
             bounds = state.bounds_of(candidate)
         else:
             bounds = self.upper_bounds(processes, candidate, state.roster)
-        rivals = open_rivals(state, candidate, bounds, epsilon)
+        rivals = states.open_rivals(state, candidate, bounds, epsilon)
         own = margins(rivals)
         least, noise_mgf = float(own.min()), self.noise_mgf(state.seen)
         if isinstance(processes, MeanProcesses):
@@ -219,7 +217,7 @@ class DecisionContext:
             noise_scales = noise_mgf.noise_scales(seen_at)
         else:
             noise_scales = noise_mgf.noise_scales(least)
-        return OpenComparisons(
+        return states.OpenComparisons(
             candidate,
             rivals,
             own,
@@ -231,23 +229,25 @@ class DecisionContext:
             away=None if state.roster is None else state.away,
         )
 
-    def moved(self, state: CarriedState, dim: int) -> CarriedState:
+    def moved(self, state: states.CarriedState, dim: int) -> states.CarriedState:
         """The state with its processes in d dimensions: where they hold something, all of them start anew."""
         if state.vectors is None or state.vectors.dim == dim:
             return state
         starts = state.vectors.starts + state.vectors.begun  # no start gives its weight back
         fresh = VectorProcesses.started(self.vectors(dim), 0.0)
-        fresh = replace(fresh, log_values=start_weights(starts), starts=starts)
+        fresh = replace(fresh, log_values=states.start_weights(starts), starts=starts)
         return replace(state, vectors=fresh)
 
-    def first_processes(self, dim: int) -> Processes:
+    def first_processes(self, dim: int) -> states.Processes:
         """Those of a study that begins in d dimensions."""
-        first = math.log(HEURISTIC_FIRST_START)
+        first = math.log(states.HEURISTIC_FIRST_START)
         if isinstance(self.embedded(dim), IndependentArms):
             return MeanProcesses.started(self.problem.num_arms, first)
         return VectorProcesses.started(self.vectors(dim), first)
 
-    def without(self, state: CarriedState, arms: IntArray, independent: BoolArray) -> tuple[CarriedState, Availability]:
+    def without(
+        self, state: states.CarriedState, arms: IntArray, independent: BoolArray
+    ) -> tuple[states.CarriedState, states.Availability]:
         """(what stays known, who is there) when some arms go; `CarriedElimination.withdraw` has the arguments."""
         away, dropped = np.array(state.away), np.array(state.dropped)
         away[arms], dropped[arms[independent]] = True, True
@@ -258,9 +258,9 @@ class DecisionContext:
         groups = None if state.roster is None else state.roster.cohorts
         if groups is not None:
             groups = np.where(np.isin(np.arange(len(away)), arms), np.maximum(groups, 0), groups)
-        return replace(state, tested=tested, beaten=shown), Availability(away, dropped, groups)
+        return replace(state, tested=tested, beaten=shown), states.Availability(away, dropped, groups)
 
-    def with_added(self, state: CarriedState, arms: IntArray) -> tuple[CarriedState, Availability]:
+    def with_added(self, state: states.CarriedState, arms: IntArray) -> tuple[states.CarriedState, states.Availability]:
         """(what stays known, who is there) when some arms come; `CarriedElimination.add` has the arguments."""
         roster = state.roster
         if roster is None or roster.cohorts is None or (roster.cohorts[arms] >= 0).any():
@@ -268,16 +268,18 @@ class DecisionContext:
         come = np.isin(np.arange(len(roster.unavailable)), arms)
         groups = np.where(come, max(int(roster.cohorts.max()), 0) + 1, roster.cohorts)
         anew = tuple(replace(one, bounds=np.where(come, UNKNOWN, one.bounds)) for one in state.tested)
-        return replace(state, tested=anew), Availability(roster.unavailable & ~come, roster.excluded & ~come, groups)
+        return replace(state, tested=anew), states.Availability(
+            roster.unavailable & ~come, roster.excluded & ~come, groups
+        )
 
-    def relisted(self, state: CarriedState, roster: Availability, *, over: bool) -> CarriedState:
+    def relisted(self, state: states.CarriedState, roster: states.Availability, *, over: bool) -> states.CarriedState:
         """The state with that list, and what follows from it at once."""
         away, dropped, processes, tested = roster.unavailable, roster.excluded, state.processes, state.tested
         leader = int(np.argmin(away)) if away[state.leader] else state.leader
         if processes is not None:
             processes = replace(processes)  # another object for the cache, since thresholds may be others
             leader = self.leader(processes, state.seen, away) if away[state.leader] else leader
-            tested = intersected(tested, leader, self.upper_bounds(processes, leader, roster))
+            tested = states.intersected(tested, leader, self.upper_bounds(processes, leader, roster))
         finished = "budget" if over else ""
         if processes is None and np.count_nonzero(~away) == 1 and not over:
             finished = "single" if np.count_nonzero(~dropped) == 1 else "withdrawn"
@@ -290,7 +292,7 @@ class DecisionContext:
             finished=finished,
             roster=roster,
         )
-        return stop_if_decided(after, self.problem.epsilon)
+        return states.stop_if_decided(after, self.problem.epsilon)
 
 
 def checked_later(
@@ -315,7 +317,7 @@ def checked_later(
     return tuple(later), LATER_SHARE if share is None else share
 
 
-def looked_at(state: CarriedState, candidate: int) -> bool:
+def looked_at(state: states.CarriedState, candidate: int) -> bool:
     """Whether the bounds of the state against a candidate are those of its processes, and of all before them.
 
     That holds of the leader and the candidate of the last batch, if the processes have not moved since, and no arm has
@@ -326,14 +328,14 @@ def looked_at(state: CarriedState, candidate: int) -> bool:
     return candidate in (state.leader, state.candidate) and any(one.candidate == candidate for one in state.tested)
 
 
-def started(state: CarriedState) -> Processes:
+def started(state: states.CarriedState) -> states.Processes:
     """The processes of a state after its first batch."""
     if state.processes is None:
         raise ContractError("nothing was told yet.")
     return state.processes
 
 
-def carried_intervals(after: CarriedState, guess: Posterior, epsilon: float) -> Intervals:
+def carried_intervals(after: states.CarriedState, guess: guesses.Posterior, epsilon: float) -> Intervals:
     """The rivals of the candidate, and by how much each can be better than it at most (line 14).
 
     The guess of a lead is of the pooled fit and the bound is not, so a guess may lie below -U, which is proved. Then

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import CandidateBounds, IndependentArms, Intervals, Plan, Step
-from surepick.core.records import FloatArray, IntArray, freeze, record
-from surepick.embeddings import ArmEmbedding
+from surepick.core.plans import CandidateBounds, Intervals, Plan, Step
+from surepick.core.records import IntArray, freeze, record
 from surepick.errors import ContractError, InvalidInput
-from surepick.estimators import Evidence, NoiseMgf, NormalMgf
-from surepick.estimators.running_processes import ArmVectors
-from surepick.linalg.factorisations import Whitened, whitened
+from surepick.estimators import Evidence
 from surepick.noise import failure_probability
 from surepick.policies.base import Claim, Problem, check_arms, trace_row
 from surepick.policies.certified import sampling_rule
@@ -261,88 +258,3 @@ def claim(
         why_heuristic=why_heuristic,
         remark=remark,
     )
-
-
-# --- What a policy keeps so as not to form it again: a memo, and no part of the policy.
-
-MOST_DIMENSIONS = 2  # a study hardly ever uses more at a time
-T = TypeVar("T")
-
-
-class Cache:
-    """Whitened coordinates of the last dimensions used, the last plug-in means, and what was worked out from the last
-    processes.
-
-    Each answer is, bit by bit, that of the function behind it: whatever is kept belongs to equal arguments, and is
-    read-only. So a policy that holds one is as pure as without it. Copied and pickled as empty.
-    """
-
-    __slots__ = ("_bounds", "_last", "_noise", "_vectors", "_white")
-
-    def __init__(self) -> None:
-        self._vectors: dict[int, ArmVectors] = {}
-        self._white: dict[int, Whitened] = {}
-        self._last: dict[str, tuple[Hashable, Any]] = {}
-        self._bounds: tuple[object, dict[int, FloatArray]] = (None, {})
-        self._noise: tuple[tuple[Observations, NoiseMgf | NormalMgf], ...] = ()
-
-    def __reduce__(self) -> tuple[type[Cache], tuple[()]]:
-        return Cache, ()
-
-    def white(self, embedding: ArmEmbedding, dim: int) -> Whitened | None:
-        """`whitened` of the features of psi_d; None without structure."""
-        known = self._white.get(dim)
-        if known is not None:
-            return known
-        embedded = embedding.at(dim)
-        if isinstance(embedded, IndependentArms):
-            return None
-        found = whitened(embedded.features)
-        found.basis.flags.writeable = False
-        self._white = _with_last(self._white, dim, found)
-        return found
-
-    def vectors(self, dim: int, form: Callable[[], ArmVectors]) -> ArmVectors:
-        """The vectors of psi_d, formed by `form` unless they are known."""
-        found = self._vectors.get(dim)
-        if found is None:
-            found = form()
-            self._vectors = _with_last(self._vectors, dim, found)
-        return found
-
-    def last(self, name: str, key: Any, form: Callable[[], T]) -> T:
-        """What goes by that name, formed by `form` unless the key is that of the last one."""
-        known = self._last.get(name)
-        if known is not None and known[0] == key:
-            return cast(T, known[1])
-        del known
-        self._last.pop(name, None)  # so that two are never held at a time
-        found = form()
-        self._last[name] = (key, found)
-        return found
-
-    def bounds(self, processes: object, candidate: int, form: Callable[[], FloatArray]) -> FloatArray:
-        """The bounds that some processes give against a candidate, formed by `form` unless these were the last ones."""
-        known = self._bounds
-        if known[0] is not processes:
-            self._bounds = known = (processes, {})
-        found = known[1].get(candidate)
-        if found is None:
-            found = form()
-            found.flags.writeable = False
-            known[1][candidate] = found
-        return found
-
-    def noise(self, seen: Observations, form: Callable[[], NoiseMgf | NormalMgf]) -> NoiseMgf | NormalMgf:
-        """What may be assumed of the noise after these observations; two are kept: before a batch, after it."""
-        for told, known in self._noise:
-            if told is seen:
-                return known
-        found = form()
-        self._noise = (*self._noise[-1:], (seen, found))
-        return found
-
-
-def _with_last(known: dict[int, T], dim: int, found: T) -> dict[int, T]:
-    """The last dimensions and that one: one assignment of it, so that another thread sees the old or the new."""
-    return dict([*list(known.items())[1 - MOST_DIMENSIONS :], (dim, found)])

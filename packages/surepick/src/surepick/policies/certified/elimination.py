@@ -13,16 +13,17 @@ from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError
-from surepick.estimators import Evidence, batch_evidence, estimate, noise_mgf_after, only, with_squares
+from surepick.estimators import Evidence, batch_evidence, noise_mgf_after, only, with_squares
 from surepick.linalg.factorisations import Whitened
 from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Claim, Problem, Spec, Traits, designed
 from surepick.policies.certified import conclusion, sampling_rule
-from surepick.policies.certified.conclusion import Cache, CertifiedState, current_test, opens, threshold_of
+from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
 from surepick.policies.certified.sampling_rule import NextBatch, OpenTest, is_expensive
 from surepick.policies.dimension import DesignOf, best_found, cheapest_dimension, larger_dimensions
 from surepick.policies.options import option
 from surepick.policies.sequential.batches import batch_total, capped
+from surepick.policies.sequential.memo import Memo
 from surepick.policies.sequential.posterior import Posterior, pooled_fit
 
 # --- The first batch of a certifying policy: in which dimension, and by which design.
@@ -111,7 +112,7 @@ class CertifiedElimination:
     reserve: float = option(0.05, options.check_share)
     largest_batch: int | None = option(None, options.largest_batch)
     evidence: str = field(default="epochs", init=False, compare=False, repr=False)
-    _cache: Cache = field(default_factory=Cache, init=False, compare=False, repr=False)
+    _cache: Memo = field(default_factory=Memo, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -307,10 +308,8 @@ class CertifiedElimination:
 
     def _failed_checks(self, plan: Plan, seen: Observations) -> tuple[str, ...]:
         embedded = self.embedded(plan.dim)
-        if isinstance(embedded, IndependentArms) or seen.total == 0:
-            return ()
-        fitted = estimate(embedded, seen, white=self._white(embedded, plan.dim))
-        return model_checks.failed_checks(self.embedding, plan, seen, fitted, self.problem)
+        white = self._white(embedded, plan.dim)
+        return model_checks.misfits(self.embedding, embedded, plan, seen, self.problem, white=white)
 
     def _obstacle(self, state: CertifiedState) -> str:
         """Why more pulls would not help, if they are asked for and misspecification leaves no room."""

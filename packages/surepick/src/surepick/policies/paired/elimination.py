@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
 from dataclasses import field, replace
-from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -20,72 +18,38 @@ from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, tuning, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
+from surepick.policies.carried import state as states
 from surepick.policies.carried.means_rule import integer_pulls
 from surepick.policies.carried.planning import steadied_weights
 from surepick.policies.carried.situation import carried_intervals
-from surepick.policies.carried.state import (
-    HEURISTIC_FIRST_START,
-    CarriedState,
-    OpenComparisons,
-    RemainingPulls,
-    gap_of,
-    intersected,
-    open_rivals,
-    start_weights,
-)
 from surepick.policies.certified.conclusion import delta_for_test, threshold_of
 from surepick.policies.options import check_options, option
 from surepick.policies.paired import rule
 from surepick.policies.paired.rule import ArmPairs, PairSpread, pairs_with
 from surepick.policies.sequential.batches import BatchSizes, Grid
+from surepick.policies.sequential.memo import Memo
 from surepick.policies.sequential.posterior import HEURISTIC_LEAST_WHEN_SWITCHING, Posterior, posterior_of_means
 
 # --- What a study of differences within blocks has come to.
 
 
 @record
-class PairedState:
-    """Where the study stands."""
+class PairedState(states.CarriedState):
+    """Where the study stands; what it has seen is without the effects of blocks."""
 
-    carried: CarriedState  # round, evidence, candidates and verdict; what it has seen is without the effects of blocks
     opening: BlockTotals | None = None  # what the blocks of the first batch with results had; None before it
     pairs: tuple[ArmPairs, ...] = ()  # those with each arm that was a candidate
 
-    @property
-    def round(self) -> int:
-        """The next batch, from 1."""
-        return self.carried.round
-
-    @property
-    def active(self) -> IntArray:
-        """The arms that may still be the best, ascending."""
-        return self.carried.active
-
-    @property
-    def leader(self) -> int:
-        """The arm that would be recommended now."""
-        return self.carried.leader
-
-    @property
-    def pulls(self) -> int:
-        """All pulls received."""
-        return self.carried.pulls
-
-    @property
-    def seen(self) -> Observations:
-        """Everything told so far, without the effects of blocks."""
-        return self.carried.seen
-
-    def levelled(self, blocks: BlockTotals) -> BlockTotals:
+    def less_typical(self, blocks: BlockTotals) -> BlockTotals:
         """Blocks less the typical reward of the first batch: only differences are used, and so they lose no digit."""
         return blocks.less((blocks if self.opening is None else self.opening).typical)
 
     @property
-    def processes(self) -> MeanProcesses:
-        """The evidence."""
-        if self.carried.means is None:
+    def evidence(self) -> MeanProcesses:
+        """The processes after the first batch."""
+        if self.means is None:
             raise ContractError("nothing was told yet.")
-        return self.carried.means
+        return self.means
 
     def pairs_of(self, centre: int) -> ArmPairs:
         """Those with an arm while it was a candidate, and in the opening."""
@@ -94,32 +58,7 @@ class PairedState:
             return known
         if self.opening is None:
             raise ContractError("nothing was told yet.")
-        return pairs_with(self.levelled(self.opening), centre, len(self.carried.beaten))
-
-
-T = TypeVar("T")
-
-
-class PairedMemo:
-    """What was worked out of the last state, so as not to form it again: bit by bit the same. Copied as empty."""
-
-    __slots__ = ("_last",)
-
-    def __init__(self) -> None:
-        self._last: tuple[PairedState | None, dict[Hashable, Any]] = (None, {})
-
-    def __reduce__(self) -> tuple[type[PairedMemo], tuple[()]]:
-        return PairedMemo, ()
-
-    def of(self, state: PairedState, name: Hashable, form: Callable[[], T]) -> T:
-        """What `form` gives for that very state."""
-        last, known = self._last
-        if last is not state:
-            known = {}
-            self._last = (state, known)  # one assignment: another thread sees the old or the new
-        if name not in known:
-            known[name] = form()
-        return cast(T, known[name])
+        return pairs_with(self.less_typical(self.opening), centre, len(self.beaten))
 
 
 @record
@@ -154,7 +93,7 @@ class PairedElimination:
     # most pulls in a batch after the first, but for those that put the candidate in each block; None: no limit
     largest_batch: int | None = option(None, options.largest_batch)
     evidence: str = field(default="paired", init=False, compare=False, repr=False)
-    _kept: PairedMemo = field(default_factory=PairedMemo, init=False, compare=False, repr=False)
+    _kept: Memo = field(default_factory=Memo, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -198,21 +137,21 @@ class PairedElimination:
         finished, _ = self.problem.answer_without_pulls()
         num_arms = self.problem.num_arms
         nobody, nothing = np.zeros(num_arms, bool), Observations.nothing(num_arms)
-        return PairedState(CarriedState(1, nothing, None, None, (), nobody, -1, 0, 0, finished))
+        return PairedState(1, nothing, None, None, (), nobody, -1, 0, 0, finished)
 
     def ask(self, state: PairedState) -> Plan:
-        carried, num_arms = state.carried, self.problem.num_arms
-        if carried.means is None:
+        num_arms = self.problem.num_arms
+        if state.means is None:
             counts = np.full(num_arms, tuning.HEURISTIC_REPEATS)
-            return Plan(round=carried.round, counts=counts, dim=num_arms, lower_bound=0.0)
+            return Plan(round=state.round, counts=counts, dim=num_arms, lower_bound=0.0)
         rest = self._rest(state, self._guess(state))
-        total = BatchSizes(None, None, None).testing(carried.round, state.pulls, rest.total, Grid(1.0, 1.0))
+        total = BatchSizes(None, None, None).testing(state.round, state.pulls, rest.total, Grid(1.0, 1.0))
         limit = np.inf if self.largest_batch is None else self.largest_batch
         wanted = int(max(min(np.ceil(total), limit), 2))
         counts = integer_pulls(steadied_weights(rest.pulls / rest.pulls.sum()), wanted, of=rest.candidate)
         counts[rest.candidate] = max(1, int(counts.max()))
         return Plan(
-            round=carried.round,
+            round=state.round,
             counts=counts,
             dim=num_arms,
             predicted_pulls=rest.num_pulls,
@@ -221,54 +160,49 @@ class PairedElimination:
         )
 
     def tell(self, state: PairedState, plan: Plan, seen: Observations) -> Step[PairedState]:
-        before = state.carried
         if seen.blocks is None or seen.total == 0:
             return self._step(state, plan, seen)
         if np.any(seen.blocks.counts > 1):
             raise InvalidInput(f"a candidate has two results in one {self.blocking.name}; one each can be compared.")
-        blocks = state.levelled(seen.blocks)
+        blocks = state.less_typical(seen.blocks)
         plain = rule.pooled(blocks, np.zeros(blocks.number), self.problem.num_arms)
-        pooled = before.seen.plus(plain if self.blocks is None else rule.without_pair_effects(blocks, before.seen))
-        if before.means is None:
-            first = MeanProcesses.started(self.problem.num_arms, math.log(HEURISTIC_FIRST_START))
-            return self._judged(PairedState(replace(before, means=first, seen=pooled), seen.blocks), plan, seen, ())
+        pooled = state.seen.plus(plain if self.blocks is None else rule.without_pair_effects(blocks, state.seen))
+        if state.means is None:
+            first = MeanProcesses.started(self.problem.num_arms, math.log(states.HEURISTIC_FIRST_START))
+            return self._judged(replace(state, means=first, seen=pooled, opening=seen.blocks), plan, seen, ())
         if plan.candidate is None:
             raise InvalidInput("a plan after the first one names the candidate that it is for.")
         known, news = state.pairs_of(plan.candidate), pairs_with(blocks, plan.candidate, self.problem.num_arms)
         processes = self._processes_after(state, plan.candidate, blocks, news)
-        after = PairedState(
-            replace(before, means=processes, seen=pooled),
-            state.opening,
-            # none is forgotten: a list that began anew would have a bound, and a chance to fail, of its own
-            (*(one for one in state.pairs if one.centre != plan.candidate), known.plus(news)),
-        )
+        # none is forgotten: a list that began anew would have a bound, and a chance to fail, of its own
+        pairs = (*(one for one in state.pairs if one.centre != plan.candidate), known.plus(news))
+        after = replace(state, means=processes, seen=pooled, pairs=pairs)
         return self._judged(after, plan, seen, self._failed_checks(known, news))
 
     def claim(self, state: PairedState) -> Claim:
         return Claim(
             leader=state.leader,
-            finished=state.carried.finished,
+            finished=state.finished,
             pulls=state.pulls,
             gap=self._gap(state),
             spent=failure_probability(self.problem.noise, self.problem.delta) + delta_for_test(self.problem),
             assumptions=self._assumptions(),
-            why_heuristic=model_checks.why_not_certified(self.embedding, state.carried.alarms, False),
+            why_heuristic=model_checks.why_not_certified(self.embedding, state.alarms, False),
             of_draws=False,
             remark=lambda: self._remark(state),
         )
 
     def _remark(self, state: PairedState) -> str:
         """Why more pulls would not help, if there is a reason."""
-        if state.carried.finished not in ("", "equal"):
+        if state.finished not in ("", "equal"):
             return ""
         return uniform.equal_words(self.problem, self._equal(state))
 
     def _equal(self, state: PairedState, least: int = uniform.FEWEST) -> IntArray:
         """The arms whose differences to the candidate are all equal."""
-        carried = state.carried
-        if carried.means is None or carried.candidate < 0:
+        if state.means is None or state.candidate < 0:
             return np.empty(0, np.int64)
-        return uniform.equal_repeats(self.problem, state.pairs_of(carried.candidate).differences, least)
+        return uniform.equal_repeats(self.problem, state.pairs_of(state.candidate).differences, least)
 
     def _assumptions(self) -> tuple[str, ...]:
         name = self.blocking.name
@@ -286,45 +220,44 @@ class PairedElimination:
 
     def _judged(self, state: PairedState, plan: Plan, seen: Observations, failed: tuple[str, ...]) -> Step[PairedState]:
         """Who leads, what is known of the candidate, and whether that is enough."""
-        before, processes = state.carried, state.processes
-        candidate = -1 if plan.candidate is None else plan.candidate
+        processes, candidate = state.evidence, -1 if plan.candidate is None else plan.candidate
         leader, threshold = self._guess(state).likeliest(self.problem.epsilon), threshold_of(self.problem)
-        tested = before.tested
+        tested = state.tested
         for one in sorted({leader, leader if candidate < 0 else candidate}):
-            tested = intersected(tested, one, rule.upper_bounds(processes, one, threshold))
-        beaten = before.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
+            tested = states.intersected(tested, one, rule.upper_bounds(processes, one, threshold))
+        beaten = state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
         certified = next((one for one in tested if np.all(beaten | one.rejected(self.problem.epsilon))), None)
         if certified is not None:
             candidate = leader = certified.candidate
         after = replace(
-            before,
-            round=before.round + 1,
+            state,
+            round=state.round + 1,
             tested=tested,
             beaten=beaten,
             candidate=candidate,
             leader=leader,
             finished="certified" if certified is not None else "",
-            alarms=model_checks.with_failed_checks(before.alarms, failed),
+            alarms=model_checks.with_failed_checks(state.alarms, failed),
         )
         if not after.finished:
-            stuck = self._equal(replace(state, carried=after), uniform.ENDLESS)
+            stuck = self._equal(after, uniform.ENDLESS)
             after = replace(after, finished="equal" if (~after.beaten[stuck]).any() else "")
-        return self._step(replace(state, carried=after), plan, seen)
+        return self._step(after, plan, seen)
 
     def _step(self, after: PairedState, plan: Plan, seen: Observations) -> Step[PairedState]:
-        alarms, equal = after.carried.alarms, self._equal(after)
+        alarms, equal = after.alarms, self._equal(after)
         row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=alarms, equal=equal)
-        if after.carried.means is None:  # nothing can be guessed of a mean before the first result
+        if after.means is None:  # nothing can be guessed of a mean before the first result
             return Step(after, row)
-        return Step(after, row, lambda _: carried_intervals(after.carried, self._guess(after), self.problem.epsilon))
+        return Step(after, row, lambda _: carried_intervals(after, self._guess(after), self.problem.epsilon))
 
     def _gap(self, state: PairedState) -> float | None:
         """By how much the leader is worse than the best arm at most; None if nothing can be said."""
-        if state.carried.finished == "single":
+        if state.finished == "single":
             return 0.0
-        if state.carried.means is None:
+        if state.means is None:
             return None
-        found = gap_of(state.carried, state.leader)
+        found = states.gap_of(state, state.leader)
         return None if found >= UNKNOWN else found
 
     def _guess(self, state: PairedState) -> Posterior:
@@ -333,12 +266,12 @@ class PairedElimination:
         def form() -> Posterior:
             seen, scales = state.seen, np.sqrt(likely_variances(state.seen))
             if self.streams is not None:
-                candidate = state.carried.candidate
+                candidate = state.candidate
                 centre = int(np.argmax(seen.means)) if candidate < 0 else candidate
                 seen, scales = rule.controlled(seen, scales, self._spread(state, centre))
             return posterior_of_means(seen, scales, self.problem.epsilon)
 
-        return self._kept.of(state, "guess", form)
+        return self._kept.of("guess", state, None, form)
 
     def _failed_checks(self, known: ArmPairs, news: ArmPairs) -> tuple[str, ...]:
         bounds = rule.spread_of_differences(known, self._failure)
@@ -359,11 +292,11 @@ class PairedElimination:
                 return rule.spread_of_differences(pairs, self._failure)
             return rule.spread_of_streams(pairs, state.seen, self._failure)
 
-        return self._kept.of(state, candidate, form)
+        return self._kept.of("spread", state, candidate, form)
 
-    def _rest(self, state: PairedState, guess: Posterior) -> RemainingPulls:
+    def _rest(self, state: PairedState, guess: Posterior) -> states.RemainingPulls:
         """The candidate to go on with, and what it is predicted to take."""
-        best, former = int(np.argmax(guess.scores)), state.carried.candidate
+        best, former = int(np.argmax(guess.scores)), state.candidate
         candidate = best if former < 0 else former
         rest = self._rest_for(state, guess, candidate)
         if best == candidate:
@@ -374,19 +307,19 @@ class PairedElimination:
 
     def _rest_for(
         self, state: PairedState, guess: Posterior, candidate: int, *, least: float = tuning.HEURISTIC_LEAST_MARGIN
-    ) -> RemainingPulls:
+    ) -> states.RemainingPulls:
         margins = guess.margins(candidate, self.problem.epsilon, caution=tuning.HEURISTIC_CAUTION, least=least)
         spread = self._spread(state, candidate)
-        return rule.pairs_remaining(state.processes, self._goal(state, guess, candidate, margins, spread), spread)
+        return rule.pairs_remaining(state.evidence, self._goal(state, guess, candidate, margins, spread), spread)
 
     def _goal(
         self, state: PairedState, guess: Posterior, candidate: int, margins: FloatArray, spread: PairSpread
-    ) -> OpenComparisons:
+    ) -> states.OpenComparisons:
         """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
         threshold, scales = threshold_of(self.problem), spread.noise_scales(margins)
-        bounds = rule.upper_bounds(state.processes, candidate, threshold)
-        rivals = open_rivals(state.carried, candidate, bounds, self.problem.epsilon)
-        return OpenComparisons(
+        bounds = rule.upper_bounds(state.evidence, candidate, threshold)
+        rivals = states.open_rivals(state, candidate, bounds, self.problem.epsilon)
+        return states.OpenComparisons(
             candidate, rivals, margins[rivals], self.problem.epsilon, threshold, guess.scores, scales
         )
 
@@ -395,9 +328,9 @@ class PairedElimination:
         guess, spread = self._guess(state), self._spread(state, candidate)
         planning = guess.margins(candidate, self.problem.epsilon, caution=tuning.HEURISTIC_CAUTION)
         restarts = rule.pairs_remaining(
-            state.processes, self._goal(state, guess, candidate, planning, spread), spread
+            state.evidence, self._goal(state, guess, candidate, planning, spread), spread
         ).restarts
-        processes = state.processes.restarted(restarts, start_weights(state.processes.starts[restarts] + 1))
+        processes = state.evidence.restarted(restarts, states.start_weights(state.evidence.starts[restarts] + 1))
         margins = guess.margins(candidate, self.problem.epsilon)
         goal = self._goal(state, guess, candidate, margins, spread)
         number, total, squares = rule.alone(seen, candidate)

@@ -10,18 +10,11 @@ from surepick.core.plans import Blocking, Embedding, IndependentArms, Plan, Step
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
-from surepick.estimators import NormalMgf, estimate, least_squares
+from surepick.estimators import NormalMgf
 from surepick.noise import failure_probability, known_scale
+from surepick.policies import blocking as block_options
 from surepick.policies import model_checks, options, tuning, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
-from surepick.policies.blocking import (
-    blocking_of,
-    check_idle,
-    filled_blocks,
-    price_of_blocks,
-    shared_effect,
-    without_effects,
-)
 from surepick.policies.certified.conclusion import check_certifying, delta_for_test
 from surepick.policies.certified.elimination import first_dimension
 from surepick.policies.options import option
@@ -78,24 +71,19 @@ def grid_of(ground: Ground, seen: Observations | None) -> Grid | None:
 # Validity rests on none of it: pulls of arms without a bound enter no evidence (docs/questions.md, line 15).
 
 
-def needed_repeats(problem: Problem) -> int:
-    """Pulls of an arm after which its pulls may be evidence."""
-    return batches.repeats_for(failure_probability(problem.noise, problem.delta) / problem.num_arms)
-
-
-def first_pulls(problem: Problem, embedded: Embedding, weights: FloatArray) -> IntArray:
+def first_pulls(ground: Ground, embedded: Embedding, weights: FloatArray) -> IntArray:
     """As few arms of a design as see what all of it sees, each with the repeats for a bound, shape (K,)."""
     support = np.flatnonzero(weights)
     rows = np.sqrt(weights[support])[:, None] * embedded.features[support]
     counts = np.zeros(len(weights), np.int64)
-    counts[support[batches.spanning_arms(rows)]] = needed_repeats(problem)
+    counts[support[batches.spanning_arms(rows)]] = ground.repeats
     return counts
 
 
 def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: NormalMgf) -> RemainingOfBets:
     """What is still to be measured, without the arms that would get too few pulls for a bound."""
     rest = ground.rest(aims, noise_mgf)
-    planned, needed = rest.weights * rest.pulls, needed_repeats(ground.problem)
+    planned, needed = rest.weights * rest.pulls, ground.repeats
     avoided = batches.underreplicated(planned, noise_mgf.bounded, embedded.features, needed)
     if not avoided.any():
         return rest
@@ -105,25 +93,6 @@ def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: Norm
     kept = float(weights.sum())
     cost = None if rest.cost is None else kept * rest.cost
     return RemainingOfBets(weights / kept, kept * rest.pulls, None, cost)
-
-
-def misfits(
-    embedding: ArmEmbedding, embedded: Embedding, plan: Plan, seen: Observations, after: NormalMgf, problem: Problem
-) -> tuple[str, ...]:
-    """What a batch says against the embedding.
-
-    Source: docs/certified-elimination.md, below line 23.
-    """
-    seen = after.usable(seen)
-    if seen.total == 0:
-        return ()
-    pulled, bounds = np.flatnonzero(seen.counts), after.joint_bounds
-    each = np.sqrt(bounds[pulled])
-    part = Embedding(embedded.features[pulled] / each[:, None], embedded.misspecification)
-    fitted = least_squares(part, Observations(seen.counts[pulled], seen.sums[pulled] / each))
-    weighted = replace(fitted, scores=each * fitted.scores)
-    scales = np.sqrt(np.where(seen.counts > 0, bounds, 1.0))
-    return model_checks.failed_checks(embedding, plan, seen, weighted, problem, scales)
 
 
 HEURISTIC_FIRST_PULLS = 2  # of each arm without structure, in the first batch
@@ -174,7 +143,7 @@ class CertifiedLists:
                 "with features, noise of unknown scale takes no batch_size and no constraints where the question is "
                 "another than 'best', so far: leave them out, take certified-independent, or declare subgaussian:SIGMA."
             )
-        check_idle(self, "block_size", "once_a_block")
+        block_options.check_idle(self, "block_size", "once_a_block")
         outlook.check_blocks(self.problem, self.blocking, features=self.embedding.traits.family != "independent")
         object.__setattr__(self, "_inquiry", inquiry_of(self.problem))
 
@@ -183,7 +152,7 @@ class CertifiedLists:
         """What is said of blocks; None where measurements are independent."""
         asked = self.problem.question
         control = asked.control if isinstance(asked, Above) else None
-        return blocking_of(self.problem, self.blocks, self.block_size, control, bool(self.once_a_block))
+        return block_options.blocking_of(self.problem, self.blocks, self.block_size, control, bool(self.once_a_block))
 
     @property
     def traits(self) -> Traits:
@@ -191,13 +160,15 @@ class CertifiedLists:
         return Traits(
             uses_features=own.family != "independent",
             certifies="lists",
-            assumptions=own.assumptions if self.blocks is None else (*own.assumptions, shared_effect(self.blocks)),
+            assumptions=own.assumptions
+            if self.blocks is None
+            else (*own.assumptions, block_options.shared_effect(self.blocks)),
             checks=(
                 *model_checks.checks_of(self.embedding),
                 *(() if known_scale(self.problem.noise) else (model_checks.SPREAD,)),
                 *self._exactness,
             ),
-            caveats=own.caveats if self.blocks is None else (*own.caveats, price_of_blocks(self.blocks)),
+            caveats=own.caveats if self.blocks is None else (*own.caveats, block_options.price_of_blocks(self.blocks)),
             embedding=self.embedding,
             misspecification=self.embedding.misspecification,
             uses_costs=True,
@@ -227,7 +198,7 @@ class CertifiedLists:
         )
         blocking = self.blocking
         centre = None if blocking is None or blocking.control is not None else state.leader
-        counts = filled_blocks(
+        counts = block_options.filled_blocks(
             self._whole(state.dim, rest.weights, total, state.round, state.seen),
             blocking,
             centre,
@@ -283,7 +254,7 @@ class CertifiedLists:
             assumptions=(
                 *model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed),
                 *assumed_of(constraints_of(self.problem.question), state.seen),
-                *([] if self.blocks is None else [shared_effect(self.blocks)]),
+                *([] if self.blocks is None else [block_options.shared_effect(self.blocks)]),
             ),
             why_heuristic=" ".join(self._uneven(state.alarms))
             or model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
@@ -310,7 +281,7 @@ class CertifiedLists:
         total = self._sizes.first(usual, grid_of(self._ground(dim), None), price)
         counts = self._whole(dim, weights, total, round_number, None)
         if not known_scale(self.problem.noise) and isinstance(embedded, Embedding):
-            counts = first_pulls(self.problem, embedded, weights)
+            counts = first_pulls(self._ground(dim), embedded, weights)
         if self.batch_size is not None and isinstance(embedded, IndependentArms):
             counts = batches.listed_sizes(embedded.num_arms, total, round_number)
         value, bound = design.value, design.lower_bound
@@ -344,19 +315,7 @@ class CertifiedLists:
         self, dim: int, weights: FloatArray, total: int, round_number: int, seen: Observations | None
     ) -> IntArray:
         ground = self._ground(dim)
-        return batches.whole_batch(
-            self.problem,
-            self.embedding,
-            ground.embedded,
-            weights,
-            total,
-            round_number,
-            sizes=self._sizes,
-            reserve=self.reserve,
-            seen=seen,
-            noise_mgf_of=ground.noise_mgf,
-            repeats=needed_repeats,
-        )
+        return batches.whole_batch(ground, ground.embedded, weights, total, round_number, self._sizes, seen)
 
     def _bet(self, state: QuestionState, ground: Ground, seen: Observations) -> Collected:
         """The evidence after a batch; all bets are functions of what was told before it."""
@@ -375,7 +334,7 @@ class CertifiedLists:
 
     def _without_effects(self, past: Observations, seen: Observations) -> Observations:
         """What guesses are made of: where measurements have blocks, without the effects of these."""
-        return seen if self.blocks is None else without_effects(seen, past, self.problem.scales)
+        return seen if self.blocks is None else block_options.without_effects(seen, past, self.problem.scales)
 
     def _view(self, ground: Ground, evidence: Collected, lists: Lists, seen: Observations) -> View:
         told = told_beside(seen, len(self._limits))
@@ -426,11 +385,11 @@ class CertifiedLists:
         if not known_scale(self.problem.noise):
             far = model_checks.spread_of_repeats(self.problem, ground.noise_mgf(past), past, seen)
             uneven = (*uneven, far) if far else uneven
-            after, embedded = ground.noise_mgf(past.plus(seen)), ground.embedded
-            if not isinstance(after, NormalMgf) or not isinstance(embedded, Embedding):
+            after = ground.noise_mgf(past.plus(seen))
+            if not isinstance(after, NormalMgf):
                 return uneven
-            return uneven + misfits(self.embedding, embedded, plan, seen, after, self.problem)
-        embedded = ground.embedded
-        if isinstance(embedded, IndependentArms) or seen.total == 0:
-            return uneven
-        return uneven + model_checks.failed_checks(self.embedding, plan, seen, estimate(embedded, seen), self.problem)
+            seen, bounds = after.usable(seen), after.joint_bounds
+            return uneven + model_checks.misfits(
+                self.embedding, ground.embedded, plan, seen, self.problem, bounds=bounds
+            )
+        return uneven + model_checks.misfits(self.embedding, ground.embedded, plan, seen, self.problem)

@@ -19,17 +19,8 @@ from surepick.policies import tuning
 from surepick.policies.base import Claim, Policy, Problem, Spec, Traits
 from surepick.policies.certified.conclusion import delta_for_test
 from surepick.policies.certified.sampling_rule import efforts
+from surepick.policies.questions import inquiries as asking
 from surepick.policies.questions import outlook
-from surepick.policies.questions.inquiries import (
-    AboveCentre,
-    ConstraintEstimate,
-    GoodOnes,
-    Inquiry,
-    OfAll,
-    TopOf,
-    View,
-    bet_threshold,
-)
 from surepick.policies.sequential.e_processes import EProcesses
 from surepick.policies.sequential.posterior import NUMBER, Posterior
 from surepick.questions import Above, AllGood, BestFeasible, Constraint, OneOf, OwnQuestion, TopM
@@ -41,7 +32,7 @@ SURE = math.inf  # log evidence of a fact
 
 
 @record
-class BestOfFeasible(OfAll):
+class BestOfFeasible(asking.OfAll):
     """Which arm is the best of those that keep all bounds.
 
         named, c     for each bound: evidence against "c is beyond it by more than the tolerance"; all others are out
@@ -62,7 +53,7 @@ class BestOfFeasible(OfAll):
 
         Half of delta, unless no bound has noise, so that nothing of this kind can be wrong.
         """
-        return bet_threshold(2 * self.num_arms, self.delta)
+        return asking.bet_threshold(2 * self.num_arms, self.delta)
 
     @property
     def out(self) -> float:
@@ -71,7 +62,7 @@ class BestOfFeasible(OfAll):
         r: bounds with noise; where there are none, log(1 / delta).
         """
         noisy = sum(one.noise is not None for one in self.constraints)
-        return bet_threshold(2 * (1 + noisy) if noisy else 1, self.delta)
+        return asking.bet_threshold(2 * (1 + noisy) if noisy else 1, self.delta)
 
     def worse(self, place: int) -> float:
         """log(2 (1 + r) k (k + 1) / delta): the same, that an arm is no better than the k-th candidate, k = place + 1.
@@ -80,7 +71,7 @@ class BestOfFeasible(OfAll):
         """
         return self.out + math.log((place + 1) * (place + 2))
 
-    def bets(self, view: View) -> tuple[outlook.Bet, ...]:
+    def bets(self, view: asking.View) -> tuple[outlook.Bet, ...]:
         made, out = [], self._breaks(view)
         opened = _candidates(view)
         for place, arm in enumerate(dict.fromkeys([*opened, *self._fresh(view, opened)])):
@@ -103,7 +94,7 @@ class BestOfFeasible(OfAll):
                 )
         return tuple(made)
 
-    def aims(self, view: View) -> outlook.Aims:
+    def aims(self, view: asking.View) -> outlook.Aims:
         candidate, out = self.named(view), self._breaks(view)
         alone, pairs = np.zeros(self.num_arms), np.empty(0, np.int64)
         left = ~out
@@ -127,7 +118,7 @@ class BestOfFeasible(OfAll):
         seconds = np.full(len(pairs), NUMBER if candidate is None else candidate)
         return outlook.Aims(pairs, seconds, leads, lacks, alone)
 
-    def decided(self, view: View) -> outlook.Lists:
+    def decided(self, view: asking.View) -> outlook.Lists:
         out = self._breaks(view)
         inside = np.zeros(self.num_arms, bool)
         if out.all():
@@ -143,19 +134,19 @@ class BestOfFeasible(OfAll):
         inside[max(answers, key=lambda arm: view.posterior.scores[arm])] = True
         return outlook.Lists(inside, ~inside)
 
-    def named(self, view: View) -> int | None:
+    def named(self, view: asking.View) -> int | None:
         """The arm that looks like the answer; None where no arm seems to keep all bounds."""
         fits = self._fits(view)
         return int(np.argmax(np.where(fits, view.posterior.scores, -np.inf))) if fits.any() else None
 
-    def _fits(self, view: View) -> BoolArray:
+    def _fits(self, view: asking.View) -> BoolArray:
         """The arms that seem to keep all bounds but for half of the tolerance, shape (K,)."""
         fits = ~self._breaks(view)
         for one in view.standings:
             fits &= (one.room >= -0.5 * one.tolerance) | ~one.known
         return fits
 
-    def _fresh(self, view: View, opened: tuple[int, ...]) -> list[int]:
+    def _fresh(self, view: asking.View, opened: tuple[int, ...]) -> list[int]:
         """Candidates whose test begins with this batch."""
         candidate = self.named(view)
         if candidate is None:
@@ -168,12 +159,12 @@ class BestOfFeasible(OfAll):
             found = [arm for arm in found if arm == candidate]
         return list(dict.fromkeys(found))[: 1 + HEURISTIC_FRESH_CANDIDATES]
 
-    def _place(self, view: View, candidate: int) -> int:
+    def _place(self, view: asking.View, candidate: int) -> int:
         """The place that the candidate has, or will have, in the order of candidates."""
         opened = _candidates(view)
         return opened.index(candidate) if candidate in opened else len(opened)
 
-    def _breaks(self, view: View) -> BoolArray:
+    def _breaks(self, view: asking.View) -> BoolArray:
         """The arms that are shown not to keep some bound, shape (K,)."""
         found = np.zeros(self.num_arms, bool)
         for place, one in enumerate(view.standings, 1):
@@ -182,7 +173,7 @@ class BestOfFeasible(OfAll):
             )
         return found
 
-    def _keeps(self, view: View) -> BoolArray:
+    def _keeps(self, view: asking.View) -> BoolArray:
         """The arms that are shown to keep all bounds but for the tolerances, shape (K,)."""
         found = np.ones(self.num_arms, bool)
         for place, one in enumerate(view.standings, 1):
@@ -190,7 +181,7 @@ class BestOfFeasible(OfAll):
             found &= sure if one.exact else view.processes(f"keeps {place}").rejected(self.kept)
         return found
 
-    def _pulls_to_break(self, view: View) -> FloatArray:
+    def _pulls_to_break(self, view: asking.View) -> FloatArray:
         """Pulls after which each arm would be shown not to keep some bound, at best, shape (K,)."""
         best = np.full(self.num_arms, np.inf)
         for place, one in enumerate(view.standings, 1):
@@ -201,7 +192,7 @@ class BestOfFeasible(OfAll):
             best = np.minimum(best, pulls)
         return best
 
-    def _pulls_to_keep(self, view: View, arm: int) -> float:
+    def _pulls_to_keep(self, view: asking.View, arm: int) -> float:
         """Pulls after which the arm would be shown to keep all bounds but for the tolerances."""
         most = 0.0
         for place, one in enumerate(view.standings, 1):
@@ -214,7 +205,7 @@ class BestOfFeasible(OfAll):
         return most
 
 
-def _pulls(leads: FloatArray, lacks: FloatArray, standing: ConstraintEstimate) -> FloatArray:
+def _pulls(leads: FloatArray, lacks: FloatArray, standing: asking.ConstraintEstimate) -> FloatArray:
     """Pulls of each arm until its evidence is enough; leads are lowered by part of their errors; shape (K,)."""
     errors = np.where(np.isfinite(standing.errors), standing.errors, 0.0)
     careful = np.maximum(leads - tuning.HEURISTIC_CAUTION * errors, tuning.HEURISTIC_LEAST_MARGIN * standing.tolerance)
@@ -226,7 +217,7 @@ def _named(arm: int) -> str:
     return f"than {arm}"
 
 
-def _candidates(view: View) -> tuple[int, ...]:
+def _candidates(view: asking.View) -> tuple[int, ...]:
     """Those that are tested, in the order in which their tests began."""
     return tuple(int(one.name.removeprefix("than ")) for one in view.evidence if one.name.startswith("than "))
 
@@ -235,7 +226,7 @@ def _candidates(view: View) -> tuple[int, ...]:
 
 
 @record
-class OfSegments(OfAll):
+class OfSegments(asking.OfAll):
     """Every segment is asked by itself, with its share of delta.
 
     The processes of a segment compare its own arms. Arms of different segments that have the same place in theirs share
@@ -247,7 +238,7 @@ class OfSegments(OfAll):
     places: IntArray  # the segment of each arm, 0 .. G-1, (K,).
     # the question of each segment, of arms that are numbered within it; None: all of its arms are on the first list,
     # whatever their means
-    inquiries: tuple[Inquiry | None, ...]
+    inquiries: tuple[asking.Inquiry | None, ...]
 
     def __post_init__(self) -> None:
         freeze(self, places=np.int64)
@@ -256,7 +247,7 @@ class OfSegments(OfAll):
     def asked(self) -> BoolArray:
         return np.ones(len(self.places), bool)
 
-    def bets(self, view: View) -> tuple[outlook.Bet, ...]:
+    def bets(self, view: asking.View) -> tuple[outlook.Bet, ...]:
         made = []
         for arms, asked, inner in self._open(view):
             for bet in asked.bets(inner):
@@ -265,14 +256,14 @@ class OfSegments(OfAll):
                 made.append(replace(bet, centre=centre, arms=among.astype(bool), needs=needs))
         return tuple(made)
 
-    def aims(self, view: View) -> outlook.Aims:
+    def aims(self, view: asking.View) -> outlook.Aims:
         parts = []
         for arms, asked, inner in self._open(view):
             found = asked.aims(inner)
             parts.append((arms[found.first], arms[found.second], found.leads, found.needs))
         return outlook.Aims(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
-    def decided(self, view: View) -> outlook.Lists:
+    def decided(self, view: asking.View) -> outlook.Lists:
         inside, outside = view.lists.inside.copy(), view.lists.outside.copy()
         for arms, asked in zip(self._members(), self.inquiries, strict=True):
             if asked is None:
@@ -282,7 +273,7 @@ class OfSegments(OfAll):
             inside[arms], outside[arms] = found.inside, found.outside
         return outlook.Lists(inside, outside)
 
-    def _open(self, view: View) -> list[tuple[IntArray, Inquiry, View]]:
+    def _open(self, view: asking.View) -> list[tuple[IntArray, asking.Inquiry, asking.View]]:
         """(the arms, the question, what it sees) of each segment in which somebody is undecided."""
         decided, found = view.lists.decided, []
         for arms, asked in zip(self._members(), self.inquiries, strict=True):
@@ -302,7 +293,7 @@ class OfSegments(OfAll):
         return whole
 
 
-def _within(view: View, arms: IntArray) -> View:
+def _within(view: asking.View, arms: IntArray) -> asking.View:
     """What the question of these arms sees; of what was collected, that of theirs."""
     lists = outlook.Lists(view.lists.inside[arms], view.lists.outside[arms])
     evidence = tuple(
@@ -315,11 +306,11 @@ def _within(view: View, arms: IntArray) -> View:
     def inner(centre: int) -> FloatArray:
         return np.asarray(errors(centre if centre == NUMBER else int(arms[centre]))[arms])
 
-    return View(evidence, lists, Posterior(view.posterior.scores[arms], inner, view.posterior.number))
+    return asking.View(evidence, lists, Posterior(view.posterior.scores[arms], inner, view.posterior.number))
 
 
 def of_segments(
-    segments: Sequence[str], nulls: Callable[[int], int], asked: Callable[[int, float], Inquiry]
+    segments: Sequence[str], nulls: Callable[[int], int], asked: Callable[[int, float], asking.Inquiry]
 ) -> OfSegments:
     """A question of each segment, with shares of delta in proportion to its nulls: one threshold for all processes."""
     _, places = np.unique(np.array(segments), return_inverse=True)
@@ -493,7 +484,7 @@ class OneOfShare:
 # --- Which inquiry a question is.
 
 
-def inquiry_of(problem: Problem) -> Inquiry:
+def inquiry_of(problem: Problem) -> asking.Inquiry:
     """The question of a problem, as a policy asks it."""
     delta, segments = delta_for_test(problem), None if problem.arms is None else problem.arms.segments
     if segments is None or not isinstance(problem.question, (TopM, AllGood)):
@@ -511,11 +502,11 @@ def inquiry_of(problem: Problem) -> Inquiry:
     return of_segments(segments, nulls, lambda size, share: _asked_of(problem, size, share * delta))
 
 
-def _asked_of(problem: Problem, num_arms: int, delta: float) -> Inquiry:
+def _asked_of(problem: Problem, num_arms: int, delta: float) -> asking.Inquiry:
     """The question of so many arms, with so much of delta."""
     asked = problem.question
     if isinstance(asked, OwnQuestion):
-        made: Inquiry = asked.inquiry(problem, delta)
+        made: asking.Inquiry = asked.inquiry(problem, delta)
         return made
     if isinstance(asked, Above):
         centre, discovery = NUMBER, asked.errors == "discovery"
@@ -535,14 +526,14 @@ def _asked_of(problem: Problem, num_arms: int, delta: float) -> Inquiry:
             )
         if num_arms < 2 and asked.control is not None:
             raise InvalidInput("there is only the control; nothing can be compared with it.")
-        return AboveCentre(num_arms, centre, asked.threshold, problem.epsilon, delta, discovery, asked.by)
+        return asking.AboveCentre(num_arms, centre, asked.threshold, problem.epsilon, delta, discovery, asked.by)
     if isinstance(asked, BestFeasible):
         return BestOfFeasible(num_arms, asked.constraints, problem.epsilon, delta)
     if isinstance(asked, TopM):
         if asked.m >= num_arms:
             raise InvalidInput(f"m is {asked.m}, and there are {num_arms} candidates: all are among the m best.")
-        return TopOf(num_arms, asked.m, problem.epsilon, delta)
+        return asking.TopOf(num_arms, asked.m, problem.epsilon, delta)
     if num_arms < 2:
         raise InvalidInput("there is one candidate, and it is the best one; nothing is left to be asked.")
     slack = asked.slack if isinstance(asked, AllGood) and asked.slack is not None else problem.epsilon
-    return GoodOnes(num_arms, problem.epsilon, slack, delta)
+    return asking.GoodOnes(num_arms, problem.epsilon, slack, delta)

@@ -18,6 +18,7 @@ from surepick.policies.blocking import equations
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.elimination import embedded_in
 from surepick.policies.dimension import best_found
+from surepick.policies.sequential.batches import repeats_for
 from surepick.policies.sequential.e_processes import Collected
 from surepick.policies.sequential.posterior import NUMBER, Posterior, pooled_fit, posterior_of_means
 from surepick.questions import constraints_of, number_of
@@ -150,6 +151,11 @@ class Ground:
     def embedded(self) -> Embedding | IndependentArms:
         """psi_d; arms without structure where nothing is assumed of the arms."""
         return embedded_in(self.embedding, self.problem.num_arms, self.dim)
+
+    @property
+    def repeats(self) -> int:
+        """Pulls of an arm after which its pulls may be evidence."""
+        return repeats_for(failure_probability(self.problem.noise, self.problem.delta) / self.problem.num_arms)
 
     @property
     def extended(self) -> Embedding | IndependentArms:

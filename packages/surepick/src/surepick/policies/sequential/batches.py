@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -66,6 +65,7 @@ class BatchSizes:
     exact: int | None  # the pulls of every batch; None: they are chosen
     most: int | None  # after so many batches the study ends; None: no limit
     fixed: float = 0.0  # what a batch costs beside its pulls, in pulls of the cheapest arm
+    reserve: float = 0.0  # share of its pulls that is added, so that a lack of fit can show
 
     def __post_init__(self) -> None:
         if self.largest is not None and self.exact is not None:
@@ -78,7 +78,7 @@ class BatchSizes:
     def of(policy: Any) -> BatchSizes:
         """What the options of a policy say."""
         fixed = policy.batch_cost / policy.problem.cheapest_cost
-        return BatchSizes(policy.largest_batch, policy.batch_size, policy.max_batches, fixed)
+        return BatchSizes(policy.largest_batch, policy.batch_size, policy.max_batches, fixed, policy.reserve)
 
     def over(self, round_number: int) -> bool:
         """Whether no further batch is allowed, the next of which would be that one."""
@@ -162,40 +162,46 @@ def next_of_list(sizes: BatchSizes, num_arms: int, repeats: int, round_number: i
     return Plan(round=round_number, counts=counts, dim=num_arms, lower_bound=0.0)
 
 
+class Measurable(Protocol):
+    """What whole pulls are a matter of, beside weights."""
+
+    @property
+    def problem(self) -> Problem: ...
+    @property
+    def embedding(self) -> ArmEmbedding: ...
+    @property
+    def repeats(self) -> int: ...  # pulls of an arm after which its variance has a bound worth having
+    def noise_mgf(self, seen: Observations, /) -> NoiseMgf | NormalMgf: ...
+
+
 def whole_batch(
-    problem: Problem,
-    embedding: ArmEmbedding,
+    arms: Measurable,
     embedded: Embedding | IndependentArms,
     weights: FloatArray,  # (K,)
     total: int,
     round_number: int,
-    *,
     sizes: BatchSizes,
-    reserve: float,
     seen: Observations | None,
-    noise_mgf_of: Callable[[Observations], NoiseMgf | NormalMgf],
-    repeats: Callable[[Problem], int],  # of an arm without a bound on its variance, that it gets one
     few: int = 0,
 ) -> IntArray:
     """About so many pulls in these proportions, and those that a lack of fit can show in; exactly so many where that
     is asked. On fewer arms than `few`, rivals themselves, none are added: their differences would be fitted.
     """
-    costs, dim = problem.relative_costs, embedded.dim
-    vectors, known = not isinstance(embedded, IndependentArms), known_scale(problem.noise)
+    costs, embedding, dim, share = arms.problem.relative_costs, arms.embedding, embedded.dim, sizes.reserve
+    vectors, known = not isinstance(embedded, IndependentArms), known_scale(arms.problem.noise)
     if sizes.exact is not None:
-        checked = (embedding, dim, reserve) if vectors and known else None
+        checked = (embedding, dim, share) if vectors and known else None
         return fixed_size(weights, sizes.exact, round_number, costs, checked)
-    counts = designs.round_design(weights, capped(total, weights, largest_batch=sizes.largest, reserve=reserve))
+    counts = designs.round_design(weights, capped(total, weights, largest_batch=sizes.largest, reserve=share))
     if not vectors or (known and np.count_nonzero(counts) < few):
         return counts
     if known:
-        return model_checks.with_check_pulls(embedding, dim, counts, share=reserve, costs=costs)
-    noise_mgf = None if seen is None else noise_mgf_of(seen)
+        return model_checks.with_check_pulls(embedding, dim, counts, share=share, costs=costs)
+    noise_mgf = None if seen is None else arms.noise_mgf(seen)
     if seen is None or not isinstance(noise_mgf, NormalMgf):
         return counts
-    return with_repeats(
-        embedding, dim, counts, seen.counts, noise_mgf.bounded, repeats(problem), sizes.largest, reserve, costs
-    )
+    bounded, limits = noise_mgf.bounded, (arms.repeats, sizes.largest, share, costs)
+    return with_repeats(embedding, dim, counts, seen.counts, bounded, *limits)
 
 
 def rounded_batch(weights: FloatArray, total: int, round_number: int) -> IntArray:

@@ -1,0 +1,53 @@
+from .contrast_weights import anytime_radius, mixture_radius, noise_multiplier
+from .e_values import Evidence, batch_evidence, bias_ahead, only
+from .goodness_of_fit import (
+    collapsed,
+    lack_of_fit,
+    lack_of_fit_in_blocks,
+    norm_contradicted,
+    norm_contradicted_in_blocks,
+)
+from .least_squares import (
+    ArmMeansEstimate,
+    Estimate,
+    LeastSquaresEstimate,
+    RegularisedEstimate,
+    RegularLeastSquares,
+    arm_means,
+    estimate,
+    least_squares,
+    regularised_least_squares,
+    self_normalised_radius,
+)
+from .noise_mgf import NoiseMgf, NormalMgf, noise_mgf_after, normal_mgf_after, normal_mgf_of_all, with_squares
+
+__all__ = [
+    "ArmMeansEstimate",
+    "Estimate",
+    "Evidence",
+    "LeastSquaresEstimate",
+    "NoiseMgf",
+    "NormalMgf",
+    "RegularLeastSquares",
+    "RegularisedEstimate",
+    "anytime_radius",
+    "arm_means",
+    "batch_evidence",
+    "bias_ahead",
+    "collapsed",
+    "estimate",
+    "lack_of_fit",
+    "lack_of_fit_in_blocks",
+    "least_squares",
+    "mixture_radius",
+    "noise_mgf_after",
+    "noise_multiplier",
+    "norm_contradicted",
+    "norm_contradicted_in_blocks",
+    "normal_mgf_after",
+    "normal_mgf_of_all",
+    "only",
+    "regularised_least_squares",
+    "self_normalised_radius",
+    "with_squares",
+]

@@ -171,8 +171,8 @@ def test_false_declarations_end_as_the_document_says():
     text = " ".join(CONCEPTS.read_text(encoding="utf-8").split())
     loud, small, near = breads(sigma=0.5, norm_bound=12.0), breads(norm_bound=0.1), breads(norm_bound=7.0)
     forced = breads(norm_bound=0.1, dim=1)
-    assert "with half of the true scale, three of four runs of the example still say `certified`" in text
-    assert 30 < alarmed(loud) < 70
+    assert "with half of the true scale, nearly half of the runs of the example still say `certified`" in text
+    assert 95 < alarmed(loud) < 130
     assert "a little too small, all 200 are right, and not one in ten notices" in text
     assert alarmed(near) < 20
     assert (alarmed(small), alarmed(forced)) == (200, 200)

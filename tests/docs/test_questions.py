@@ -101,4 +101,9 @@ def test_a_wrong_noise_does_what_the_page_says():
         runs = [sp.simulate(policy, world, seed=seed) for seed in range(300)]
         assert np.mean([run.pulls for run in runs]) == pytest.approx(float(pulls.replace(",", "")), rel=0.05)
         assert sum(not run.success for run in runs) == pytest.approx(int(wrong.split()[0]), abs=6)
-        assert (verdict, {run.verdict for run in runs}) == ("always `certified", {"certified"})
+        certified = np.mean([run.verdict == "certified" for run in runs])
+        if verdict == "always `certified":
+            assert certified == 1.0
+        else:  # "`heuristic` in N of M studies"
+            part, whole = map(int, re.findall(r"\d+", verdict))
+            assert 1.0 - certified == pytest.approx(part / whole, abs=0.06)

@@ -16,11 +16,11 @@ from block_studies import (
     wrong_answers_on_features,
 )
 from bounds import failures_allowed, trials_to_notice
-from budgets import at_each_delta, few_and_all_studies
+from budgets import STUDIES, at_each_delta, few_and_all_studies
 
 from surepick.policies.carried import elimination, means_rule
 
-FEW_AND_ALL = few_and_all_studies(trials_to_notice(0.05, 0.99), 5_000)
+FEW_AND_ALL = few_and_all_studies(trials_to_notice(0.05, 0.99), STUDIES)
 RIVALS = {0.05: 160, 0.3: 500}
 ON_FEATURES = {0.05: 100, 0.3: 200}  # trials, in groups of 50
 FEW_ON_FEATURES = (
@@ -58,7 +58,7 @@ def test_the_best_arm_among_equals_in_blocks_of_four(runs, delta):
 
 @pytest.mark.parametrize(
     ("delta", "rivals"),
-    [(0.05, RIVALS[0.05]), *(pytest.param(delta, 5_000, marks=pytest.mark.slow) for delta in RIVALS)],
+    [(0.05, RIVALS[0.05]), *(pytest.param(delta, STUDIES, marks=pytest.mark.slow) for delta in RIVALS)],
 )
 def test_rivals_in_blocks_with_effects_by_how_they_stand(rivals, delta):
     assert_kept("rivals in blocks", settled_wrongly(rivals, delta), rivals, delta)
@@ -85,7 +85,7 @@ def test_the_best_of_six_arms_on_features_in_blocks_of_four(runs, delta):
 
 @pytest.mark.parametrize(
     ("delta", "rivals"),
-    [(0.05, FEW_ON_FEATURES), *(pytest.param(delta, 5_000, marks=pytest.mark.slow) for delta in ON_FEATURES)],
+    [(0.05, FEW_ON_FEATURES), *(pytest.param(delta, STUDIES, marks=pytest.mark.slow) for delta in ON_FEATURES)],
 )
 def test_rivals_on_features_in_blocks_with_effects_by_how_they_stand(rivals, delta):
     assert_kept("rivals on features in blocks", wrong_on_features(rivals, delta), rivals, delta)

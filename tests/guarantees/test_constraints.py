@@ -5,9 +5,13 @@ Counts are held against exact binomial bounds; the saboteurs show that they woul
 
 import pytest
 from bounds import failures_allowed
+from budgets import STUDIES
 from constrained_studies import INSTANCES, Careless, Hostile, Nobody, ShiftedHostile, ShiftedNobody, wrong_studies
 
-RUNS = [(20, 0.05), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(20, 0.3), (5_000, 0.05), (5_000, 0.3)])]
+RUNS = [
+    (20, 0.05),
+    *(pytest.param(*each, marks=pytest.mark.slow) for each in [(20, 0.3), (STUDIES, 0.05), (STUDIES, 0.3)]),
+]
 
 
 @pytest.mark.cases(3)

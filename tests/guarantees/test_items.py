@@ -5,11 +5,11 @@ Counts are held against exact binomial bounds, and the last test shows that they
 
 import pytest
 from bounds import failures_allowed, trials_to_notice
-from budgets import few_and_all_studies
+from budgets import STUDIES, few_and_all_studies
 from hostile_items import TABLES, failed_where_silent, fooled, sorted_by_scores, wrong_answers
 
 DELTAS = (0.05, 0.3)
-RUNS = 5000
+RUNS = STUDIES
 
 
 def some_and_all(share: int) -> pytest.MarkDecorator:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from block_studies import GAP, against_the_best, drawn, seen_of, shuffled, unbalanced
 from bounds import counted, failures_allowed
-from budgets import few_and_all_studies
+from budgets import STUDIES, few_and_all_studies
 
 import surepick as sp
 from surepick.policies.base import stopped
@@ -46,7 +46,7 @@ def wrong_studies(kind: str, runs: int, delta: float) -> Iterator[bool]:
 
 
 @pytest.mark.parametrize("kind", QUESTIONS)
-@few_and_all_studies(11, 5_000)
+@few_and_all_studies(11, STUDIES)
 def test_no_arm_is_on_a_wrong_list(kind, delta, runs):
     wrong = wrong_studies(kind, runs, delta)
     print(f"\n{kind}, delta {delta:g}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")

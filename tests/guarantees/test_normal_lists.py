@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bounds import failures_allowed, shares_allowed, until_clear
+from budgets import STUDIES
 from normal_lists import wrong_shares
 
 from surepick import estimators
@@ -18,7 +19,7 @@ from surepick.policies import tuning
 
 def few_and_all(few: int) -> pytest.MarkDecorator:
     """(runs, delta): few at .05, which notice who is always wrong; as few at .3 would notice nobody."""
-    every = [pytest.param(5_000, delta, marks=pytest.mark.slow) for delta in (0.05, 0.3)]
+    every = [pytest.param(STUDIES, delta, marks=pytest.mark.slow) for delta in (0.05, 0.3)]
     return pytest.mark.parametrize(("runs", "delta"), [(few, 0.05), *every])
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bounds import failures_allowed
-from budgets import few_and_all_studies
+from budgets import STUDIES, few_and_all_studies
 from normal_studies import believed_wrongly, five_arms, settled_wrongly, wrong_answers, wrong_answers_with_features
 
 from surepick import estimators
@@ -30,14 +30,14 @@ def assert_kept(what: str, wrong: int, runs: int, delta: float) -> None:
 
 
 @pytest.mark.cases(3)
-@few_and_all_studies(250, 5_000)
+@few_and_all_studies(250, STUDIES)
 @pytest.mark.parametrize("name", PAIRS)
 def test_rivals_just_over_epsilon_looked_at_after_every_batch(name, delta, runs):
     repeats, scale, looks = PAIRS[name]
     assert_kept(name, settled_wrongly(runs, delta=delta, scale=scale, repeats=repeats, looks=looks), runs, delta)
 
 
-@few_and_all_studies(10, 5_000)
+@few_and_all_studies(10, STUDIES)
 @pytest.mark.parametrize("best", ["noisiest", "quietest"])
 def test_whole_studies_with_variances_from_1_to_100(best, delta, runs):
     wrong, pulls = wrong_answers(five_arms(best), runs, delta=delta)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bounds import failures_allowed
-from budgets import at_each_delta, few_and_all_studies
+from budgets import STUDIES, at_each_delta, few_and_all_studies
 from paired_studies import settled_pairs, settled_wrongly, wrong_answers
 
 from surepick.policies import tuning
@@ -25,7 +25,7 @@ def assert_kept(what: str, wrong: int, runs: int, delta: float) -> None:
 
 
 @pytest.mark.cases(4)
-@few_and_all_studies(250, 5_000)
+@few_and_all_studies(250, STUDIES)
 @of_both_kinds
 @pytest.mark.parametrize("name", BATCHES)
 def test_rivals_just_over_epsilon(kind, name, runs, delta):
@@ -36,7 +36,7 @@ def test_rivals_just_over_epsilon(kind, name, runs, delta):
 
 @pytest.mark.cases(2)
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.95])
-@few_and_all_studies(17, 5_000)
+@few_and_all_studies(17, STUDIES)
 def test_two_arms_that_go_together(correlation, runs, delta):
     wrong = settled_pairs("streams", runs, delta, correlation=correlation, blocks=4, looks=10, more=12)
     assert_kept(f"correlation {correlation:g}", wrong, runs, delta)
@@ -44,7 +44,7 @@ def test_two_arms_that_go_together(correlation, runs, delta):
 
 @pytest.mark.cases(2)  # blocks and streams, the noisiest and the quietest
 @pytest.mark.parametrize(  # ten at .3 would notice nobody
-    ("runs", "delta"), [(10, 0.05), *(pytest.param(5_000, delta, marks=pytest.mark.slow) for delta in (0.05, 0.3))]
+    ("runs", "delta"), [(10, 0.05), *(pytest.param(STUDIES, delta, marks=pytest.mark.slow) for delta in (0.05, 0.3))]
 )
 @of_both_kinds
 @pytest.mark.parametrize("best", ["noisiest", "quietest"])

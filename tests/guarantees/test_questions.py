@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from bounds import failures_allowed, shares_allowed, until_clear
-from budgets import at_each_delta
+from budgets import STUDIES, at_each_delta
 from question_studies import (
     Adversary,
     End,
@@ -114,7 +114,7 @@ def shares_of_nulls(cell: Cell, delta: float) -> np.ndarray:
 def sizes(names) -> list:
     """(name, runs, delta): few of each, and 5,000 of those that are played at full size."""
     few = [(name, 20, 0.05) for name in names]
-    whole = [(name, 5_000, delta) for name in names if name not in ONLY_FEW for delta in DELTAS]
+    whole = [(name, STUDIES, delta) for name in names if name not in ONLY_FEW for delta in DELTAS]
     return [*few, *(pytest.param(*each, marks=pytest.mark.slow) for each in whole)]
 
 

@@ -7,6 +7,7 @@ the saboteur gives every segment all of delta.
 import numpy as np
 import pytest
 from bounds import failures_allowed, until_clear
+from budgets import STUDIES
 
 import surepick as sp
 from surepick.environments import Environment
@@ -15,7 +16,7 @@ from surepick.policies.questions.feasible import of_segments
 
 SEGMENTS, SIGMA = 10, 1.0
 QUESTIONS = {"best": {}, "all-good": {"question": "all-good"}}
-RUNS = [(6, 0.05), *(pytest.param(5_000, delta, marks=pytest.mark.slow) for delta in (0.05, 0.3))]
+RUNS = [(6, 0.05), *(pytest.param(STUDIES, delta, marks=pytest.mark.slow) for delta in (0.05, 0.3))]
 
 
 def wrong_studies(kind: str, runs: int, delta: float, *, epsilon: float) -> int:

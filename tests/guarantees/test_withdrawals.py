@@ -6,6 +6,7 @@ Whoever goes because of results and is said not to breaks it: then data choose t
 
 import pytest
 from bounds import failures_allowed
+from budgets import STUDIES
 from changing_lists import (
     added_wrongly,
     answers,
@@ -22,11 +23,11 @@ from changing_lists import (
 from surepick.policies.carried.situation import DecisionContext
 from surepick.policies.certified.conclusion import threshold_of
 
-FEW_AND_MANY = [(0.3, 160), *[pytest.param(delta, 5_000, marks=pytest.mark.slow) for delta in (0.05, 0.3)]]
+FEW_AND_MANY = [(0.3, 160), *[pytest.param(delta, STUDIES, marks=pytest.mark.slow) for delta in (0.05, 0.3)]]
 both = pytest.mark.parametrize(("delta", "runs"), FEW_AND_MANY)
 lists = pytest.mark.parametrize(  # after 30 looks somebody goes; in 100 the saboteur is noticed
     ("delta", "runs", "looks"),
-    [(0.3, 160, 100), *[pytest.param(delta, 5_000, 200, marks=pytest.mark.slow) for delta in (0.05, 0.3)]],
+    [(0.3, 160, 100), *[pytest.param(delta, STUDIES, 200, marks=pytest.mark.slow) for delta in (0.05, 0.3)]],
 )
 
 

@@ -8,6 +8,8 @@ import pytest
 
 FEWEST = 10
 ALL = "SUREPICK_ALL_EXAMPLES"  # set by `make prove`
+# Studies of each belief in `make prove`: of so many, 149 may err at .05 and 699 at .3 (1e-6). docs/prove.md has 5,000.
+STUDIES = int(os.environ.get("SUREPICK_STUDIES", "2000"))
 
 
 def budget(examples: int, fewest: int = FEWEST) -> int:

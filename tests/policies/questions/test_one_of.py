@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from bounds import counted, failures_allowed, trials_to_notice
-from budgets import few_and_all
+from budgets import STUDIES, few_and_all
 from scipy.stats import hypergeom
 
 import surepick as sp
@@ -72,7 +72,7 @@ def wrong_of(runs, *, num_arms=40, share=0.1, sample=None):
         yield bool(means[played(policy, means, seed).leader] < 0.5)
 
 
-@few_and_all("runs", trials_to_notice(DELTA, 0.9), 5_000)
+@few_and_all("runs", trials_to_notice(DELTA, 0.9), STUDIES)
 def test_lists_made_by_an_adversary_are_answered_rightly(runs):
     assert wrong_of(runs) <= failures_allowed(runs, DELTA)
 

@@ -22,7 +22,7 @@ from surepick.studies.closed_loop import Measure, OnUnusual, Result, run_closed_
 from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.ledger import Batch, StudyLog
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, COUNT, REFUSE, Judge, Log, Surplus
-from surepick.studies.logs.hash_chain import Memo
+from surepick.studies.logs.hash_chain import Home
 from surepick.studies.logs.memory import MemoryLog
 from surepick.studies.operations import Operations
 from surepick.studies.progress import Progress, progress_of
@@ -31,7 +31,7 @@ from surepick.studies.registration import registration_code, settled_id, subject
 from surepick.studies.replay import Build, Replay, relisted
 
 
-class Study(Operations, Stated, Memo):
+class Study(Operations, Stated, Home):
     """A policy at work on real measurements.
 
         batch = study.ask()                # what to measure next; None once stopped

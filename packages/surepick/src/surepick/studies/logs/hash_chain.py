@@ -134,7 +134,7 @@ class RemoteLog(Protocol):
         """(the file, its rows) of the results of the closed rounds."""
 
 
-class Memo:
+class Home:
     """What a study says of where it is kept."""
 
     elsewhere: RemoteLog | None = None  # None: its log is here

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import surepick as sp
+from surepick.cli import app as command_line
 from surepick.cli.app import app
 from surepick.core import plugins
 from surepick.core.plugins import COMMANDS, EMBEDDINGS, POLICIES, QUESTIONS, CommandSpec, plugin_names
@@ -33,6 +34,12 @@ def forget() -> None:
     """No module of the package is loaded."""
     for name in [name for name in sys.modules if name.split(".")[0] == "surepick_outside"]:
         del sys.modules[name]
+
+
+@pytest.fixture(autouse=True)
+def commands_are_loaded_anew(monkeypatch):
+    """Tests load a command once, and here its help depends on what is installed."""
+    monkeypatch.setattr(command_line, "loaded", command_line.loaded.__wrapped__)
 
 
 @pytest.fixture

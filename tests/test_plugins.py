@@ -37,9 +37,11 @@ def forget() -> None:
 
 
 @pytest.fixture(autouse=True)
-def commands_are_loaded_anew(monkeypatch):
+def commands_are_loaded_anew():
     """Tests load a command once, and here its help depends on what is installed."""
-    monkeypatch.setattr(command_line, "loaded", command_line.loaded.__wrapped__)
+    kept, command_line.loaded = command_line.loaded, command_line.loaded.__wrapped__
+    yield
+    command_line.loaded = kept
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def with_log(policy, environment, seed, most):
     study = sp.Study(environment.arms, policy, minimize=environment.minimize)
     while (batch := study.ask()) is not None and batch.number <= most:
         drawn = environment.pull(batch.counts, stream(seed, "rewards", batch.number - 1))
-        study.tell_simulated(batch, drawn, accept_unusual="drawn")
+        study.tell_simulated(batch, drawn, drawn=True)
     return study
 
 
@@ -88,9 +88,31 @@ def test_what_totals_cannot_be_is_refused():
     study = Rehearsal(environment.arms, policy, minimize=False)
     study.ask()
     seen = environment.pull(study.missing, stream(0, "rewards", 0))
+    with pytest.raises(sp.InvalidInput, match="draws a plan whole"):
+        study.tell_simulated(type(seen)(seen.counts + 1, seen.sums, seen.squares))
     beyond = type(seen)(seen.counts, seen.sums * 1e60, seen.squares)
     with pytest.raises(sp.InvalidInput, match="beyond 1e"):
         study.tell_simulated(beyond)
     study.tell_simulated(seen)
     with pytest.raises(sp.OutOfTurn):
         study.tell_simulated(seen)
+
+
+def test_the_certificate_does_not_depend_on_who_looks_on():
+    """One mean far from all others: nobody typed it."""
+    means = np.array([100.0, 100.3, 100.6, 100.9, 101.2, 10.0])
+    arms = sp.Arms(ids=range(6))
+    environment = Environment(arms=arms, means=means, noise=sp.SubGaussian(0.5))
+    policy = sp.make_policy("certified-independent", arms, epsilon=0.3, delta=0.1, noise=environment.noise)
+    alone, seen = sp.simulate(policy, environment), sp.simulate(policy, environment, on_plan=lambda *_: None)
+    assert to_json(alone.certificate) == to_json(seen.certificate) == to_json(alone.study.certificate())
+
+
+def test_what_a_study_refuses_is_refused():
+    arms = sp.Arms(ids=range(3))
+    noise = sp.SubGaussian(0.5)
+    asked = {"question": "above", "threshold": 0.5}
+    policy = sp.make_policy("certified-independent", arms, epsilon=0.3, delta=0.1, noise=noise, **asked)
+    environment = Environment(arms=arms, means=[0.0, 1.0, -1.0], noise=noise, minimize=True)
+    with pytest.raises(sp.InvalidInput, match="large ones are good"):
+        sp.simulate(policy, environment)

@@ -110,7 +110,8 @@ def simulate(
         )
     started = time.perf_counter()
     study: Study | Rehearsal
-    if on_plan is None and _are_draws(environment, policy):
+    drawn = _are_draws(environment, policy)
+    if on_plan is None and drawn:
         study = Rehearsal(environment.arms, policy, minimize=environment.minimize)
     else:
         study = Study(environment.arms, policy, minimize=environment.minimize, study_id=REHEARSAL)
@@ -126,7 +127,8 @@ def simulate(
         if batch.blocks:
             _pull_blocks(study, environment, batch, seed)
             return
-        study.tell_simulated(batch, environment.pull(batch.counts, stream(seed, "rewards", batch.number - 1)))
+        seen = environment.pull(batch.counts, stream(seed, "rewards", batch.number - 1))
+        study.tell_simulated(batch, seen, drawn=drawn)
 
     limits: dict[str, Any] = {"max_pulls": max_pulls, "max_cost": max_cost, "max_seconds": max_seconds}
     ended = until_stopped(cast(Askable, study), pull, **limits, on_batch=on_plan)

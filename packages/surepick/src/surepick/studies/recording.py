@@ -6,7 +6,7 @@ tell -> _fail, _store -> fresh, plans_of, _check_wanted, with_leases, _unusual -
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -22,9 +22,9 @@ from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.validation import source
 from surepick.text import quoted
 
-Accept = bool | Literal["unasked", "drawn"]
-DRAWN: Final = "drawn"  # by a simulation: there is no slip to look for
-ACCEPTED = {True: base.CONFIRMED, "unasked": base.UNASKED, DRAWN: DRAWN}  # why results count that stand out
+Accept = bool | Literal["unasked"]
+ACCEPTED = {True: base.CONFIRMED, "unasked": base.UNASKED}  # why results count that stand out
+DRAWN = "drawn"  # by a simulation: none is looked at
 
 
 @record
@@ -67,11 +67,12 @@ def tell(
     failed: Sequence[tuple[object, object]] = (),
     *,
     accept_unusual: Accept = False,
+    drawn: bool = False,
 ) -> Receipt:
-    """Record results and failed measurements in one turn; `Study.tell` has the arguments."""
+    """Record results and failed measurements in one turn; `Study.tell` has the arguments, `tell_simulated` `drawn`."""
     if accept_unusual not in (False, *ACCEPTED):
         raise InvalidInput(f"accept_unusual is {quoted(accept_unusual)}; it must be True, False or 'unasked'.")
-    rows, why = pairs(failed), ACCEPTED.get(accept_unusual, "")
+    rows, why = pairs(failed), DRAWN if drawn else ACCEPTED.get(accept_unusual, "")
     if slips.asks(ledger.noise):
         ledger.judged()  # outside of the turn, where it may have to be read
     while True:

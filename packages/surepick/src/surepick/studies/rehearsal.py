@@ -14,38 +14,34 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Plan, RoundRecord
 from surepick.core.records import IntArray
 from surepick.core.values import LARGEST_REWARD
-from surepick.errors import OutOfTurn
+from surepick.errors import InvalidInput, OutOfTurn
 from surepick.policies.base import Policy
 from surepick.policies.verdict import PolicySummary, Stated
 from surepick.studies.deviations import answer_of
-from surepick.studies.logs.base import Deviations
+from surepick.studies.logs.base import CLOSED_ROUNDS, Deviations
 from surepick.studies.logs.keys import known_deviations
-from surepick.studies.recording import DRAWN
 from surepick.studies.registration import REHEARSAL, subject_of
 from surepick.studies.slips import Repeats
 from surepick.studies.study import Study
-from surepick.studies.validation import check_sums
+from surepick.studies.validation import check_sums, checked_judge
 
 
 class Rehearsal(Stated):
-    """As `Study`, where each plan is drawn whole and judged at once; plans, states and certificates are the same.
+    """As `Study`, where each plan is drawn whole and judged at once; plans, trace and certificate are the same.
 
     For rewards that are draws: neither test items, nor blocks, nor constraints. Nobody typed a result, so that none is
-    looked at for a slip.
-
-    Args:
-        arms, policy, minimize: as in `Study`.
-
-    Raises InvalidInput if the policy is for another number of arms.
+    looked at for a slip. What a policy raises is raised here, too; a `Study` would keep the results and say why it
+    cannot go on. Arguments, and InvalidInput, are those of `Study`.
     """
 
     def __init__(self, arms: Arms, policy: Policy[Any], *, minimize: bool) -> None:
         self.arms, self.policy = subject_of(arms, policy)
+        checked_judge(CLOSED_ROUNDS, self.policy, minimize=minimize)
         self.minimize, self.ids, self.state = minimize, arms.ids, policy.init()
         self.originals = self.item_originals = Originals()
         self._terms = cache(partial(PolicySummary.of, policy, arms))
         self._open: Plan | None = None
-        self._told: list[Observations] = []  # of each closed plan, as it was drawn
+        self._told: list[tuple[IntArray, Observations]] = []  # (the arms pulled, their totals) of each closed plan
         self._rows: dict[int, RoundRecord] = {}
         self._repeats = Repeats(policy)
         self._contradicted: list[str] = []
@@ -58,7 +54,7 @@ class Rehearsal(Stated):
     @property
     def trace(self) -> tuple[RoundRecord, ...]:
         """One record a round."""
-        return tuple(self._rows.values())
+        return tuple(self._rows[number] for number in sorted(self._rows))
 
     @property
     def number(self) -> int:
@@ -76,15 +72,20 @@ class Rehearsal(Stated):
     def tell_simulated(self, seen: Observations) -> None:
         """Judge the open plan by what was drawn for it: totals of all arms, (K,), in the user's sign and unit.
 
-        Raises InvalidInput for what `Study.tell_totals` refuses, OutOfTurn if no plan is open.
+        Raises InvalidInput if these are not the pulls that the plan asks for, or no totals of rewards as declared;
+        OutOfTurn if no plan is open.
         """
         if self._open is None:
             raise OutOfTurn("no plan is open: call ask() first.")
+        if not np.array_equal(seen.counts, self._open.counts):
+            raise InvalidInput(
+                f"plan {self.number} asks for {self._open.total:,} pulls and the simulation drew {seen.total:,}, or of "
+                "other candidates: it draws a plan whole."
+            )
         step = self.policy.tell(self.state, self._open, came := self._received(seen))
         self._contradicted.append(self._repeats.after(came))
-        self._rows.pop(step.record.round, None)
         self._rows[step.record.round] = step.record
-        self._told.append(seen)
+        self._told.append(_pulled(seen))
         self.state, self._open = step.state, None
 
     def certificate(self) -> Certificate:
@@ -103,15 +104,17 @@ class Rehearsal(Stated):
 
     def _measured(self) -> dict[int, int]:
         """arm -> pulls."""
-        counts = sum((seen.counts for seen in self._told), np.zeros(len(self.ids), np.int64))
+        counts = np.zeros(len(self.ids), np.int64)
+        for arms, seen in self._told:
+            counts[arms] += seen.counts
         return dict(enumerate(counts.tolist()))
 
     def study(self) -> Study:
         """The same with a log, for its report and for its certificate's file: made anew by each call."""
         study = Study(self.arms, self.policy, minimize=self.minimize, study_id=REHEARSAL)
-        for seen in self._told:
+        for arms, seen in self._told:
             if (batch := study.ask()) is not None:
-                study.tell_simulated(batch, seen, accept_unusual=DRAWN)
+                study.tell_simulated(batch, _of_all(arms, seen, len(self.ids)), drawn=True)
         if self._open is not None:
             study.ask()
         return study
@@ -127,6 +130,22 @@ class Rehearsal(Stated):
         sums = np.where(counts > 0, -sums if self.minimize else sums, 0.0)
         within = None if within is None else np.where(counts > 0, within, 0.0)
         return Observations(counts, sums, squares, within=known_deviations(counts, within))
+
+
+def _pulled(seen: Observations) -> tuple[IntArray, Observations]:
+    """(the arms that were pulled, their totals): what a log keeps."""
+    arms = np.flatnonzero(seen.counts)
+    squares, within = (None if one is None else one[arms] for one in (seen.squares, seen.within))
+    return arms, Observations(seen.counts[arms], seen.sums[arms], squares, within=within)
+
+
+def _of_all(arms: IntArray, seen: Observations, num_arms: int) -> Observations:
+    """The totals of all arms again."""
+
+    def whole(column: Any) -> Any:
+        return None if column is None else np.bincount(arms, column, num_arms).astype(column.dtype)
+
+    return Observations(whole(seen.counts), whole(seen.sums), whole(seen.squares), within=whole(seen.within))
 
 
 def _plausible(seen: Observations) -> bool:

@@ -260,7 +260,7 @@ class Study(Operations, Stated, Home):
         rows = self._ledger.totals(ids, pulls, sums, squares, keys, worker, blocks, quantities)
         return recording.tell(self._ledger, rows, worker, plan, accept_unusual=accept_unusual)
 
-    def tell_simulated(self, batch: Batch, seen: Observations, *, accept_unusual: Accept = "unasked") -> Receipt:
+    def tell_simulated(self, batch: Batch, seen: Observations, *, drawn: bool = False) -> Receipt:
         """Report what a simulation measured for a batch, with the deviations that `tell_totals` has no place for.
 
         Nobody typed it, so nobody is asked about results that stand out.
@@ -268,7 +268,8 @@ class Study(Operations, Stated, Home):
         Args:
             batch: of this study.
             seen: totals of all arms, shape (K,), in the user's sign and unit.
-            accept_unusual: "drawn": they were drawn, and none is looked at.
+            drawn: from the law that is simulated, so that there is no slip to look for; else results that stand out
+                are counted.
 
         Raises OutOfTurn, InvalidInput as `tell`.
         """
@@ -276,7 +277,7 @@ class Study(Operations, Stated, Home):
         columns = (seen.counts, seen.sums, seen.squares, None, worker, None)
         beside = seen.quantities if self.constraints else None
         rows = self._ledger.totals(self.ids, *columns, beside, seen.within)
-        return recording.tell(self._ledger, rows, worker, plan, accept_unusual=accept_unusual)
+        return recording.tell(self._ledger, rows, worker, plan, accept_unusual="unasked", drawn=drawn)
 
     def tell_prior(
         self,

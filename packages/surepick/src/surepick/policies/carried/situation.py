@@ -36,7 +36,7 @@ class DecisionContext:
 
     problem: Problem  # what is asked
     embedding: ArmEmbedding  # the family psi_d; where there are blocks, with a coordinate for their level
-    cache: Memo  # of whitened coordinates and plug-in means
+    cache: Memo  # of what belongs to the last states
     blocks: Blocking | None = None  # what is said of blocks; None: measurements are independent
     later_share: float | None = None  # the share of delta that is set aside for arms that come later; None: none do
 

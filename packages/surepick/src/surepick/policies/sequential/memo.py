@@ -32,19 +32,21 @@ class Memo:
 
     def last(self, name: str, key: Any, form: Callable[[], T], most: int = 1) -> T:
         """What goes by that name, formed by `form` unless the key is one of the last; so many are kept."""
-        kept = self._kept.get(name, ())
-        for known, value in kept:
-            if known == key:
-                return cast(T, value)
-        return self._formed(name, kept[max(len(kept) + 1 - most, 0) :], key, form)
+        places = enumerate(self._kept.get(name, ()))
+        place = next((at for at, kept in places if kept[0] is key or kept[0] == key), -1)
+        if place >= 0:
+            return cast(T, self._kept[name][place][1])
+        del places  # what has to go goes first: of one, two are never held at a time
+        self._kept[name] = self._kept.get(name, ())[max(len(self._kept.get(name, ())) + 1 - most, 0) :]
+        return self._formed(name, key, form)
 
     def of(self, name: str, owner: object, key: Any, form: Callable[[], T]) -> T:
         """The same of what belongs to that very object; what belongs to another one goes."""
         found, value = self.known(name, owner, key)
         if found:
             return cast(T, value)
-        own = tuple(each for each in self._kept.get(name, ()) if each[0][0] is owner)
-        return self._formed(name, own, (owner, key), form)
+        self._kept[name] = tuple(each for each in self._kept.get(name, ()) if each[0][0] is owner)
+        return self._formed(name, (owner, key), form)
 
     def known(self, name: str, owner: object, key: Any = None) -> tuple[bool, Any]:
         """(whether it is kept, what is kept) of that very object."""
@@ -64,10 +66,9 @@ class Memo:
 
         return self.last("white", dim, form, most=MOST_DIMENSIONS)
 
-    def _formed(self, name: str, kept: tuple[tuple[Any, Any], ...], key: Any, form: Callable[[], T]) -> T:
-        self._kept[name] = kept  # what has to go goes first: of one, two are never held at a time
+    def _formed(self, name: str, key: Any, form: Callable[[], T]) -> T:
         found = form()
         if isinstance(found, np.ndarray):
             found.flags.writeable = False
-        self._kept[name] = (*kept, (key, found))  # one assignment: another thread sees the old or the new
+        self._kept[name] = (*self._kept[name], (key, found))  # one assignment: a thread sees the old or the new
         return found

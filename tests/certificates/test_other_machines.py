@@ -177,10 +177,10 @@ def test_what_several_threads_have_left_in_a_study_is_not_written(monkeypatch):
     world = Environment(arms=policy.problem.arms, means=features @ [0.5, -0.2, 0.1], noise=sp.SubGaussian(0.5))
     study = sp.simulate(policy, world, seed=1).study
     before = certificate_document(study)
-    cache = study.policy._cache
-    for dim, white in list(cache._white.items()):
-        cache._white[dim] = replace(white, basis=white.basis * (1.0 + 1e-6))
-    cache._last = {}
+    kept = study.policy._cache._kept
+    white = tuple((dim, replace(one, basis=one.basis * (1.0 + 1e-6))) for dim, one in kept["white"])
+    kept.clear()
+    kept["white"] = white
     monkeypatch.setattr(documents, "several_threads", lambda: True)
     assert certificate_document(study) == before
     assert certificate_document(study, check=True) == before

@@ -19,8 +19,8 @@ import surepick as sp
 from surepick.embeddings import LinearEmbedding
 from surepick.linalg import farthest_pairs
 from surepick.linalg.factorisations import whitened
-from surepick.policies.certified.conclusion import MOST_DIMENSIONS, Cache
 from surepick.policies.certified.elimination import CertifiedElimination
+from surepick.policies.sequential.memo import MOST_DIMENSIONS, Memo
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "end_to_end.py"
 ASKED_SECONDS, ASKED_MEGABYTES = 300.0, 4_000.0
@@ -95,18 +95,18 @@ def linear(num_arms: int = 40) -> LinearEmbedding:
 
 
 def test_what_is_kept_is_what_would_be_formed():
-    embedding, cache = linear(), Cache()
+    embedding, cache = linear(), Memo()
     for dim in (4, 2, 3, 4, 4):
         kept, formed = cache.white(embedding, dim), whitened(embedding.at(dim).features)
         assert np.array_equal(kept.basis, formed.basis)
         assert not kept.basis.flags.writeable
     assert cache.white(embedding, 4) is cache.white(embedding, 4)
-    assert len(cache._white) == MOST_DIMENSIONS
-    assert Cache().white(sp.IndependentEmbedding(3), 3) is None
+    assert len(cache._kept["white"]) == MOST_DIMENSIONS
+    assert Memo().white(sp.IndependentEmbedding(3), 3) is None
 
 
 def test_a_guess_is_kept_for_equal_observations_only():
-    cache, formed = Cache(), []
+    cache, formed = Memo(), []
     seen = sp.Observations([1, 2], [0.5, 1.0], [0.25, 0.5])
 
     def form():
@@ -128,5 +128,5 @@ def test_a_policy_that_was_used_equals_and_pickles_as_one_that_was_not():
     assert plans[0] == plans[1]
     assert steps[0].state == steps[1].state
     assert used == fresh
-    assert used._cache._white
-    assert not pickle.loads(pickle.dumps(used))._cache._white
+    assert used._cache._kept
+    assert not pickle.loads(pickle.dumps(used))._cache._kept

@@ -4,6 +4,7 @@ import copy
 import gc
 import pickle
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -35,6 +36,19 @@ def test_of_one_two_are_never_held_at_a_time():
         return Large()
 
     memo.last("a", 2, form)
+
+
+def test_threads_that_share_it_get_what_belongs_to_their_keys():
+    memo, wrong = Memo(), []
+
+    def ask(seed: int) -> None:
+        for key in np.random.default_rng(seed).integers(0, 4, 3000).tolist():
+            if memo.last("a", key, lambda key=key: f"of {key}", most=2) != f"of {key}":
+                wrong.append(key)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(4)))  # an error in one of them is raised here
+    assert wrong == []
 
 
 def test_what_belongs_to_another_object_goes():

@@ -32,12 +32,12 @@ class Memo:
 
     def last(self, name: str, key: Any, form: Callable[[], T], most: int = 1) -> T:
         """What goes by that name, formed by `form` unless the key is one of the last; so many are kept."""
-        places = enumerate(self._kept.get(name, ()))
-        place = next((at for at, kept in places if kept[0] is key or kept[0] == key), -1)
-        if place >= 0:
-            return cast(T, self._kept[name][place][1])
-        del places  # what has to go goes first: of one, two are never held at a time
-        self._kept[name] = self._kept.get(name, ())[max(len(self._kept.get(name, ())) + 1 - most, 0) :]
+        kept = self._kept.get(name, ())  # looked at once: another thread may change what is kept
+        found = next((each for each in kept if each[0] is key or each[0] == key), None)
+        if found is not None:
+            return cast(T, found[1])
+        self._kept[name] = kept[max(len(kept) + 1 - most, 0) :]
+        del kept  # what has to go goes first: of one, two are never held at a time
         return self._formed(name, key, form)
 
     def of(self, name: str, owner: object, key: Any, form: Callable[[], T]) -> T:

@@ -101,8 +101,7 @@ class Path:
             number, place = (number + 1) // 2, place // 2
         if neighbours or _root(found, sizes, num_columns) != root:
             raise wrong
-        row: FloatArray = values[inside].astype(np.float64)
-        return row
+        return np.asarray(values[inside].astype(np.float64))
 
 
 def _root(top: bytes, sizes: Sequence[int], num_columns: int) -> str:

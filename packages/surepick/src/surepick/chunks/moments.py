@@ -70,26 +70,21 @@ class Coordinates(Protocol):
     @property
     def rank(self) -> int:
         """r, how many numbers."""
-        ...
 
     @property
     def left(self) -> float:
         """What they leave of a row, at most."""
-        ...
 
     @property
     def information(self) -> FloatArray:
         """sum_x u u' / K, shape (r, r)."""
-        ...
 
     @property
     def longest(self) -> float:
         """At least the largest ||u||."""
-        ...
 
     def of(self, rows: FloatArray) -> FloatArray:
         """u of rows, shape (n, D), as float64 of shape (n, r)."""
-        ...
 
 
 @record

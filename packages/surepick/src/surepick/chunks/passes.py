@@ -64,7 +64,6 @@ class Executor(Protocol):
 
     def reduced(self, blocks: Sequence[Block], function: OfBlock[T], combine: Combine[T], meter: Meter, name: str) -> T:
         """`tree` of the function of each block."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +271,5 @@ def executor_of(what: Executor | str | Any | None) -> Executor:
     if hasattr(what, "submit") and hasattr(what, "scheduler_info"):
         return Cluster(what)
     if hasattr(what, "reduced"):
-        found: Executor = what
-        return found
+        return what
     raise InvalidInput(f"executor is a {type(what).__name__}; give serial, processes:N or dask:tcp://HOST:PORT.")

@@ -38,7 +38,6 @@ class RowSource(Protocol):
     @property
     def row_bytes(self) -> int:
         """Bytes that reading a row takes."""
-        ...
 
     def read(self, start: int, stop: int) -> FloatArray:
         """Rows start .. stop - 1, shape (stop - start, D), float32 or float64.
@@ -46,7 +45,6 @@ class RowSource(Protocol):
         Raises:
             InvalidInput: they cannot be read, or are no longer what they were.
         """
-        ...
 
     def take(self, rows: IntArray) -> FloatArray:
         """Single rows, ascending, shape (n, D), without reading all of those between.
@@ -54,7 +52,6 @@ class RowSource(Protocol):
         Raises:
             InvalidInput: as `read`.
         """
-        ...
 
 
 @runtime_checkable
@@ -63,7 +60,6 @@ class NamedSource(Protocol):
 
     def ids(self, rows: IntArray) -> list[str] | None:
         """The ids of single rows, ascending; None where they have none."""
-        ...
 
 
 @runtime_checkable
@@ -73,7 +69,6 @@ class StoredSource(Protocol):
     @property
     def spec(self) -> dict[str, Any]:
         """Its absolute path, and how it is read, as plain data."""
-        ...
 
 
 @record
@@ -328,8 +323,7 @@ class NpySource:
         return self._native(np.array(mapped[rows]))
 
     def _native(self, found: NDArray[Any]) -> FloatArray:
-        native: FloatArray = found.astype(found.dtype.newbyteorder("="), copy=False)
-        return native
+        return found.astype(found.dtype.newbyteorder("="), copy=False)
 
     def _check_unchanged(self) -> None:
         try:
@@ -367,12 +361,10 @@ class LongListed(Protocol):
     @property
     def total(self) -> int:
         """Its candidates."""
-        ...
 
     @property
     def minimize(self) -> bool:
         """Small rewards are good, as they were when the arms were selected."""
-        ...
 
     def check(self, rows: RowBlocks) -> str:
         """Select the arms again; what was found, in words.
@@ -380,4 +372,3 @@ class LongListed(Protocol):
         Raises:
             InvalidInput: it is another list, or other arms are selected from it.
         """
-        ...

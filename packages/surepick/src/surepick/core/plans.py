@@ -41,8 +41,7 @@ class Blocking:
 
         So blocks differ by at most one pull in size, and by at most one pull of any arm.
         """
-        dealt: IntArray = np.arange(int(counts.sum())) % self.number_for(counts)
-        return dealt
+        return np.arange(int(counts.sum())) % self.number_for(counts)
 
 
 @record
@@ -100,8 +99,7 @@ class Plan:
         if self.first_items is None:
             return None
         starts = np.cumsum(self.counts) - self.counts
-        places: IntArray = np.arange(self.total) + np.repeat(self.first_items - starts, self.counts)
-        return places
+        return np.asarray(np.arange(self.total) + np.repeat(self.first_items - starts, self.counts))
 
 
 # --- Vectors of the arms, and how often to measure each.

@@ -144,13 +144,11 @@ def _gram(rows: Single, weights: FloatArray) -> Single:
 
 def _gains(rows: Single, spread: Single) -> FloatArray:
     """u'W u, shape (n,)."""
-    gains: FloatArray = np.maximum(np.einsum("ij,ij->i", rows @ spread, rows), 0.0).astype(np.float64)
-    return gains
+    return np.asarray(np.maximum(np.einsum("ij,ij->i", rows @ spread, rows), 0.0).astype(np.float64))
 
 
 def _squares(rows: Single) -> FloatArray:
-    squares: FloatArray = np.einsum("ij,ij->i", rows, rows).astype(np.float64)
-    return squares
+    return np.asarray(np.einsum("ij,ij->i", rows, rows).astype(np.float64))
 
 
 def _looked(basis: Single, points: Single, pools: _Pools, unit: Single, spread: Single, every: int) -> _Look:

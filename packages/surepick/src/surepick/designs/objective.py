@@ -258,8 +258,7 @@ def information(basis: FloatArray, weights: FloatArray) -> FloatArray:
     """A(lambda) = sum_i lambda_i z_i z_i', shape (r, r)."""
     support = np.flatnonzero(weights)
     rows = basis[support]
-    matrix: FloatArray = rows.T @ (weights[support, None] * rows)
-    return matrix
+    return rows.T @ (weights[support, None] * rows)
 
 
 def _in_range(problem: DesignProblem, weights: FloatArray, *, range_cut: float) -> FloatArray | None:

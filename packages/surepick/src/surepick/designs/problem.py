@@ -76,8 +76,7 @@ class DesignProblem:
 
     def merged(self, weights: FloatArray) -> FloatArray:
         """Weights of the K arms as weights (k,) of the distinct ones: those of equal arms are added."""
-        merged: FloatArray = np.bincount(self.group, weights, len(self.first)).astype(np.float64, copy=False)
-        return merged
+        return np.bincount(self.group, weights, len(self.first)).astype(np.float64, copy=False)
 
 
 def restricted_to(problem: DesignProblem, rows: IntArray) -> DesignProblem:
@@ -100,8 +99,7 @@ def restricted_to(problem: DesignProblem, rows: IntArray) -> DesignProblem:
 
 def normalised(weights: FloatArray) -> FloatArray:
     """The weights divided by their sum, of the same shape."""
-    shares: FloatArray = weights / weights.sum()
-    return shares
+    return np.asarray(weights / weights.sum())
 
 
 def checked_features(features: ArrayLike) -> FloatArray:

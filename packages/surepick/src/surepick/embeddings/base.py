@@ -44,31 +44,25 @@ class ArmEmbedding(Protocol):
     @property
     def num_arms(self) -> int:
         """K."""
-        ...
 
     @property
     def max_dim(self) -> int:
         """The largest useful dimension."""
-        ...
 
     @property
     def num_distinct(self) -> int:
         """Arms that differ; in as many dimensions every list of means is representable."""
-        ...
 
     @property
     def norm_bound(self) -> float | None:
         """C with ||theta_d|| <= C for every d, in reward units per feature unit; None when nothing is declared."""
-        ...
 
     @property
     def traits(self) -> EmbeddingTraits:
         """What it rests on, in words, and how to make it again."""
-        ...
 
     def misspecification(self, dim: int) -> float:
         """gamma-tilde(d) in reward units; infinite where nothing is promised. Non-increasing in d."""
-        ...
 
     def at(self, dim: int) -> Embedding | IndependentArms:
         """The d-dimensional embedding, features of shape (K, d).
@@ -76,7 +70,6 @@ class ArmEmbedding(Protocol):
         Raises:
             InvalidInput: there is none of that dimension.
         """
-        ...
 
 
 def checked_dim(dim: int, largest: int) -> int:
@@ -105,8 +98,7 @@ def row_tails(squares: FloatArray, left_over: FloatArray) -> FloatArray:
     backwards = squares[:, ::-1]
     np.cumsum(backwards, axis=1, out=backwards)
     squares += left_over[:, None]
-    tails: FloatArray = np.sqrt(np.append(squares.max(axis=0), left_over.max()))
-    return tails
+    return np.asarray(np.sqrt(np.append(squares.max(axis=0), left_over.max())))
 
 
 # --- The features themselves, taken to be all there is: rewards exactly linear in them.

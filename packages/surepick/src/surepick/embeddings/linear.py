@@ -112,8 +112,7 @@ def _project(rows: FloatArray, basis: FloatArray, unit: float, scores: FloatArra
         left /= unit
         np.einsum("ij,ij->i", left, left, out=squares[:, 0])
     np.cumsum(squares, axis=1, out=squares)
-    largest: FloatArray = squares.max(axis=0)
-    return largest
+    return np.asarray(squares.max(axis=0))
 
 
 def _copy_to_equals(scores: FloatArray, classes: EqualRows, step: int) -> None:

@@ -137,8 +137,7 @@ class GradientSpectrum:
 
     def vectors_of(self, dim: int) -> FloatArray:
         """psi_d(x_i) = (e_1 u_i1, ..., e_d u_id) / sqrt(m), shape (K, d) (Algorithm 2, line 3)."""
-        psi: FloatArray = self.vectors[:, :dim] * (self.values[:dim] / math.sqrt(self.width))
-        return psi
+        return self.vectors[:, :dim] * (self.values[:dim] / math.sqrt(self.width))
 
 
 class ArmNetwork:
@@ -196,8 +195,7 @@ class ArmNetwork:
         def output(weights: Tensor, row: Tensor) -> Tensor:
             return self.outputs(weights, row[None, :])[0]
 
-        gradients: Tensor = torch.func.vmap(torch.func.grad(output), in_dims=(None, 0))(theta, rows)
-        return gradients
+        return torch.func.vmap(torch.func.grad(output), in_dims=(None, 0))(theta, rows)
 
     def gram(self, theta: Tensor, rows: Tensor | None = None) -> Tensor:
         """GG' without G, shape (K, K).

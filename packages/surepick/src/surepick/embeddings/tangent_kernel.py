@@ -99,8 +99,7 @@ class NeuralTangentKernel:
                 "recursion holds on the unit sphere only. Divide each row by its norm; if the norm matters for the "
                 "reward, append it as surepick.embeddings.unit_rows_with_norm does."
             )
-        unit: FloatArray = features / norms[:, None]
-        return unit
+        return features / norms[:, None]
 
 
 def unit_rows_with_norm(features: FloatArray) -> FloatArray:
@@ -122,8 +121,7 @@ def unit_rows_with_norm(features: FloatArray) -> FloatArray:
         )
     shares = norms / norms.max()
     lifted = np.concatenate([features / norms[:, None], shares[:, None]], axis=1)
-    unit: FloatArray = lifted / np.sqrt(1.0 + shares**2)[:, None]
-    return unit
+    return np.asarray(lifted / np.sqrt(1.0 + shares**2)[:, None])
 
 
 def _sine_less_chord(angle: FloatArray) -> FloatArray:

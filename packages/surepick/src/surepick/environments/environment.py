@@ -111,8 +111,7 @@ class Environment:
     @property
     def gaps(self) -> FloatArray:
         """How much worse than the best arm each arm is, shape (K,), >= 0, in reward units."""
-        gaps: FloatArray = np.abs(self.means - self.means[self.best])
-        return gaps
+        return np.asarray(np.abs(self.means - self.means[self.best]))
 
     def epsilon_best(self, epsilon: float, *, rounding: float = 1e-12) -> BoolArray:
         """Which arms are at most epsilon worse than the best one, shape (K,).
@@ -122,8 +121,7 @@ class Environment:
             rounding: allowance for floating-point means, relative to the largest |mean| (.8 and .7 are stored
                 1.1e-16 more than .1 apart).
         """
-        good: BoolArray = self.gaps <= epsilon + rounding * np.max(np.abs(self.means))
-        return good
+        return np.asarray(self.gaps <= epsilon + rounding * np.max(np.abs(self.means)))
 
     def is_epsilon_best(self, arm: int, epsilon: float, *, rounding: float = 1e-12) -> bool:
         """Whether the arm is at most epsilon worse than the best one; see `epsilon_best`."""
@@ -166,8 +164,7 @@ class Environment:
             raise InvalidInput(
                 "the policy asks for test items, and this environment has none; `environments.recorded_answers` has."
             )
-        scores: FloatArray = self.law.scores[arms, items]
-        return scores
+        return self.law.scores[arms, items]
 
 
 # --- What recorded measurements say against the noise that is declared for them, in sentences.

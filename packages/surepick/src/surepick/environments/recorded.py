@@ -189,8 +189,7 @@ def _shares(grouped: Grouped, pulls: str, sums: str, noise: Noise) -> FloatArray
     if without.size:
         name = grouped.arms.ids[without[0]]
         raise InvalidInput(f"{table.source}: candidate {name!r} has no measurement ({pulls!r} is 0). Leave it out.")
-    shares: FloatArray = ones / number
-    return shares
+    return ones / number
 
 
 def _check_sizes(recorded: Table, column: str, values: FloatArray) -> None:

@@ -22,11 +22,9 @@ class RewardLaw(Protocol):
     @property
     def means(self) -> FloatArray:
         """The mean reward of each arm, shape (K,), in the user's sign and unit."""
-        ...
 
     def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
         """Pull arm k `counts[k]` times."""
-        ...
 
 
 @runtime_checkable
@@ -36,7 +34,6 @@ class MeasuresMore(Protocol):
     @property
     def quantity_means(self) -> FloatArray | None:
         """The mean of each quantity of each arm, shape (K, r); None where there are none."""
-        ...
 
 
 @runtime_checkable
@@ -51,7 +48,6 @@ class StreamedRewards(Protocol):
             streams: the key of each pull's stream.
             seed: all streams change with it.
         """
-        ...
 
 
 @record
@@ -157,8 +153,7 @@ class RecordedRewards:
     @property
     def repeats(self) -> IntArray:
         """Recorded rewards of each arm, shape (K,)."""
-        counts: IntArray = np.bincount(self.arm_of_row).astype(np.int64)
-        return counts
+        return np.bincount(self.arm_of_row).astype(np.int64)
 
     @property
     def _first(self) -> IntArray:
@@ -169,20 +164,17 @@ class RecordedRewards:
     def half_ranges(self) -> FloatArray:
         """Half the spread of the recorded rewards of each arm, shape (K,): a sub-Gaussian scale that holds here."""
         most, least = (extreme.reduceat(self.rewards, self._first) for extreme in (np.maximum, np.minimum))
-        half: FloatArray = (most - least) / 2.0
-        return half
+        return (most - least) / 2.0
 
     @property
     def means(self) -> FloatArray:
-        means: FloatArray = np.bincount(self.arm_of_row, weights=self.rewards) / self.repeats
-        return means
+        return np.bincount(self.arm_of_row, weights=self.rewards) / self.repeats
 
     @property
     def variances(self) -> FloatArray:
         """Variance of one drawn reward of each arm, shape (K,); 0 for an arm with one recorded reward."""
         away = self.rewards - self.means[self.arm_of_row]
-        variances: FloatArray = np.bincount(self.arm_of_row, weights=away**2) / self.repeats
-        return variances
+        return np.bincount(self.arm_of_row, weights=away**2) / self.repeats
 
     def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
         """Pull arm k `counts[k]` times: how often each of its rewards comes is multinomial.

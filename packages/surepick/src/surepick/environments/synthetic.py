@@ -79,8 +79,7 @@ def two_clusters(
 
 def _unit(points: FloatArray) -> FloatArray:
     """The points scaled to length 1, shape (count, dim)."""
-    scaled: FloatArray = points / np.sqrt(np.sum(points**2, axis=1, keepdims=True))
-    return scaled
+    return np.asarray(points / np.sqrt(np.sum(points**2, axis=1, keepdims=True)))
 
 
 def _positive_direction(count: int, dim: int, rng: np.random.Generator) -> FloatArray:

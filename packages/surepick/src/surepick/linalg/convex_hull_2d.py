@@ -86,8 +86,7 @@ def farthest_of_few(points: FloatArray) -> Pairs:
 def _centred(points: FloatArray) -> FloatArray:
     """Points in the plane, shape (s, 2), less the middle of their extent, as columns of (2, s)."""
     columns = np.ascontiguousarray(points.T)  # a hundred times faster to find the largest of
-    centred: FloatArray = columns - 0.5 * (columns.max(axis=1) + columns.min(axis=1))[:, None]
-    return centred
+    return np.asarray(columns - 0.5 * (columns.max(axis=1) + columns.min(axis=1))[:, None])
 
 
 def _outer(columns: FloatArray) -> IntArray:
@@ -174,8 +173,7 @@ def _vertices(points: FloatArray, rows: IntArray) -> IntArray:
         return rows
     limits = np.einsum("ij,ij->i", outwards, corners[sides.any(axis=1)]) - MARGIN
     inside = (outwards @ own.T < limits[:, None]).all(axis=0)
-    kept: IntArray = rows[~inside]
-    return kept
+    return np.asarray(rows[~inside])
 
 
 def _farthest_between(points: FloatArray, upper: IntArray, lower: IntArray) -> tuple[IntArray, IntArray]:

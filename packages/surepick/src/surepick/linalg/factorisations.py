@@ -46,21 +46,18 @@ def regression_svd(rows: FloatArray, values: FloatArray) -> tuple[FloatArray, Fl
 
 def row_squares(rows: FloatArray) -> FloatArray:
     """Squared Euclidean norm of each row of (n, r), shape (n,)."""
-    squares: FloatArray = np.einsum("ij,ij->i", rows, rows)
-    return squares
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
 def row_norms(rows: FloatArray) -> FloatArray:
     """Euclidean norm of each row of (n, r), shape (n,)."""
-    norms: FloatArray = np.sqrt(row_squares(rows))
-    return norms
+    return np.sqrt(row_squares(rows))
 
 
 def column_means(rows: FloatArray) -> FloatArray:
     """The mean of the rows of (n, d), shape (d,)."""
     narrow = rows.shape[1] <= NARROW  # columns in a row are then ten times faster to go through
-    means: FloatArray = np.ascontiguousarray(rows.T).mean(axis=1) if narrow else rows.mean(axis=0)
-    return means
+    return np.asarray(np.ascontiguousarray(rows.T).mean(axis=1) if narrow else rows.mean(axis=0))
 
 
 def power_of_two_scaled(matrix: FloatArray) -> FloatArray:
@@ -71,18 +68,15 @@ def power_of_two_scaled(matrix: FloatArray) -> FloatArray:
     _, exponents = np.frexp(largest)
     shifts = np.where(largest > 0, 1 - exponents, 0)
     if np.abs(shifts).max(initial=0) < LARGEST_SHIFT:
-        products: FloatArray = matrix * np.ldexp(1.0, shifts)  # as exact, and faster
-        return products
-    scaled: FloatArray = np.ldexp(matrix, shifts)
-    return scaled
+        return matrix * np.ldexp(1.0, shifts)  # as exact, and faster
+    return np.ldexp(matrix, shifts)
 
 
 def product(matrix: FloatArray, right: FloatArray) -> FloatArray:
     """matrix @ right with sums in extended precision (where the platform has it), for a `right` with huge entries."""
     wide = right.astype(np.longdouble)
     blocks = [matrix[top : top + ROW_BLOCK].astype(np.longdouble) @ wide for top in range(0, len(matrix), ROW_BLOCK)]
-    result: FloatArray = np.concatenate([block.astype(np.float64) for block in blocks])
-    return result
+    return np.concatenate([block.astype(np.float64) for block in blocks])
 
 
 def cholesky(matrix: FloatArray) -> FloatArray | None:
@@ -100,8 +94,7 @@ def reciprocal_condition(matrix: FloatArray, factor: FloatArray) -> float:
 def solve_lower(factor: FloatArray, right: FloatArray, *, transposed: bool = False) -> FloatArray:
     """L^-1 right (n, m), or L'^-1 right when transposed, for a lower triangular L (n, n) without 0 on its diagonal."""
     solution, _ = scipy.linalg.lapack.dtrtrs(factor, right, lower=1, trans=int(transposed))
-    result: FloatArray = solution
-    return result
+    return np.asarray(solution)
 
 
 def inverse_factor(matrix: FloatArray) -> FloatArray | None:
@@ -134,8 +127,7 @@ def gram_of_rows(matrix: Numbers) -> Numbers:
 
 def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
     """x_b with matrices_b x_b = right_b, shapes (m, r, r) and (m, r), by one LU factorisation each."""
-    solutions: FloatArray = np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0], dtype=np.float64)
-    return solutions
+    return np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0], dtype=np.float64)
 
 
 @record
@@ -406,8 +398,7 @@ def null_space(matrix: FloatArray) -> FloatArray:
     q, r, _ = scipy.linalg.qr(matrix.T, mode="full", pivoting=True, check_finite=False)
     diagonal = np.abs(np.diag(np.asarray(r)))
     cut = 8.0 * max(matrix.shape) * np.finfo(np.float64).eps * float(diagonal.max(initial=0.0))
-    kernel: FloatArray = np.asarray(q, dtype=np.float64)[:, int(np.count_nonzero(diagonal > cut)) :]
-    return kernel
+    return np.asarray(q, dtype=np.float64)[:, int(np.count_nonzero(diagonal > cut)) :]
 
 
 @record

@@ -348,5 +348,4 @@ class SingleRows:
         bounds *= 1.0 + 2.0 * share
         bounds += off * self._lengths[: len(bounds)] + NOTHING
         bounds *= bounds
-        result: FloatArray = np.ldexp(bounds, 2 * (int(exponent) - self.exponent))
-        return result
+        return np.ldexp(bounds, 2 * (int(exponent) - self.exponent))

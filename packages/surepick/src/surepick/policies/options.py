@@ -39,8 +39,7 @@ GROWTH = f"by what share a batch adds pulls; at most {MOST_GROWTH:g}."
 
 def option(default: T, check: Check) -> T:
     """A field of a record with that default, for `check_options`; None is accepted where it is the default."""
-    made: T = field(default=default, metadata={"check": check})
-    return made
+    return field(default=default, metadata={"check": check})
 
 
 def check_options(settings: Any) -> None:

@@ -481,5 +481,4 @@ def _scaled(values: FloatArray) -> FloatArray:
     shifted = values - values[0]  # exact for close values, so that a tiny spread is not rounded away
     unit = shifted / np.max(np.abs(shifted))
     centred = unit - unit.mean()
-    scaled: FloatArray = centred / centred.std()
-    return scaled
+    return np.asarray(centred / centred.std())

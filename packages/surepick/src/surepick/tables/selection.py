@@ -338,5 +338,4 @@ def side_by_side(table: Table, rewards: Names) -> SideBySide:
 def _taken(cells: Column, rows: IntArray) -> Column:
     if isinstance(cells, tuple):
         return tuple(cells[row] for row in rows.tolist())
-    taken: Column = cells[rows]
-    return taken
+    return cells[rows]

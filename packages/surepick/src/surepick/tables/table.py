@@ -255,8 +255,7 @@ class Table:
         return self._parsed[name]
 
     def _without_number(self, name: str) -> list[int]:
-        rows: list[int] = np.flatnonzero(np.isnan(self._as_parsed(name))).tolist()
-        return rows
+        return np.flatnonzero(np.isnan(self._as_parsed(name))).tolist()
 
     def _named_cells(self, name: str, rows: Sequence[int]) -> str:
         text = self.text(name)

@@ -198,8 +198,7 @@ def _squared_distances(matrix: FloatArray, pulled: IntArray) -> FloatArray:
 def _grid(squared: FloatArray) -> FloatArray:
     """Gammas around one over the mean squared distance, rising, shape (m,)."""
     steps = HEURISTIC_DECADES * HEURISTIC_STEPS
-    grid: FloatArray = 10.0 ** (np.arange(-steps, steps + 1) / HEURISTIC_STEPS) / float(np.mean(squared[squared > 0]))
-    return grid
+    return 10.0 ** (np.arange(-steps, steps + 1) / HEURISTIC_STEPS) / float(np.mean(squared[squared > 0]))
 
 
 def _checked(gammas: Sequence[float]) -> list[float]:
@@ -245,8 +244,7 @@ def _fitted(gram: FloatArray, means: FloatArray, variances: FloatArray, criterio
             solved = (shares / grown) @ vectors.T  # of (s^2 G + N)^-1 means, times the root of N
             diagonal = (1.0 / grown) @ (vectors**2).T  # of (s^2 G + N)^-1, times N
             terms = solved**2 / diagonal - np.log(diagonal)
-        logs: FloatArray = -0.5 * (np.sum(terms, axis=1) + log_noise)
-        return logs
+        return np.asarray(-0.5 * (np.sum(terms, axis=1) + log_noise))
 
     unit = max(float(shares @ shares), 1.0) / max(float(values.sum()), 1e-300)
     best, variance = _maximised(score, unit)

@@ -60,8 +60,7 @@ class StudyFacts:
     @property
     def lists(self) -> dict[str, Any] | None:
         """The answer by lists; None where the question is which candidate is the best."""
-        found: dict[str, Any] | None = self.document.get("lists")
-        return found
+        return self.document.get("lists")
 
     @property
     def list_names(self) -> ListNames | None:

@@ -432,5 +432,4 @@ def _directions(rows: FloatArray) -> FloatArray:
         return symmetric_spectrum(rows.T @ rows).vectors[:, :2]
     spectrum = symmetric_spectrum(rows @ rows.T)
     kept = spectrum.values[:2] > TINY * max(float(spectrum.values[0]), 1e-300)
-    directions: FloatArray = rows.T @ spectrum.vectors[:, :2][:, kept] / np.sqrt(spectrum.values[:2][kept])
-    return directions
+    return rows.T @ spectrum.vectors[:, :2][:, kept] / np.sqrt(spectrum.values[:2][kept])

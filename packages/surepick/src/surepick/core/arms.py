@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from surepick.core import values as checks
 from surepick.core.frames import SOURCE, frame_of, is_frame
-from surepick.core.records import FloatArray, IntArray, record, settled
+from surepick.core.records import FloatArray, IntArray, record, set_fields, settled
 from surepick.errors import InvalidInput
 from surepick.text import LONGEST, html_table, printable, quoted, shortened
 
@@ -37,11 +37,7 @@ BETWEEN_WORDS = re.compile(r"[\s._-]+")
 
 @record
 class ColumnNames:
-    """The names that were said when a study was made; no part of what it promises.
-
-    Raises:
-        InvalidInput: one is empty, or no text that can be stored.
-    """
+    """The names that were said when a study was made; no part of what it promises."""
 
     id: str | None = None  # the column of the ids, "a,b" for several; None: "id"
     reward: str | None = None  # the column of the results; None: "reward"
@@ -102,13 +98,7 @@ NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Originals:
-    """The objects behind ids, which are texts everywhere else.
-
-    They stay in the process that was given them: a copy in another one, a database and a certificate have the texts.
-
-    Args:
-        found: text -> object, of those that are no texts themselves.
-    """
+    """The objects behind ids (text -> object, of those that are no texts); they stay in the process that has them."""
 
     __slots__ = ("_found",)
 
@@ -176,15 +166,10 @@ SHOWN_COLUMNS = 8
 MOST_COST_RATIO = 1e9  # of the dearest measurement to the cheapest
 
 
-def _is_kept(features: np.ndarray) -> bool:
-    """Whether an array may be kept as it is: of floats, none hidden, and nobody can write to it."""
-    hidden = isinstance(features, np.ma.MaskedArray)
-    return not hidden and features.dtype in (np.float32, np.float64) and settled(features)
-
-
 def _matrix(features: ArrayLike) -> FloatArray:
     """The features as a read-only (K, D) array: a float64 copy, unless nobody can write to the float array given."""
-    if isinstance(features, np.ndarray) and _is_kept(features):
+    plain = isinstance(features, np.ndarray) and not isinstance(features, np.ma.MaskedArray)
+    if plain and np.asarray(features).dtype in (np.float32, np.float64) and settled(np.asarray(features)):
         matrix: FloatArray = np.asarray(features)
     else:
         matrix = np.array(checks.real_numbers("features", features, wrong="features are not a numeric (K, D) array"))
@@ -351,14 +336,11 @@ class Arms:
             checks.check_looks("an id", ids, names)
             objects = Originals.of(names, ids)
         _refuse_not_finite(matrix, names)
-        object.__setattr__(self, "objects", objects)
-        object.__setattr__(self, "features", matrix)
-        object.__setattr__(self, "ids", names)
-        object.__setattr__(self, "columns", None if columns is None else checks.texts_of("columns", columns))
-        object.__setattr__(self, "preparation", checks.texts_of("preparation", preparation))
-        object.__setattr__(self, "costs", None if costs is None else checked_costs(costs, names))
-        object.__setattr__(self, "segments", None if segments is None else checked_segments(segments, names))
-        object.__setattr__(self, "aside", tuple(aside) if aside else None)
+        set_fields(self, objects=objects, features=matrix, ids=names, aside=tuple(aside) if aside else None)
+        set_fields(self, columns=None if columns is None else checks.texts_of("columns", columns))
+        set_fields(self, preparation=checks.texts_of("preparation", preparation))
+        set_fields(self, costs=None if costs is None else checked_costs(costs, names))
+        set_fields(self, segments=None if segments is None else checked_segments(segments, names))
 
     def with_objects(self, objects: Originals | None) -> Arms:
         """The same arms, whose ids were these objects."""

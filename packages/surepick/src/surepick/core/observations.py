@@ -29,19 +29,12 @@ class Answers:
 
 @record
 class BlockTotals:
-    """What was measured in each block, one entry for each arm that a block has.
+    """What was measured in each block, one entry for each arm that a block has."""
 
-    Args:
-        blocks: number of the entry's block, shape (m,); the record numbers those that it has 0, 1, ... in their order.
-        arms: index of its arm, shape (m,); no two entries have the same block and arm.
-        counts: pulls received, at least 1, shape (m,).
-        sums: their total reward, shape (m,), in reward units.
-    """
-
-    blocks: IntArray
-    arms: IntArray
-    counts: IntArray
-    sums: FloatArray
+    blocks: IntArray  # number of the entry's block, (m,); the record numbers those that it has 0, 1, ... in their order
+    arms: IntArray  # index of its arm, (m,); no two entries have the same block and arm
+    counts: IntArray  # pulls received, at least 1, (m,)
+    sums: FloatArray  # their total reward, (m,), in reward units
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", np.unique(self.blocks, return_inverse=True)[1].reshape(-1))
@@ -90,19 +83,12 @@ class BlockTotals:
 
 @record
 class Quantity:
-    """Totals of a quantity that is measured beside the reward, one entry an arm (or a row of results).
+    """Totals of a quantity that is measured beside the reward, one entry an arm (or a row of results)."""
 
-    Args:
-        counts: measurements that have a value of it, shape (K,).
-        sums: of these values, shape (K,), in the quantity's units.
-        squares: of their squares, shape (K,).
-        within: of their squared deviations from their mean, shape (K,), as in `Observations`; None: not known.
-    """
-
-    counts: IntArray
-    sums: FloatArray
-    squares: FloatArray
-    within: FloatArray | None = None
+    counts: IntArray  # measurements that have a value of it, (K,)
+    sums: FloatArray  # of these values, (K,), in the quantity's units
+    squares: FloatArray  # of their squares, (K,)
+    within: FloatArray | None = None  # of their squared deviations from their mean, as in `Observations`; None: unknown
 
     def __post_init__(self) -> None:
         freeze(self, counts=np.int64, sums=np.float64, squares=np.float64, within=np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -37,10 +37,7 @@ class Blocking:
         return max(number, int(counts.max(initial=0)) if self.once else 1, 1)
 
     def dealt(self, counts: IntArray) -> IntArray:
-        """The block of each pull, arm by arm, shape (total,): pulls are dealt like cards.
-
-        So blocks differ by at most one pull in size, and by at most one pull of any arm.
-        """
+        """The block of each pull, arm by arm, shape (total,): like cards, so that no two differ by more than one."""
         return np.arange(int(counts.sum())) % self.number_for(counts)
 
 
@@ -131,17 +128,10 @@ class Embedding:
 
 @record
 class IndependentArms:
-    """Arms without structure: one parameter an arm, misspecification 0.
-
-    The features are the K x K identity, formed only when somebody asks for them; design and estimation use the
-    diagonal form.
-    """
+    """Arms without structure: one parameter an arm; the identity is formed only when somebody asks for features."""
 
     num_arms: int
-
-    @property
-    def misspecification(self) -> float:
-        return 0.0
+    misspecification: ClassVar[float] = 0.0
 
     @property
     def dim(self) -> int:
@@ -239,25 +229,14 @@ class Allocation:
 
 @record
 class CandidateBounds:
-    """What the test of one candidate of a certifying policy says of each rival, since it was opened.
+    """What the test of a candidate says of each rival since it was opened (docs/certified-elimination.md, line 10)."""
 
-    Args:
-        candidate: c.
-        bets: sum of t over the batches, shape (K,), in 1 / reward units.
-        drawn: sum of t xhat over the batches, shape (K,).
-        bounds: the smallest U_j so far: h_j - h_c is at most this, shape (K,); infinite where nothing is known.
-        leads: the estimate of h_c - h_j when that bound was reached, shape (K,).
-        log_e_values: log of p_c E_j with the bets of every batch, on rejected rivals too, shape (K,).
-
-    Source: docs/certified-elimination.md, line 10.
-    """
-
-    candidate: int
-    bets: FloatArray
-    drawn: FloatArray
-    bounds: FloatArray
-    leads: FloatArray
-    log_e_values: FloatArray
+    candidate: int  # c
+    bets: FloatArray  # sum of t over the batches, (K,), in 1 / reward units
+    drawn: FloatArray  # sum of t xhat over the batches, (K,)
+    bounds: FloatArray  # the smallest U_j so far: h_j - h_c is at most this, (K,); infinite where nothing is known
+    leads: FloatArray  # the estimate of h_c - h_j when that bound was reached, (K,)
+    log_e_values: FloatArray  # log of p_c E_j with the bets of every batch, on rejected rivals too, (K,)
 
     def __post_init__(self) -> None:
         freeze(self, bets=np.float64, drawn=np.float64, bounds=np.float64, leads=np.float64, log_e_values=np.float64)
@@ -272,25 +251,15 @@ class Intervals:
     lead - width is the lower end of the interval for h_comparator - h_arm; so the arm is at most width - lead better
     than its comparator. What an elimination proves is "not the best", not that the comparator is better than others;
     what the test of a candidate proves is "not better than it by more than epsilon". Each holds for one arm at a time.
-
-    Args:
-        arms: the arms compared, ascending, shape (m,).
-        comparators: what each was compared with, shape (m,); -1 if with nothing.
-        leads: estimates of h_comparator - h_arm, shape (m,), in reward units; none lies below lead - width.
-        widths: their uncertainty, not negative, shape (m,), infinite where nothing is known.
-        margins: lead - width + allowed, shape (m,).
-        allowed: the shortfall that is tolerated in each comparison, shape (m,): 0 where arms are ruled out, epsilon
-            where the answer is certified.
-        candidates: what a certifying policy needs for the next look.
     """
 
-    arms: IntArray
-    comparators: IntArray
-    leads: FloatArray
-    widths: FloatArray
-    margins: FloatArray
-    allowed: FloatArray
-    candidates: tuple[CandidateBounds, ...] = ()
+    arms: IntArray  # the arms compared, ascending, (m,)
+    comparators: IntArray  # what each was compared with, (m,); -1 if with nothing
+    leads: FloatArray  # estimates of h_comparator - h_arm, (m,), in reward units; none lies below lead - width
+    widths: FloatArray  # their uncertainty, not negative, (m,), infinite where nothing is known
+    margins: FloatArray  # lead - width + allowed, (m,)
+    allowed: FloatArray  # what shortfall is tolerated, (m,): 0 where arms are ruled out, epsilon where one is certified
+    candidates: tuple[CandidateBounds, ...] = ()  # what a certifying policy needs for the next look
 
     def __post_init__(self) -> None:
         freeze(self, arms=np.int64, comparators=np.int64)
@@ -313,10 +282,8 @@ def against(
 def intervals_after(
     leading: Leading | None, leader: int, active: IntArray, survivors: IntArray, *, epsilon: float | None
 ) -> Deciding:
-    """Gives what decided for each arm: the comparator that rules it out most clearly, or the leader that it might beat.
-
-    Cost: O(|active| |survivors| d) at worst, blocks of bounded memory.
-    """
+    """Gives what decided for each arm: the comparator that rules it out most clearly, or the leader that it might
+    beat."""
 
     def deciding(_: Intervals | None) -> Intervals:
         if leading is None:

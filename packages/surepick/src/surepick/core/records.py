@@ -29,10 +29,8 @@ T = TypeVar("T")
 
 
 def _equal(left: object, right: object) -> bool:
-    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-        return bool(np.array_equal(left, right))
-    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-        return False  # an array and None
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):  # an array equals no None
+        return isinstance(left, np.ndarray) and isinstance(right, np.ndarray) and bool(np.array_equal(left, right))
     return bool(left == right)
 
 
@@ -48,16 +46,8 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
-def _refuse_set(self: Any, name: str, value: object) -> None:  # noqa: ARG001
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
-
-
-def _refuse_delete(self: Any, name: str) -> None:  # noqa: ARG001
-    raise FrozenInstanceError(f"cannot delete field {name!r}")
-
-
-def _state(self: Any) -> list[Any]:
-    return [getattr(self, each.name) for each in fields(self)]
+def _refuse(self: Any, name: str, *value: object) -> None:  # noqa: ARG001
+    raise FrozenInstanceError(f"cannot {'assign to' if value else 'delete'} field {name!r}")
 
 
 def _set_state(self: Any, state: list[Any]) -> None:
@@ -67,20 +57,17 @@ def _set_state(self: Any, state: list[Any]) -> None:
 
 SHARED = {
     "__repr__": recursive_repr()(_repr),
-    "__setattr__": _refuse_set,
-    "__delattr__": _refuse_delete,
-    "__getstate__": _state,
+    "__setattr__": _refuse,
+    "__delattr__": _refuse,
+    "__getstate__": lambda self: [getattr(self, each.name) for each in fields(self)],
     "__setstate__": _set_state,
 }
 
 
 @dataclass_transform(frozen_default=True)
 def record(cls: type[T]) -> type[T]:
-    """A frozen dataclass with slots whose equality compares arrays element by element.
-
-    Only the constructor is compiled for each class: what `dataclass(frozen=True)` compiles takes a third of the time of
-    a small study.
-    """
+    """A frozen dataclass with slots whose equality compares arrays element by element."""
+    # Only the constructor is compiled: all that `dataclass(frozen=True)` compiles takes a third of a small study.
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     for name, function in SHARED.items():
         if name not in vars(cls):
@@ -180,10 +167,8 @@ PACKED_FROM = 4096  # floats; so many that no person reads them are written as t
 
 
 def encode(value: object, *, sparse: bool = False) -> Any:
-    """Plain JSON data for a record, an array, or plain data.
-
-    A field that no constructor takes stays in this process.
-    """
+    """Plain JSON data for a record, an array, or plain data; a field that no constructor takes stays in this
+    process."""
     if isinstance(value, np.ndarray):
         return _shorter(value) if sparse else value.tolist()
     if is_dataclass(value) and not isinstance(value, type):
@@ -246,10 +231,7 @@ def to_json(value: object, *, sparse: bool = False) -> str:
         raise InvalidInput(f"{type(value).__name__} holds a number that JSON cannot carry: {error}.") from error
 
 
-@functools.cache
-def _hints_of(kind: Any) -> dict[str, Any]:
-    """The types of its fields; looking them up takes longer than to read a small record."""
-    return get_type_hints(kind)
+_hints_of = functools.cache(get_type_hints)  # of the fields of a record; looking them up takes longer than to read one
 
 
 def _decode(hint: Any, data: Any) -> Any:
@@ -340,8 +322,6 @@ def _refuse_constant(text: str) -> float:
 # --- Where two records, or two pieces of JSON data, differ, in words.
 
 TOLERANCE = 1e-9  # relative; another processor adds in another order
-
-
 ROUNDING = 1e-12
 
 

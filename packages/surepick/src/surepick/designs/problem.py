@@ -80,11 +80,8 @@ class DesignProblem:
 
 
 def restricted_to(problem: DesignProblem, rows: IntArray) -> DesignProblem:
-    """The problem of differences with some of its arms only: both to be measured and, if active, to be compared.
-
-    Args:
-        rows: of the basis, ascending, shape (n,). The centre stays, so that a design keeps its value to the last bit.
-    """
+    """The problem of differences of some rows of the basis, ascending; the centre stays, so that values keep each
+    bit."""
     basis, lengths = problem.basis[rows], problem.lengths[rows]
     return replace(
         problem,
@@ -171,19 +168,10 @@ def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float
     """The problem of measuring the differences of the active arms by pulls of any arm; features of shape (K, d)."""
     matrix = checked_features(features)
     chosen = checked_active(active, matrix.shape[0])
-    arms = _posed(matrix, rank_tolerance)
+    arms = DesignInput.of(matrix, rank_tolerance=rank_tolerance).problem
     rows = arms.active if active is None else np.unique(arms.group[chosen])
     compared = arms.basis if len(rows) == len(arms.basis) else arms.basis.take(rows, axis=0)
     return replace(arms, active=rows, centre=column_means(compared))
-
-
-def check_rank_tolerance(rank_tolerance: float | None) -> None:
-    """Refuse a cut that is no share."""
-    if rank_tolerance is not None and not 0.0 <= rank_tolerance < 1.0:
-        raise InvalidInput(
-            f"rank_tolerance is {rank_tolerance}; it is a share of the largest singular value, from 0 to below 1. "
-            "1e-6 is usual for features rounded to six decimals."
-        )
 
 
 @record
@@ -199,9 +187,13 @@ class DesignInput:
         features: FloatArray, *, rank_tolerance: float | None = None, white: Callable[[], Whitened | None] | None = None
     ) -> DesignInput:
         """Those of checked features, shape (K, d). Cost: O(K d^2) time; keeps two arrays like the features."""
-        check_rank_tolerance(rank_tolerance)
+        if rank_tolerance is not None and not 0.0 <= rank_tolerance < 1.0:
+            raise InvalidInput(
+                f"rank_tolerance is {rank_tolerance}; it is a share of the largest singular value, from 0 to below 1. "
+                "1e-6 is usual for features rounded to six decimals."
+            )
         classes = equal_rows(features)
-        arms = _distinct(features, classes)
+        arms = features if classes.none else features[classes.first]
         known = white() if white is not None and classes.none else None
         found = whitened(arms, rank_tolerance=rank_tolerance) if known is None else known
         return DesignInput(
@@ -227,18 +219,6 @@ class DesignInput:
     def num_arms(self) -> int:
         """K."""
         return len(self.problem.group)
-
-
-def _posed(matrix: FloatArray, rank_tolerance: float | None) -> DesignProblem:
-    """The problem of all differences of the distinct rows; the centre is not set."""
-    check_rank_tolerance(rank_tolerance)
-    classes = equal_rows(matrix)
-    return _longest_first(whitened(_distinct(matrix, classes), rank_tolerance=rank_tolerance), classes)
-
-
-def _distinct(matrix: FloatArray, classes: EqualRows) -> FloatArray:
-    """The rows without their repetitions; the matrix itself where there are none."""
-    return matrix if classes.none else matrix[classes.first]
 
 
 def longest_first(lengths: FloatArray) -> IntArray:
@@ -273,28 +253,19 @@ def pose_targets(arms: DesignInput, targets: FloatArray, *, span_tolerance: floa
 
 
 def pose_star(
-    features: FloatArray | DesignInput,  # (K, d), checked; or arms that were posed before, without noise scales
+    posed: DesignInput,
     centre: int,
     scales: FloatArray,  # w, positive, (K,)
     *,
-    rank_tolerance: float | None,
     rivals: IntArray | None = None,
-    noise_scales: FloatArray | None = None,  # v, positive, (K,); None = 1 for all
+    noise_scales: FloatArray | None = None,  # v, positive, (K,), if the arms are posed as x / v; None = 1 for all
 ) -> DesignProblem:
-    """As `pose_targets` for y_j = (x_c - x_j) / w_j, formed in whitened coordinates: in the span by construction.
-
-    With noise scales v the arms are measured as x / v: a pull of arm x informs on x x' / v_x^2.
-    """
-    if isinstance(features, DesignInput):
-        arms = features.problem
-    else:
-        arms = _posed(features if noise_scales is None else features / noise_scales[:, None], rank_tolerance)
+    """As `pose_targets` for y_j = (x_c - x_j) / w_j, formed in whitened coordinates: in the span by construction."""
+    arms = posed.problem
     group = arms.group if rivals is None else arms.group[rivals]
     widths, own = scales if rivals is None else scales[rivals], arms.basis[arms.group[centre]]
     noise = noise_scales if noise_scales is None or rivals is None else noise_scales[rivals]
-    if noise_scales is not None:
-        own = noise_scales[centre] * own
-
+    own = own if noise_scales is None else noise_scales[centre] * own
     vectors = np.empty((len(group), arms.rank))
 
     def form(some: slice) -> None:
@@ -319,10 +290,8 @@ def _compared(arms: DesignProblem, vectors: FloatArray) -> DesignProblem:
 
 
 def _once(vectors: FloatArray, lengths: FloatArray, order: IntArray) -> IntArray:
-    """The order of decreasing length, shape (n,), without vectors that equal one of a smaller number.
-
-    Equal vectors have equal lengths, up to rounding: only those are compared that have a neighbour of their length.
-    """
+    """The order of decreasing length without repeated vectors; only those with a neighbour of their length are
+    compared."""
     ordered = lengths[order]
     alike = ordered[:-1] - ordered[1:] <= SAME_LENGTH * ordered[:-1]
     rows = np.sort(order[np.flatnonzero(np.append(alike, False) | np.append(False, alike))])

@@ -42,24 +42,28 @@ def solve_target_design(
             posed before, with their own rank tolerance: many designs for the same arms then share that work.
 
     Returns:
-        Design: weights on few arms; their exact value; lower_bound <= tau <= value, value <= (1 + tolerance)
-        lower_bound. The value is 0 when all targets are 0.
-
-    Source: ours (the same solver as `solve_design`, on the points +-y_j / 2).
-    Cost: as `solve_design` with 2 m active arms.
+        As `solve_design`, on the points +-y_j / 2. The value is 0 when all targets are 0.
     """
     check_tolerance(tolerance)
-    arms = features if isinstance(features, DesignInput) else checked_features(features)
-    dim = arms.dim if isinstance(arms, DesignInput) else arms.shape[1]
-    vectors = checked_rows(targets, "targets", "target", "m", dim=dim)
-    _, exponent = np.frexp(np.abs(vectors).max(initial=0.0))
     with one_blas_thread():
+        posed = _posed(features, rank_tolerance)
+        vectors = checked_rows(targets, "targets", "target", "m", dim=posed.dim)
+        _, exponent = np.frexp(np.abs(vectors).max(initial=0.0))
         scaled = np.ldexp(vectors, -exponent)  # exact; the values of huge or tiny targets neither overflow nor vanish
-        posed = arms if isinstance(arms, DesignInput) else DesignInput.of(arms, rank_tolerance=rank_tolerance)
         problem = pose_targets(posed, scaled, span_tolerance=span_tolerance)
         return _solved_in_units(
             problem, int(exponent), tolerance=tolerance, max_steps=max_steps, unit=unit, accept=accept
         )
+
+
+def _posed(
+    arms: ArrayLike | DesignInput, rank_tolerance: float | None = None, noise: FloatArray | None = None
+) -> DesignInput:
+    """Arms that were posed before, or that are checked and posed now."""
+    if isinstance(arms, DesignInput):
+        return arms
+    features = checked_features(arms)
+    return DesignInput.of(features if noise is None else features / noise[:, None], rank_tolerance=rank_tolerance)
 
 
 def _solved_in_units(
@@ -123,10 +127,11 @@ def solve_star_design(
     Cost: as `solve_target_design`; one whitening for linearly independent arms.
     """
     check_tolerance(tolerance)
-    matrix = features if isinstance(features, DesignInput) else checked_features(features)
     if isinstance(features, DesignInput) and noise_scales is not None:
         raise InvalidInput("arms that were posed before are measured with one noise; give features with noise_scales.")
-    num_arms = matrix.num_arms if isinstance(matrix, DesignInput) else len(matrix)
+    with one_blas_thread():
+        posed = _posed(features, rank_tolerance, noise_scales)
+    num_arms = posed.num_arms
     if not 0 <= centre < num_arms:
         raise InvalidInput(f"arm {centre} does not exist: there are {num_arms} arms, 0 .. {num_arms - 1}.")
     widths = np.array(scales, dtype=np.float64)
@@ -138,14 +143,8 @@ def solve_star_design(
     _, exponent = np.frexp(np.delete(widths, centre) if rivals is None else widths[rivals])
     finest = int(exponent.min()) if exponent.size else 0
     with one_blas_thread():
-        problem = pose_star(
-            matrix,
-            centre,
-            np.ldexp(widths, -finest),  # exact; see `solve_target_design`
-            rank_tolerance=rank_tolerance,
-            rivals=rivals,
-            noise_scales=noise_scales,
-        )
+        scaled = np.ldexp(widths, -finest)  # exact; see `solve_target_design`
+        problem = pose_star(posed, centre, scaled, rivals=rivals, noise_scales=noise_scales)
         if problem.rank == num_arms:
             return independent_star_design(centre, widths, rivals=rivals, noise_scales=noise_scales)
         return _solved_in_units(problem, -finest, tolerance=tolerance, max_steps=max_steps, unit=unit, accept=accept)
@@ -154,19 +153,13 @@ def solve_star_design(
 def on_fewer_arms(
     features: ArrayLike | DesignInput, centre: int, scales: FloatArray, design: Design, *, unit: float
 ) -> Design:
-    """A design for one arm against all others, on fewer arms where that takes fewer pulls, in many directions.
+    """A design for one arm against all others, or one on fewer arms where that takes fewer pulls, in many directions.
 
     A batch has at least one pull of each arm with weight. Weights on n arms whose value stands for at most n pulls are
-    therefore better than weights on more arms, though their value is larger.
-
-    Returns:
-        The design, or one on fewer arms with its exact value, and the same lower bound.
-
-    Source: ours. Cost: a few restricted problems of few arms.
+    therefore better than weights on more arms, though their value is larger. The lower bound stays.
     """
     with one_blas_thread():
-        matrix = features if isinstance(features, DesignInput) else checked_features(features)
-        problem = pose_star(matrix, centre, scales, rank_tolerance=None)
+        problem = pose_star(_posed(features), centre, scales)
         if not many_directions(problem):
             return design
         objective = Objective(problem)

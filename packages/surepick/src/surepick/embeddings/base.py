@@ -91,10 +91,7 @@ def tail_sums(values: FloatArray) -> FloatArray:
 
 
 def row_tails(squares: FloatArray, left_over: FloatArray) -> FloatArray:
-    """max_x sqrt(left_over_x + sum_{j > d} squares_xj) for d = 0 .. r, shape (r + 1,), from the smallest term up.
-
-    `squares`, shape (K, r), is overwritten; `left_over` has shape (K,) or (1,).
-    """
+    """max_x sqrt(left_over_x + sum_{j > d} squares_xj) for d = 0 .. r, (r + 1,); squares, (K, r), are overwritten."""
     backwards = squares[:, ::-1]
     np.cumsum(backwards, axis=1, out=backwards)
     squares += left_over[:, None]
@@ -106,13 +103,7 @@ def row_tails(squares: FloatArray, left_over: FloatArray) -> FloatArray:
 
 @record
 class ExactFeatures:
-    """psi(x) = x, gamma-tilde = 0: nothing is compressed and nothing is left out.
-
-    Raises:
-        InvalidInput: there is no feature column.
-
-    Source: the model of Fiez et al. (2019).
-    """
+    """psi(x) = x, gamma-tilde = 0: nothing is compressed and nothing is left out (Fiez et al. 2019)."""
 
     features: FloatArray  # X, (K, D), finite, D >= 1
     num_distinct: int = field(init=False)

@@ -35,19 +35,11 @@ PIECE = 4096  # rows whose kernel with all landmarks is in memory at once
 
 @record
 class KernelDirections:
-    """The function space of a kernel, as few landmarks see it.
+    """The function space of a kernel, as few landmarks see it (docs/large.md, line 7 has the proof).
 
         G_mm = L L' of the landmarks,   u(x) = L^-1 (k(l_1, x), ..., k(l_m, x)),   |h(x) - <u(x), theta>| <= C left
 
     for every h of norm at most C in the space, with ||theta|| <= C.
-
-    *Why it holds.* u(x) are the coordinates of the projection of k(x, .) on the span of the landmarks, in an
-    orthonormal basis of it, so <u(x), theta> = (Ph)(x) with ||theta|| = ||Ph|| <= C, and |h(x) - (Ph)(x)| <=
-    C sqrt(k(x, x) - ||u(x)||^2) by Cauchy-Schwarz. The first d landmarks alone have the first d coordinates. Rounding
-    moves u by at most e = 8 eps (m + D + 16) cond(L) sqrt(k(x, x)), once in h and, squared, in what is left: both are
-    added.
-
-    Source: ours; the bound is that of the Nystrom method with pivots (docs/large.md, line 5).
     """
 
     kernel: kernel_functions.Kernel  # k
@@ -64,17 +56,17 @@ class KernelDirections:
 
     def of(self, rows: FloatArray) -> FloatArray:
         """Rows, shape (n, D), in these directions, shape (n, d)."""
-        return _coordinates(self.kernel, self.landmarks, self.factor, rows)
+        found = np.empty((len(rows), len(self.landmarks)))
+        for top in range(0, len(rows), PIECE):
+            piece = np.asarray(rows[top : top + PIECE], np.float64)
+            found[top : top + PIECE] = _coordinates(self.kernel, self.landmarks, self.factor, piece)
+        return found
 
 
 def _coordinates(
-    kernel: kernel_functions.Kernel, landmarks: FloatArray, factor: FloatArray, rows: FloatArray
+    kernel: kernel_functions.Kernel, landmarks: FloatArray, factor: FloatArray, piece: FloatArray
 ) -> FloatArray:
-    found = np.empty((len(rows), len(landmarks)))
-    for top in range(0, len(rows), PIECE):
-        piece = np.asarray(rows[top : top + PIECE], np.float64)
-        found[top : top + PIECE] = factorisations.solve_lower(factor, kernel.gram(landmarks, piece)).T
-    return found
+    return factorisations.solve_lower(factor, kernel.gram(landmarks, piece)).T
 
 
 @record
@@ -113,14 +105,10 @@ def _seen(
 def kernel_directions(
     passes: Passes, kernel: kernel_functions.Kernel, *, norm_bound: float, epsilon: float, max_rank: int = 200
 ) -> KernelDirections:
-    """Landmarks, and as many of them as are predicted to cost the fewest pulls.
+    """Landmarks, and as many as are predicted to cost the fewest pulls, 4 d / (epsilon - 2 C left_d (1 + sqrt(d)))^2.
 
-        d minimises 4 d / (epsilon - 2 C left_d (1 + sqrt(d)))^2,     left_d of all d from one pass
-
-    Landmarks are the pivots of a partial Cholesky factorisation of some rows: of a sample spread over the list, then of
-    that and the rows of which the first ones leave most.
-
-    Cost: two passes of O(K m (m + D)) time each.
+    They are the pivots of a partial Cholesky factorisation of some rows: of a sample spread over the list, then of that
+    and the rows of which the first ones leave most. Cost: two passes of O(K m (m + D)) time each.
     """
     positive_number("norm_bound", norm_bound, "the norm that the reward function can have in the kernel's space.")
     whole_number("max_rank", max_rank, least=1, meaning="the most landmarks.")
@@ -319,13 +307,15 @@ class KernelEmbedding:
         base.check_norm(norm_bound, norm_source, of=base.IN_SPACE)
         _check(matrix, bound, nystrom_above, max_rank, rounding)
         kernel = make_kernel(kernel)
-        distinct = _distinct(matrix)
-        rows, copies = distinct.rows, distinct.copies
+        classes = equal_rows(matrix)
+        rows = np.asarray(matrix[classes.first], dtype=np.float64)
+        order = np.lexsort(rows.T[::-1])  # a function of the rows alone, so that the order of the arms decides no bit
+        rows, copies = rows[order], np.bincount(classes.group)[order]
         if len(rows) <= nystrom_above:
             scores, tails = _decomposed(kernel, rows, copies, bound, rounding)
         else:
             scores, tails = _approximated(kernel, rows, copies, bound, rounding, max_rank)
-        scores = scores[distinct.position]
+        scores = scores[places(order)[classes.group]]
         scores.flags.writeable = False
         set_fields(
             self,
@@ -389,30 +379,11 @@ class KernelEmbedding:
         )
 
 
-@record
-class _Distinct:
-    """The n distinct rows in lexicographic order, how often each stands in the matrix, and the number of each arm's."""
-
-    rows: FloatArray
-    copies: IntArray
-    position: IntArray
-
-
-def _distinct(matrix: FloatArray) -> _Distinct:
-    """The order of the rows is a function of the rows alone, so that the order of the arms decides no bit."""
-    classes = equal_rows(matrix)
-    rows = np.asarray(matrix[classes.first], dtype=np.float64)
-    order = np.lexsort(rows.T[::-1])
-    return _Distinct(rows[order], np.bincount(classes.group)[order], places(order)[classes.group])
-
-
 def _decomposed(
     kernel: kernel_functions.Kernel, rows: FloatArray, copies: IntArray, bound: str, rounding: float | None
 ) -> tuple[FloatArray, FloatArray]:
-    """psi on the n distinct arms, shape (n, rank), and gamma-tilde(d)/C for d = 0 .. rank, from the whole gram matrix.
-
-    An arm with m copies enters with weight m, as it would in the gram of all arms.
-    """
+    """psi on the n distinct arms, (n, rank), and gamma-tilde(d)/C for d = 0 .. rank, from the gram matrix of all
+    copies."""
     roots = np.sqrt(copies)[:, None]
     gram = kernel.gram(rows, rows)
     trace = float(copies @ np.diagonal(gram))

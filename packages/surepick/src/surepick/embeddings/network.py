@@ -98,8 +98,8 @@ def _check_device(device: str) -> None:
     """Refuse a device that torch does not have here."""
     try:
         kind = torch.device(device).type
-    except (RuntimeError, TypeError) as error:
-        raise InvalidInput(f"device is {quoted(device)}; give 'cpu' or 'cuda'.") from error
+    except (RuntimeError, TypeError):
+        kind = ""
     if kind not in ("cpu", "cuda"):
         raise InvalidInput(f"device is {quoted(device)}; give 'cpu' or 'cuda'.")
     if kind == "cuda" and not torch.cuda.is_available():
@@ -141,12 +141,8 @@ class GradientSpectrum:
 
 
 class ArmNetwork:
-    """A network together with the arms it is asked about. Weights are one flat vector theta, shape (p,).
-
-    Args:
-        features: X, shape (K, D), finite.
-        network: its kind and its start.
-    """
+    """A network together with the arms it is asked about, X of shape (K, D). Weights are one flat vector theta,
+    (p,)."""
 
     def __init__(self, features: FloatArray, network: Network) -> None:
         matrix = np.asarray(feature_matrix(features), dtype=np.float64)
@@ -198,15 +194,8 @@ class ArmNetwork:
         return torch.func.vmap(torch.func.grad(output), in_dims=(None, 0))(theta, rows)
 
     def gram(self, theta: Tensor, rows: Tensor | None = None) -> Tensor:
-        """GG' without G, shape (K, K).
-
-            GG' = sum over layers of (H_{l-1} H_{l-1}' [+ 1 with biases]) o (Delta_l Delta_l')
-
-        H_{l-1} are the layer's inputs and Delta_l the derivatives of f by its outputs before the ReLU, both (K, units).
-
-        Source: ours (the gradient by a weight is the product of an input and a derivative).
-        Cost: O(K^2 (D + L m)) time, O(K^2 + K L m) memory.
-        """
+        """GG' without G, (K, K): sum over layers of (H_{l-1} H_{l-1}' [+ 1 with biases]) o (Delta_l Delta_l'), with the
+        layer's inputs and the derivatives of f by its outputs before the ReLU. Cost: O(K^2 (D + L m)) time."""
         size = self.num_arms if rows is None else len(rows)
         self._check_memory(size**2, "the gram matrix of the gradients")
         inputs, deltas = self._passed(theta, rows)
@@ -262,10 +251,7 @@ class ArmNetwork:
         return torch.cat(parts)
 
     def spectrum(self, theta: Tensor, *, path: str = "auto") -> GradientSpectrum:
-        """The singular values and left vectors of the gradients of all arms.
-
-        Cost: O(K p min(K, p)) or O(K^2 (D + L m) + K^3) time.
-        """
+        """The singular values and left vectors of the gradients; O(K p min(K, p)) or O(K^2 (D + L m) + K^3) time."""
         check_choice("path", path, PATHS)
         direct = self.num_parameters <= self.num_arms if path == "auto" else path == "jacobian"
         matrix = self.gradients(theta) if direct else self.gram(theta)
@@ -279,14 +265,9 @@ class ArmNetwork:
         else:
             squares, vectors = torch.linalg.eigh(matrix)
             values, vectors = torch.sqrt(torch.clamp(squares, min=0.0)).flip(0), vectors.flip(1)
-        vectors = vectors[self._twins]  # equal arms are one point, whatever the rounding of the row they stand in
+        classes = equal_rows(self.inputs.cpu().numpy())  # equal arms are one point, however their rows are rounded
+        vectors = vectors[torch.as_tensor(classes.first[classes.group], device=self.inputs.device)]
         return GradientSpectrum(values.cpu().numpy(), vectors.cpu().numpy(), self.network.width, self.num_parameters)
-
-    @property
-    def _twins(self) -> Tensor:
-        """For each arm the first one with the same input, shape (K,)."""
-        classes = equal_rows(self.inputs.cpu().numpy())
-        return torch.as_tensor(classes.first[classes.group], device=self.inputs.device)
 
     def check_size(self) -> None:
         """Refuse arms that are too many for their gradients' spectrum, before anything is measured."""

@@ -212,14 +212,11 @@ def checked_costs(costs: ArrayLike, ids: Sequence[str]) -> FloatArray:
             f"{bad.size} of {len(ids)} arms have costs that are not positive and finite: {_named(bad, ids)}. A "
             "measurement costs something; where all cost alike, leave costs out."
         )
-    if (
-        checked.min() < checks.SMALLEST
-        or checked.max() > checks.LARGEST
-        or checked.max() / checked.min() > MOST_COST_RATIO
-    ):
+    least, most = float(checked.min()), float(checked.max())
+    if least < checks.SMALLEST or most > checks.LARGEST or most / least > MOST_COST_RATIO:
         ends = np.array([np.argmin(checked), np.argmax(checked)])
         raise InvalidInput(
-            f"costs go from {checked.min():g} to {checked.max():g} ({_named(ends, ids)}); they must lie between "
+            f"costs go from {least:g} to {most:g} ({_named(ends, ids)}); they must lie between "
             f"{checks.SMALLEST:g} and {checks.LARGEST:g}, the largest at most {MOST_COST_RATIO:g} times the smallest."
         )
     checked.flags.writeable = False
@@ -252,14 +249,8 @@ def _of_frame(
     else:
         named, apart = found.labels if ids is None else ids, set(found.index)
     names = [name for name in found.columns if name not in apart]
-    rows = [
-        checks.real_numbers(
-            f"the cells of {name!r}",
-            found.columns[name],
-            wrong=f"{SOURCE} has a column {name!r} that holds no numbers (for ids: sp.read_arms(frame, id={name!r}))",
-        )
-        for name in names
-    ]
+    wrong = SOURCE + " has a column {0!r} that holds no numbers (for ids: sp.read_arms(frame, id={0!r}))"
+    rows = [checks.real_numbers("", found.columns[name], wrong=wrong.format(name)) for name in names]
     held = [name for name in found.columns if name not in found.index]
     counting = next((name for name, cells in zip(names, rows, strict=True) if numbers_rows(held, name, cells)), None)
     if counting is not None:
@@ -369,10 +360,8 @@ class Arms:
         cut = dim > SHOWN_COLUMNS
         names = self.columns if self.columns is not None and len(self.columns) == dim else map(str, range(dim))
         head = ["id", *islice(names, SHOWN_COLUMNS), *["..."] * cut]
-        rows = (
-            [name, *row[:SHOWN_COLUMNS].tolist(), *["..."] * cut]
-            for name, row in zip(self.ids, self.features, strict=True)
-        )
+        pairs = zip(self.ids, self.features, strict=True)
+        rows = ([name, *row[:SHOWN_COLUMNS].tolist(), *["..."] * cut] for name, row in pairs)
         return html_table(head, rows, f"{self.num_arms:,} arms, {dim:,} features", total=self.num_arms)
 
 

@@ -28,9 +28,7 @@ class Listed:
     outside: tuple[str, ...]  # ids of those on the second list
     undecided: tuple[str, ...]  # ids of those on neither, of which the question asks
     guarantee: str  # how often any of this, or which share of it, may be wrong, in words
-    segments: tuple[Segment, ...] | None = (
-        None  # the same by segment, in the order of the arms; None: there is one list
-    )
+    segments: tuple[Segment, ...] | None = None  # the same by segment, in the order of the arms; None: one list
 
     @property
     def headline(self) -> str:

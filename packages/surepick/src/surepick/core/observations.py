@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, freeze, frozen, record
 from surepick.errors import ContractError
 
 LEVEL_BITS = 24
@@ -15,16 +15,13 @@ EPS = float(np.finfo(np.float64).eps)
 ROUNDING = 256.0 * EPS  # of a sum of squares that was added up from some hundred batches
 
 
-@record
+@frozen
 class Answers:
     """What arms answered to test items, one entry an answer."""
 
     arms: IntArray  # index of the arm, shape (m,)
     items: IntArray  # index of the item in the list of items, shape (m,)
     scores: FloatArray  # shape (m,), in reward units
-
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, items=np.int64, scores=np.float64)
 
 
 @record
@@ -81,7 +78,7 @@ class BlockTotals:
         return np.asarray(self.sums / self.counts - centres[self.blocks])
 
 
-@record
+@frozen
 class Quantity:
     """Totals of a quantity that is measured beside the reward, one entry an arm (or a row of results)."""
 
@@ -89,9 +86,6 @@ class Quantity:
     sums: FloatArray  # of these values, (K,), in the quantity's units
     squares: FloatArray  # of their squares, (K,)
     within: FloatArray | None = None  # of their squared deviations from their mean, as in `Observations`; None: unknown
-
-    def __post_init__(self) -> None:
-        freeze(self, counts=np.int64, sums=np.float64, squares=np.float64, within=np.float64)
 
     @property
     def observations(self) -> Observations:
@@ -119,7 +113,7 @@ class Quantity:
         return Quantity(np.zeros(num_arms, np.int64), np.zeros(num_arms), np.zeros(num_arms))
 
 
-@record
+@frozen
 class Observations:
     """Sufficient statistics of what was measured.
 
@@ -144,9 +138,6 @@ class Observations:
     quantities: tuple[Quantity, ...] | None = None
     within: FloatArray | None = None
     rests: FloatArray | None = None
-
-    def __post_init__(self) -> None:
-        freeze(self, counts=np.int64, sums=np.float64, squares=np.float64, within=np.float64, rests=np.float64)
 
     @property
     def total(self) -> int:

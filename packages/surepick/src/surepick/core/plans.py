@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, frozen, record
 
 
 @record
@@ -41,7 +41,7 @@ class Blocking:
         return np.arange(int(counts.sum())) % self.number_for(counts)
 
 
-@record
+@frozen
 class Plan:
     """What to measure next, as the policy decided it.
 
@@ -77,9 +77,6 @@ class Plan:
     predicted_cost: float | None = None
     first_items: IntArray | None = None
 
-    def __post_init__(self) -> None:
-        freeze(self, counts=np.int64, allocation=np.int64, first_items=np.int64)
-
     @property
     def total(self) -> int:
         """Pulls, all arms together."""
@@ -102,7 +99,7 @@ class Plan:
 # --- Vectors of the arms, and how often to measure each.
 
 
-@record
+@frozen
 class Embedding:
     """Arms as vectors; the mean reward is nearly a linear function of them.
 
@@ -113,9 +110,6 @@ class Embedding:
 
     features: FloatArray
     misspecification: float
-
-    def __post_init__(self) -> None:
-        freeze(self, features=np.float64)
 
     @property
     def num_arms(self) -> int:
@@ -142,7 +136,7 @@ class IndependentArms:
         return np.eye(self.num_arms)
 
 
-@record
+@frozen
 class Design:
     """Weights over the arms that say where to measure, with a certificate of their quality.
 
@@ -158,16 +152,13 @@ class Design:
     lower_bound: float
     rank: int
 
-    def __post_init__(self) -> None:
-        freeze(self, weights=np.float64)
-
     @property
     def gap(self) -> float:
         """value / lower_bound - 1: how far from optimal these weights can be at most."""
         return _gap(self.value, self.lower_bound)
 
 
-@record
+@frozen
 class DesignOfRows:
     """A design on few of many rows, with a certificate of its quality for all of them.
 
@@ -191,9 +182,6 @@ class DesignOfRows:
     exact: bool
     passes: int = 0
 
-    def __post_init__(self) -> None:
-        freeze(self, rows=np.int64, features=np.float64, weights=np.float64)
-
     @property
     def gap(self) -> float:
         """value / lower_bound - 1: how far from optimal these weights can be at most."""
@@ -206,7 +194,7 @@ def _gap(value: float, lower_bound: float) -> float:
     return value / lower_bound - 1.0 if lower_bound > 0 else float("inf")
 
 
-@record
+@frozen
 class Allocation:
     """A design rounded to whole pulls.
 
@@ -220,14 +208,11 @@ class Allocation:
     total: int
     value: float
 
-    def __post_init__(self) -> None:
-        freeze(self, counts=np.int64)
-
 
 # --- The intervals that decide: what an algorithm compared, candidate by candidate, when it judged a batch.
 
 
-@record
+@frozen
 class CandidateBounds:
     """What the test of a candidate says of each rival since it was opened (docs/certified-elimination.md, line 10)."""
 
@@ -238,11 +223,8 @@ class CandidateBounds:
     leads: FloatArray  # the estimate of h_c - h_j when that bound was reached, (K,)
     log_e_values: FloatArray  # log of p_c E_j with the bets of every batch, on rejected rivals too, (K,)
 
-    def __post_init__(self) -> None:
-        freeze(self, bets=np.float64, drawn=np.float64, bounds=np.float64, leads=np.float64, log_e_values=np.float64)
 
-
-@record
+@frozen
 class Intervals:
     """What was compared at one look.
 
@@ -261,10 +243,6 @@ class Intervals:
     allowed: FloatArray  # what shortfall is tolerated, (m,): 0 where arms are ruled out, epsilon where one is certified
     candidates: tuple[CandidateBounds, ...] = ()  # what a certifying policy needs for the next look
 
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, comparators=np.int64)
-        freeze(self, leads=np.float64, widths=np.float64, margins=np.float64, allowed=np.float64)
-
 
 Deciding = Callable[[Intervals | None], Intervals]  # the intervals of the look before -> those of this one
 Leading = Callable[[IntArray, IntArray], tuple[FloatArray, FloatArray]]  # rivals, arms -> leads, widths of each pair
@@ -282,8 +260,7 @@ def against(
 def intervals_after(
     leading: Leading | None, leader: int, active: IntArray, survivors: IntArray, *, epsilon: float | None
 ) -> Deciding:
-    """Gives what decided for each arm: the comparator that rules it out most clearly, or the leader that it might
-    beat."""
+    """Gives what decided for each arm: the comparator that rules it out most clearly, or the leader."""
 
     def deciding(_: Intervals | None) -> Intervals:
         if leading is None:
@@ -317,7 +294,7 @@ def _clearest(leading: Leading, rivals: IntArray, arms: IntArray) -> tuple[IntAr
 # --- What one plan came to: the new state and its row of the trace.
 
 
-@record
+@frozen
 class RoundRecord:
     """What a human wants to know of a round: a row of the trace.
 
@@ -354,9 +331,6 @@ class RoundRecord:
     waiting: int | None = None
     rows_left: int | None = None
     equal: IntArray | None = None
-
-    def __post_init__(self) -> None:
-        freeze(self, active=np.int64, withdrawn=np.int64, equal=np.int64)
 
     @property
     def value(self) -> float | None:

@@ -15,8 +15,7 @@ WHO_CHOSE = {"program": "drawn by the program when the study was set up", "user"
 
 
 def stream(seed: int, *names: str | int) -> np.random.Generator:
-    """A generator that depends on the seed and on the names, and on nothing else: not on calls before, nor on
-    workers."""
+    """A generator that depends on the seed and on the names, and on nothing else: neither calls nor workers."""
     if seed < 0:
         raise InvalidInput(f"seed is {seed}; a seed must be a non-negative integer.")
     labelled = [f"{'str' if isinstance(name, str) else 'int'}:{name}" for name in names]

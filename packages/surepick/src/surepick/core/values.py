@@ -163,12 +163,9 @@ def _own_name(value: object) -> str:
 
 
 def check_looks(what: str, values: Sequence[object], names: Sequence[str]) -> None:
-    """Refuse names that nobody can tell apart by white space, how letters are composed, unseen characters, 1 or
-    "1.0"."""
-    kinds = {type(one) for one in values}
-    numbers = any(issubclass(kind, int | float | np.number) for kind in kinds) and any(
-        issubclass(kind, str) for kind in kinds
-    )
+    """Refuse names that nobody can tell apart: by spaces, composed letters, what is not seen, or 1 beside "1.0"."""
+    kinds, number = {type(one) for one in values}, int | float | np.number
+    numbers = any(issubclass(kind, number) for kind in kinds) and any(issubclass(kind, str) for kind in kinds)
     plain = {name for name in names if looks_as_written(name)}
     if len(plain) == len(names) and not numbers:
         return
@@ -207,8 +204,7 @@ def check_order(what: str, values: object, names: Sequence[str]) -> None:
 
 
 def real_numbers(what: str, values: object, *, wrong: str = "", truths: bool = True) -> FloatArray:
-    """Real numbers as a float64 array of any shape: NaN for a missing one, 0 and 1 for truths; no text, not even
-    "1"."""
+    """Real numbers as a float64 array of any shape: NaN for a missing one, 0 and 1 for truths; a text is none."""
     wrong = wrong or f"{what} are not numbers"
     if isinstance(values, str | bytes | bytearray | Mapping | Set):
         raise InvalidInput(f"{wrong}: {quoted(values)} is a {type(values).__name__}. Give numbers in their order.")
@@ -332,8 +328,7 @@ def not_negative(name: str, value: object, meaning: str) -> float:
 
 
 def probability(name: str, value: object, meaning: str) -> float:
-    """The value as a float in (0, 1), at least 1e-100 and at most 1 - 1e-6; any other is `InvalidInput`, whose message
-    ends with `meaning`."""
+    """The value as a float in (0, 1), from 1e-100 to 1 - 1e-6; any other is `InvalidInput` that ends with `meaning`."""
     number = _checked(name, value, lambda number: 0.0 < number < 1.0, f"lie strictly between 0 and 1: {meaning}")
     if not SMALLEST <= number <= 1.0 - CERTAINTY:
         raise InvalidInput(

@@ -17,15 +17,10 @@ from surepick.linalg.rows import Single, filled
 
 # --- Where to start in many directions: multiplicative steps on pools of arms and of compared vectors.
 #
-# A restricted problem of m arms and n vectors costs m^2 n + m^3 / 3 a Newton step. From 64 directions on, with
-# thousands of arms, which of them matter is what takes long. These steps say so for m r^2 + n r^2 each, in single
-# precision:
-#
 #     lambda_i <- lambda_i g_i,   pi_j <- pi_j v_j^(1/2),   g_i = u_i'W u_i,   v_j = ||L^-1 y_j||^2
 #
-# with A = L L' and W as in docs/design-solver.md: at the optimum all arms with weight have the largest gain and all
-# vectors with a multiplier the largest value. Nothing here is certified, and nothing needs to be: the sweeps that
-# follow measure the working set on all arms and all vectors, in double precision.
+# in single precision (docs/design-solver.md, line 16). Nothing here is certified, and nothing needs to be: the sweeps
+# that follow measure the working set on all arms and all vectors, in double precision.
 
 HEURISTIC_ROWS = 1500  # the longest arms, and as many of the others; vectors too
 HEURISTIC_STEPS_OF_POOLS = 20
@@ -70,7 +65,8 @@ def pooled_working_set(
     scale = objective.longest.single.exponent - objective.prices.single.exponent
     with np.errstate(over="ignore"):
         enough = float(np.ldexp(enough, 2 * scale))  # as these rows see it
-    pools, gap, every = _started(problem), np.inf, 2 * HEURISTIC_EVERY
+    pools = _Pools(*_some(len(problem.basis)), *_some(len(problem.points)))
+    gap, every = np.inf, 2 * HEURISTIC_EVERY
     if start is not None and start.multipliers.any():
         multipliers, every = working_set.regular(start.multipliers, 1.0), 1
         pools = _Pools(start.arms, start.weights, start.pairs[:, 0], multipliers)
@@ -101,14 +97,10 @@ def pooled_working_set(
     )
 
 
-def _started(problem: DesignProblem) -> _Pools:
+def _some(size: int) -> tuple[IntArray, FloatArray]:
     """The longest rows and some of all lengths, with equal weights."""
-    arms, vectors = (_some(len(rows)) for rows in (problem.basis, problem.points))
-    return _Pools(arms, np.full(len(arms), 1.0 / len(arms)), vectors, np.full(len(vectors), 1.0 / len(vectors)))
-
-
-def _some(size: int) -> IntArray:
-    return np.union1d(np.arange(min(size, HEURISTIC_ROWS)), np.arange(0, size, max(1, size // HEURISTIC_ROWS)))
+    rows = np.union1d(np.arange(min(size, HEURISTIC_ROWS)), np.arange(0, size, max(1, size // HEURISTIC_ROWS)))
+    return rows, np.full(len(rows), 1.0 / len(rows))
 
 
 def _stepped(basis: Single, points: Single, pools: _Pools, steps: int) -> tuple[_Pools, Single, Single] | None:

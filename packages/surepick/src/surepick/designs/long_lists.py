@@ -36,8 +36,6 @@ class SparseDesign:
     features: FloatArray  # u = x V, (p, r)
     weights: FloatArray  # positive, sum 1, (p,)
     value: float  # max over all K rows of u'A^-1 u, A = sum_i weight_i u_i u_i'
-    pool: IntArray  # rows that were looked at, ascending, (m,): the longest in A^-1, for designs of other kinds
-    pool_features: FloatArray  # (m, r)
 
     @property
     def lower_bound(self) -> float:
@@ -63,7 +61,7 @@ def d_optimal(passes: Passes, where: Coordinates, *, tolerance: float = 0.05) ->
         if design is not None:
             value = float(found.values[0])
             if value <= (1.0 + tolerance) * where.rank:
-                return SparseDesign(pool[design.rows], features[design.rows], design.weights, value, pool, features)
+                return SparseDesign(pool[design.rows], features[design.rows], design.weights, value)
         pool = np.union1d(pool, found.rows)
         features = where.of(passes.rows.take(pool))
         design = _solved(features, 0.3 * tolerance)
@@ -190,8 +188,7 @@ class _PairsOfPool:
 
 
 def design_of_rows(passes: Passes, *, tolerance: float, max_steps: int) -> DesignOfRows:
-    """The design for all differences of the rows, as `solve_design` gives it (docs/design-solver.md, lines 12 and
-    13)."""
+    """The design for all differences of the rows, as `solve_design` gives it (docs/design-solver.md, lines 12, 13)."""
     began, found = len(passes.meter.passes), moments(passes)
     seen = directions(passes, found)
     white = _White(seen, unit_factor(seen.information))

@@ -69,8 +69,7 @@ class _Front:
 
 
 class Objective:
-    """The exact objective of one problem; it remembers far pairs of its last full search (docs/design-solver.md, line
-    6)."""
+    """The exact objective of a problem; it keeps far pairs of its last full search (docs/design-solver.md, line 6)."""
 
     def __init__(self, problem: DesignProblem) -> None:
         self.problem = problem
@@ -311,12 +310,8 @@ BOUND_SAFETY = 1e-12
 def independent_design(num_arms: int, active: IntArray | None = None) -> Design:
     """min over lambda of max over pairs a != b of S of 1/lambda_a + 1/lambda_b = 2 |S|, at equal weights on S.
 
-    Proof: averaging 1/lambda_a + 1/lambda_b over all pairs of S gives (2/|S|) sum 1/lambda_a >= 2 |S|.
-
-    Returns:
-        A design whose value equals its lower bound; value 0 when S has one arm.
-
-    Source: ours. Cost: O(K).
+    Proof: averaging 1/lambda_a + 1/lambda_b over all pairs of S gives (2/|S|) sum 1/lambda_a >= 2 |S|. The value is 0
+    when S has one arm.
     """
     arms = np.arange(num_arms) if active is None else active
     weights = np.zeros(num_arms)
@@ -334,17 +329,9 @@ def independent_star_design(
         lambda_j = v_j/((w_j^2 - s) tau)
 
     At the optimum all constraints are tight; the function of s is convex, and its derivative changes sign between
-    m/(1 + sqrt(sum_j v_j/v_c)) and m/(1 + sqrt(v_i/v_c)) for m = min w^2, reached at i.
-
-    Args:
-        scales: w, positive, shape (K,), in reward units; the entry of c is not used.
-        noise_scales: sqrt(v), positive, shape (K,); None = 1 for all.
-
-    Returns:
-        A design and its value in units of v/w^2; the lower bound is the tangent of the convex function, and agrees
-        with the value to rounding. Value 0, all weight on c, without a rival.
-
-    Source: ours. Cost: O(K) a bisection step.
+    m/(1 + sqrt(sum_j v_j/v_c)) and m/(1 + sqrt(v_i/v_c)) for m = min w^2, reached at i. The lower bound is the tangent
+    there, and agrees with the value to rounding. Scales w and noise_scales sqrt(v) are positive, of shape (K,); the
+    entry w_c is not used. Without a rival the value is 0, and all weight on c.
     """
     num_arms = len(scales)
     others = np.delete(np.arange(num_arms), centre) if rivals is None else rivals[rivals != centre]

@@ -44,8 +44,7 @@ class _Reference:
 
 
 class ReducedCosts:
-    """The gains u_i'W u_i = z_i'M z_i of the arms of a problem, M = L'^-1 W L^-1 (docs/design-solver.md, lines 3,
-    11)."""
+    """The gains u_i'W u_i = z_i'M z_i of all arms, M = L'^-1 W L^-1 (docs/design-solver.md, lines 3 and 11)."""
 
     def __init__(self, problem: DesignProblem) -> None:
         self._problem = problem
@@ -58,8 +57,7 @@ class ReducedCosts:
         return SingleRows(self._problem.basis, self._problem.lengths)
 
     def priced(self, factor: FloatArray, own: FloatArray, spread: FloatArray) -> Priced:
-        """The bound tr(W)^2 / max_i u_i'W u_i for L and W, (r, r), with the arms L^-1 z in use, (m, r), and their
-        gains."""
+        """The bound tr(W)^2 / max_i u_i'W u_i for L and W, (r, r); of the arms in use L^-1 z is `own`, (m, r)."""
         used = np.einsum("ij,ij->i", own @ spread, own)
         largest = float(used.max())
         if largest == 0.0:  # the compared points differ by less than rounding
@@ -150,10 +148,7 @@ def less_rounding(bound: float, rounding: float) -> float:
     return bound * (1.0 - min(CLOSE * rounding, MOST_ROUNDING))
 
 
-# --- The longest of many vectors under one design after the other: max ||L^-1 y||^2, A = L L'.
-#
-# The vectors are sorted by ||y||, so that often the shorter ones need no look. In many directions all of them may be
-# the longest; then bounds in single precision say which are looked at (docs/design-solver.md, lines 14 and 15).
+# --- The longest of many vectors, sorted by ||y||, under one design after the other: max ||L^-1 y||^2, A = L L'.
 
 FEW_VECTORS = 4096  # vectors that are simply measured
 NEAR = 0.9  # of the largest square: what is less is not looked at
@@ -228,8 +223,7 @@ class Longest:
         return _listed(rows, squares, most, rest)
 
     def _remembered(self, factor: FloatArray, most: int, enough: float) -> Pairs | None:
-        """What bounds under an earlier design say (docs/design-solver.md, line 15); None: too many may be the
-        longest."""
+        """What bounds under an earlier design say (docs/design-solver.md, line 15); None: too many are left."""
         known = self._reference
         if known is None:
             return None

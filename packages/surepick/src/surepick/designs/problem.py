@@ -18,7 +18,7 @@ from surepick.core.records import FloatArray, IntArray, record
 from surepick.core.values import real_numbers, reason
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import ImageMap, Whitened, column_means, row_norms, whitened
-from surepick.linalg.rows import EqualRows, each_row_block, equal_rows, places, some_rows
+from surepick.linalg.rows import each_row_block, equal_rows, places, some_rows
 
 SAME_LENGTH = 1e-12  # relative; far above what rounding makes of the length of equal vectors
 
@@ -80,8 +80,7 @@ class DesignProblem:
 
 
 def restricted_to(problem: DesignProblem, rows: IntArray) -> DesignProblem:
-    """The problem of differences of some rows of the basis, ascending; the centre stays, so that values keep each
-    bit."""
+    """The problem of differences of some rows of the basis, ascending; the centre stays, and values keep each bit."""
     basis, lengths = problem.basis[rows], problem.lengths[rows]
     return replace(
         problem,
@@ -131,14 +130,11 @@ def checked_active(active: ArrayLike | None, num_arms: int) -> IntArray:
         raise InvalidInput(f"active is no list of indices and no mask: {reason(error)}.") from error
     if chosen.ndim != 1:
         raise InvalidInput(f"active has shape {chosen.shape}; it must be a list of indices or a mask of length K.")
+    if chosen.dtype == np.bool_ and len(chosen) not in (0, num_arms):
+        raise InvalidInput(f"the active mask has {len(chosen)} entries for {num_arms} arms.")
+    chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
     if chosen.size == 0:
         raise InvalidInput("no arm is active; a design compares at least one arm with the others.")
-    if chosen.dtype == np.bool_:
-        if len(chosen) != num_arms:
-            raise InvalidInput(f"the active mask has {len(chosen)} entries for {num_arms} arms.")
-        chosen = np.flatnonzero(chosen)
-        if chosen.size == 0:
-            raise InvalidInput("no arm is active; a design compares at least one arm with the others.")
     if not np.issubdtype(chosen.dtype, np.integer):
         raise InvalidInput(f"active holds {chosen.dtype} values; give integer indices or a boolean mask.")
     indices = np.sort(chosen.astype(np.int64))
@@ -196,9 +192,13 @@ class DesignInput:
         arms = features if classes.none else features[classes.first]
         known = white() if white is not None and classes.none else None
         found = whitened(arms, rank_tolerance=rank_tolerance) if known is None else known
-        return DesignInput(
-            _longest_first(found, classes), arms.shape[1], functools.cache(lambda: ImageMap.of(arms, found))
-        )
+        lengths = row_norms(found.basis)
+        order = longest_first(lengths)
+        basis, lengths, place = some_rows(found.basis, order), lengths[order], places(order)
+        group, first = (place, order) if classes.none else (place[classes.group], classes.first[order])
+        everybody, nowhere = np.arange(len(basis)), np.zeros(basis.shape[1])
+        problem = DesignProblem(basis, lengths, basis, lengths, everybody, group, first, found.rounding, nowhere)
+        return DesignInput(problem, arms.shape[1], functools.cache(lambda: ImageMap.of(arms, found)))
 
     @property
     def distinct(self) -> bool:
@@ -228,15 +228,6 @@ def longest_first(lengths: FloatArray) -> IntArray:
     if (ordered[1:] == ordered[:-1]).any():
         return np.argsort(-lengths, kind="stable")
     return order
-
-
-def _longest_first(white: Whitened, classes: EqualRows) -> DesignProblem:
-    lengths = row_norms(white.basis)
-    order = longest_first(lengths)
-    basis, lengths, place = some_rows(white.basis, order), lengths[order], places(order)
-    group, first = (place, order) if classes.none else (place[classes.group], classes.first[order])
-    everybody, nowhere = np.arange(len(basis)), np.zeros(basis.shape[1])
-    return DesignProblem(basis, lengths, basis, lengths, everybody, group, first, white.rounding, nowhere)
 
 
 def pose_targets(arms: DesignInput, targets: FloatArray, *, span_tolerance: float) -> DesignProblem:
@@ -290,8 +281,7 @@ def _compared(arms: DesignProblem, vectors: FloatArray) -> DesignProblem:
 
 
 def _once(vectors: FloatArray, lengths: FloatArray, order: IntArray) -> IntArray:
-    """The order of decreasing length without repeated vectors; only those with a neighbour of their length are
-    compared."""
+    """The order of decreasing length without repeated vectors; only neighbours of one length are compared."""
     ordered = lengths[order]
     alike = ordered[:-1] - ordered[1:] <= SAME_LENGTH * ordered[:-1]
     rows = np.sort(order[np.flatnonzero(np.append(alike, False) | np.append(False, alike))])
@@ -323,12 +313,8 @@ def independent_pairs_design(
         lambda_x in proportion to sqrt(v_x s_x),   tau >= (sum_x sqrt(v_x s_x))^2     (Cauchy and Schwarz)
         q_p <- q_p times the pair's value, until the largest value is near the bound
 
-    Returns:
-        A design, its value in pulls at which the worst pair is known to within its accuracy, and a lower bound of it;
-        after MOST_STEPS perhaps with a larger gap.
-
-    Source: the multiplicative update of Silvey, Titterington & Torsney (1978), whose objective is concave and
-    homogeneous here. Cost: O(m + K) a step.
+    The value is in pulls at which the worst pair is known to within its accuracy; after MOST_STEPS its gap may be
+    larger. Source: the update of Silvey, Titterington & Torsney (1978). Cost: O(m + K) a step.
     """
     num_arms = len(noise_scales)
     inverse = (accuracies.min() / accuracies) ** 2

@@ -172,8 +172,7 @@ def solved(
     unit: float | None = None,
     accept: Callable[[FloatArray], bool] | None = None,
 ) -> Design:
-    """A design of a problem whose value is certified to a relative tolerance; weights that `accept` refuses are
-    bettered."""
+    """A design of a problem, certified to a relative tolerance; weights that `accept` refuses are bettered."""
     objective, exact = Objective(problem), closed_form(problem)
     enough = 0.0 if unit is None else HEURISTIC_SURELY_ENOUGH * problem.rank / unit
     if exact is not None:

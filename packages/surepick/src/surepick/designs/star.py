@@ -18,6 +18,7 @@ from surepick.linalg.factorisations import cholesky
 from surepick.linalg.rows import one_blas_thread
 
 SPAN_TOLERANCE = 1e-8
+MOST_STEPS = 200
 TINY = 1e-300
 HEURISTIC_LONGEST_FACTOR = 4  # times r: so many vectors are looked at first for fewer arms
 
@@ -27,8 +28,7 @@ def solve_target_design(
     targets: ArrayLike,  # y, (m, d), finite, in the coordinates of the features; zero and repeated rows welcome
     *,
     tolerance: float = 0.01,
-    max_steps: int = 200,
-    rank_tolerance: float | None = None,
+    max_steps: int = MOST_STEPS,
     span_tolerance: float = SPAN_TOLERANCE,
     unit: float | None = None,
     accept: Callable[[FloatArray], bool] | None = None,
@@ -46,7 +46,7 @@ def solve_target_design(
     """
     check_tolerance(tolerance)
     with one_blas_thread():
-        posed = _posed(features, rank_tolerance)
+        posed = _posed(features)
         vectors = checked_rows(targets, "targets", "target", "m", dim=posed.dim)
         _, exponent = np.frexp(np.abs(vectors).max(initial=0.0))
         scaled = np.ldexp(vectors, -exponent)  # exact; the values of huge or tiny targets neither overflow nor vanish
@@ -56,14 +56,12 @@ def solve_target_design(
         )
 
 
-def _posed(
-    arms: ArrayLike | DesignInput, rank_tolerance: float | None = None, noise: FloatArray | None = None
-) -> DesignInput:
+def _posed(arms: ArrayLike | DesignInput, noise: FloatArray | None = None) -> DesignInput:
     """Arms that were posed before, or that are checked and posed now."""
     if isinstance(arms, DesignInput):
         return arms
     features = checked_features(arms)
-    return DesignInput.of(features if noise is None else features / noise[:, None], rank_tolerance=rank_tolerance)
+    return DesignInput.of(features if noise is None else features / noise[:, None])
 
 
 def _solved_in_units(
@@ -101,8 +99,6 @@ def solve_star_design(
     rivals: IntArray | None = None,
     noise_scales: FloatArray | None = None,  # v, the noise of each arm, positive and finite, (K,); None = 1 for all
     tolerance: float = 0.01,
-    max_steps: int = 200,
-    rank_tolerance: float | None = None,
     unit: float | None = None,
     accept: Callable[[FloatArray], bool] | None = None,
 ) -> Design:
@@ -117,37 +113,31 @@ def solve_star_design(
             to the tolerance. None: they are.
 
     Returns:
-        Design: as `solve_target_design`; the value is in units of 1 / w^2. Linearly independent arms are solved as
-        arms without structure, to rounding: no design depends on the basis. A rival that no design can tell from c,
-        because its features equal those of c in all the kept directions, adds nothing to the value and to the bound:
-        its difference is 0, and what was dropped of it is misspecification. So the value is finite, and 0 where all
-        rivals are such, or where there is none.
-
-    Source: ours.
-    Cost: as `solve_target_design`; one whitening for linearly independent arms.
+        As `solve_target_design`; the value is in units of 1 / w^2. Linearly independent arms are solved as arms without
+        structure: no design depends on the basis. Of a rival that no design can tell from c: docs/design-solver.md,
+        line 10.
     """
     check_tolerance(tolerance)
     if isinstance(features, DesignInput) and noise_scales is not None:
         raise InvalidInput("arms that were posed before are measured with one noise; give features with noise_scales.")
     with one_blas_thread():
-        posed = _posed(features, rank_tolerance, noise_scales)
-    num_arms = posed.num_arms
-    if not 0 <= centre < num_arms:
-        raise InvalidInput(f"arm {centre} does not exist: there are {num_arms} arms, 0 .. {num_arms - 1}.")
-    widths = np.array(scales, dtype=np.float64)
-    if widths.shape != (num_arms,):
-        raise InvalidInput(f"scales have shape {widths.shape}; they must be ({num_arms},), one an arm.")
-    widths[centre] = 1.0
-    if not (np.isfinite(widths) & (widths > 0)).all():
-        raise InvalidInput("scales must be positive and finite: the accuracy that each difference needs.")
-    _, exponent = np.frexp(np.delete(widths, centre) if rivals is None else widths[rivals])
-    finest = int(exponent.min()) if exponent.size else 0
-    with one_blas_thread():
+        posed = _posed(features, noise_scales)
+        num_arms = posed.num_arms
+        if not 0 <= centre < num_arms:
+            raise InvalidInput(f"arm {centre} does not exist: there are {num_arms} arms, 0 .. {num_arms - 1}.")
+        widths = np.array(scales, dtype=np.float64)
+        if widths.shape != (num_arms,):
+            raise InvalidInput(f"scales have shape {widths.shape}; they must be ({num_arms},), one an arm.")
+        widths[centre] = 1.0
+        if not (np.isfinite(widths) & (widths > 0)).all():
+            raise InvalidInput("scales must be positive and finite: the accuracy that each difference needs.")
+        _, exponent = np.frexp(np.delete(widths, centre) if rivals is None else widths[rivals])
+        finest = int(exponent.min()) if exponent.size else 0
         scaled = np.ldexp(widths, -finest)  # exact; see `solve_target_design`
         problem = pose_star(posed, centre, scaled, rivals=rivals, noise_scales=noise_scales)
         if problem.rank == num_arms:
             return independent_star_design(centre, widths, rivals=rivals, noise_scales=noise_scales)
-        return _solved_in_units(problem, -finest, tolerance=tolerance, max_steps=max_steps, unit=unit, accept=accept)
+        return _solved_in_units(problem, -finest, tolerance=tolerance, max_steps=MOST_STEPS, unit=unit, accept=accept)
 
 
 def on_fewer_arms(

@@ -32,8 +32,7 @@ def thin_svd(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def regression_svd(rows: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """s, V, U'y with rows = U diag(s) V', (n, d), y = values (n,); not by a Gram matrix, where a long row drowns
-    others."""
+    """s, V, U'y with rows = U diag(s) V', (n, d), y = values (n,); in a Gram matrix a long row would drown others."""
     dim = rows.shape[1]
     triangle = np.zeros((dim, dim + 1))
     found = np.linalg.qr(np.column_stack([rows, values]), mode="r")[:dim]
@@ -336,8 +335,7 @@ def spanning_rows(matrix: FloatArray) -> Spanning:
 
 
 def longest_image(matrix: FloatArray) -> float:
-    """s with ||L^-1 z|| <= s ||z|| for every z, matrix = L L', rounded up; infinite where rounding hides an
-    eigenvalue."""
+    """s with ||L^-1 z|| <= s ||z|| for every z, matrix = L L', rounded up; infinite where rounding hides it."""
     values = scipy.linalg.eigvalsh(matrix, check_finite=False)
     least = float(values[0]) - 8.0 * len(values) * np.finfo(np.float64).eps * float(values[-1])
     return float(1.0 / np.sqrt(least)) if least > 0.0 else np.inf
@@ -361,8 +359,7 @@ class WeightedRange:
 
 
 def weighted_range(rows: FloatArray, weights: FloatArray | IntArray, *, cut: float = 1e-9) -> WeightedRange:
-    """Range and unit coordinates of A = sum_i w_i z_i z_i', from whitened rows, (p, d), with w > 0, (p,), never from
-    A."""
+    """Range and unit coordinates of A = sum_i w_i z_i z_i', from whitened rows, (p, d), with w > 0, (p,)."""
     if rows.size == 0:
         nothing = np.zeros((rows.shape[1], 0))
         return WeightedRange(nothing, nothing)

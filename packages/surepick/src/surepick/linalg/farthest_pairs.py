@@ -273,7 +273,9 @@ def farthest_first(vectors: FloatArray, chosen: IntArray, free: BoolArray, numbe
         nearest = _nearest(vectors, pool, members)
         fresh: list[int] = []
         while len(taken) < number:
-            best = _first_of_farthest(nearest, pool)
+            farthest = float(nearest.max())  # the first as far as any, up to what other processors may disagree on
+            as_far = np.flatnonzero(nearest >= farthest * (1.0 - SAME_DISTANCE if farthest > 0.0 else 1.0))
+            best = int(as_far[np.argmin(pool[as_far])])
             if not nearest[best] > beyond:
                 break
             fresh.append(int(pool[best]))
@@ -328,10 +330,3 @@ def _nearest(vectors: FloatArray, arms: IntArray, others: IntArray) -> FloatArra
         for other in others:
             np.minimum(part, row_squares(rows - vectors[other]), out=part)
     return nearest
-
-
-def _first_of_farthest(nearest: FloatArray, pool: IntArray) -> int:
-    """The place of the first arm that is as far as any, up to what processors that round otherwise may disagree on."""
-    farthest = float(nearest.max())
-    as_far = np.flatnonzero(nearest >= farthest * (1.0 - SAME_DISTANCE if farthest > 0.0 else 1.0))
-    return int(as_far[np.argmin(pool[as_far])])

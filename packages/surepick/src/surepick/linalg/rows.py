@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import copy_context
 from itertools import pairwise
-from types import TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,9 +17,8 @@ from surepick.core.records import FloatArray, IntArray, record
 
 Array = TypeVar("Array", bound=NDArray[Any])
 
-# --- One thread for linear algebra: the matrices here are small, and threads that wait for each other cost more.
-#
-# The limits that a user has set with threadpoolctl come back when the block ends.
+# --- One thread for linear algebra: the matrices here are small, and threads that wait for each other cost more. The
+# limits that a user has set with threadpoolctl come back when the block ends.
 
 
 def one_thread() -> AbstractContextManager[Any]:
@@ -59,9 +57,7 @@ class _OneBlasThread:
                 self._limit = self._libraries.limit(limits=1, user_api="blas")
             self._blocks += 1
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._lock:
             self._blocks -= 1
             if self._blocks == 0 and self._limit is not None:
@@ -175,8 +171,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def evenly(rows: IntArray) -> IntArray:
-    """The rows, (n,), the last of them again up to a multiple of EVEN: products are then those of all rows, bit by
-    bit."""
+    """The rows, (n,), the last of them again up to a multiple of EVEN: products are then those of all rows."""
     return np.concatenate([rows, np.repeat(rows[-1:], -len(rows) % EVEN)])
 
 
@@ -282,8 +277,7 @@ Single = NDArray[np.float32]
 
 
 class SingleRows:
-    """Rows z, (n, d), with ||z|| to a relative 1e-9, as `rows` 2^k z in single precision: the longest has 1 to 2, or
-    0."""
+    """Rows z, (n, d), with ||z|| to a relative 1e-9, as 2^k z in single precision, of length at most 2: `rows`."""
 
     def __init__(self, rows: FloatArray, lengths: FloatArray) -> None:
         _, exponent = np.frexp(float(lengths.max(initial=0.0)))
@@ -292,8 +286,7 @@ class SingleRows:
         self._lengths = np.ldexp(lengths, self.exponent)
 
     def squares_at_most(self, right: FloatArray, count: int | None = None) -> FloatArray:
-        """Upper bounds on ||z'R||^2 of the first rows, (count,) or all, for R of (d, r) (docs/design-solver.md, line
-        14)."""
+        """Upper bounds on ||z'R||^2 of the first rows, (count,), for R of (d, r) (docs/design-solver.md, line 14)."""
         largest = float(np.abs(right).max(initial=0.0))
         _, exponent = np.frexp(largest)
         scaled = np.ldexp(right, -int(exponent))

@@ -232,13 +232,10 @@ MOST_KEPT = 2  # dimensions whose features are kept
 
 @record
 class CentredWithinBlocks:
-    """The family psi_{d-1} of an embedding, and a coordinate that all arms have alike.
+    """The family psi_{d-1} of an embedding, and a coordinate that all arms have alike: their differences stay.
 
-        <(psi_{d-1}(x), s), (theta, 0)> = <psi_{d-1}(x), theta>
-
-    So what the embedding promises holds with the same norm and the same misspecification, and differences of arms are
-    as they were. Designs and fits that have the coordinate count no level of the rewards as known: A^-1 of a difference
-    y is then that of (sum w z z' - sum w z sum w z' / sum w)^-1, what one block tells.
+    Designs and fits that have it count no level of the rewards as known: A^-1 of a difference is then that of
+    (sum w z z' - sum w z sum w z' / sum w)^-1, what one block tells.
     """
 
     inner: ArmEmbedding  # the embedding, with features

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from surepick.core.records import FloatArray
+from surepick.core.records import FloatArray, set_fields
 from surepick.core.values import as_number, reason
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import row_squares
@@ -147,8 +147,7 @@ class PolynomialKernel:
                 "semi-definite."
             )
         set_positive(self, "scale", "it multiplies the inner product")
-        object.__setattr__(self, "degree", int(self.degree))
-        object.__setattr__(self, "offset", float(self.offset))
+        set_fields(self, degree=int(self.degree), offset=float(self.offset))
 
     def gram(self, left: FloatArray, right: FloatArray) -> FloatArray:
         return (self.scale * (left @ right.T) + self.offset) ** self.degree

@@ -108,21 +108,14 @@ class LinearEmbedding:
         "row-tail":  gamma-tilde(d) = C max_x ||(s_i u_xi)_{i > d}||_2
         "paper":     gamma-tilde(d) = C sum_{i > d} s_i
 
-    The row tail follows from Cauchy-Schwarz, |sum_{i>d} s_i u_xi <v_i, theta>| <= ||(s_i u_xi)_{i>d}|| ||theta||, and
-    is never above the paper's bound, because |u_xi| <= 1 and a 2-norm is at most a 1-norm. Directions below the
-    rounding of the decomposition (singular value under max(K, D) eps s_1) are left out of `max_dim`; what they hold
-    counts as misspecification.
-
-    Both bounds hold for the features as they are stored: what rounding may have done to the decomposition is added,
-    about 1e-11 of the longest row at 100 columns and 1e-9 at 1,000 (docs/large.md, line 9). They are 0 only where
-    d reaches D or the number of distinct arms: psi_d is then the rows in a basis of all that they span.
+    The row tail is Cauchy-Schwarz, never above the paper's bound (|u_xi| <= 1). Directions below the rounding of the
+    decomposition (singular value under max(K, D) eps s_1) are left out of `max_dim`; what they hold counts as
+    misspecification. Both bounds hold for the features as they are stored: what rounding may have done is added, about
+    1e-11 of the longest row at 100 columns and 1e-9 at 1,000 (docs/large.md, lines 8 and 9). They are 0 only where d
+    reaches D or the number of distinct arms. Equal rows of the features get equal vectors, bit by bit.
 
     *More than 4,000,000 features* (K D) are read in blocks, twice: the triangular factor of X, then the products X V_r
-    with the leading r <= max_rank directions. The row tail is then the computed residual max_x ||x - V_d psi_d(x)||,
-    raised by what rounding may have done to it (docs/large.md, line 8), and the paper's bound at least
-    that. What the directions beyond max_rank hold counts as misspecification.
-
-    Equal rows of the features get equal vectors, bit by bit.
+    with the leading r <= max_rank directions. What those beyond max_rank hold counts as misspecification.
 
     Args:
         features: X, shape (K, D), finite. A read-only float32 or float64 array that nobody can write to, as a
@@ -177,20 +170,9 @@ class LinearEmbedding:
         if found.singular[0] == 0:
             raise InvalidInput("all features are zero; every arm would look the same. Give informative columns.")
         rank = numerical_rank(found.singular, matrix.shape)
-        set_fields(
-            self,
-            features=matrix,
-            norm_bound=float(norm_bound),
-            bound=bound,
-            norm_source=norm_source,
-            max_rank=most,
-            num_arms=len(matrix),
-            num_distinct=len(classes.first),
-            max_dim=min(rank, most),
-            _scores=found.scores,
-            _tails=found.sums if bound == "paper" else found.residuals,
-            _rank=rank,
-        )
+        set_fields(self, features=matrix, norm_bound=float(norm_bound), bound=bound, norm_source=norm_source)
+        set_fields(self, max_rank=most, num_arms=len(matrix), num_distinct=len(classes.first), max_dim=min(rank, most))
+        set_fields(self, _scores=found.scores, _tails=found.sums if bound == "paper" else found.residuals, _rank=rank)
 
     def misspecification(self, dim: int) -> float:
         return self.norm_bound * float(self._tails[base.checked_dim(dim, self.max_dim)])

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from surepick.core.arms import feature_matrix
 from surepick.core.random_streams import stream
-from surepick.core.records import FloatArray, freeze, record
+from surepick.core.records import FloatArray, frozen, record
 from surepick.core.values import check_choice, whole_number
 from surepick.embeddings.base import tail_sums
 from surepick.embeddings.tangent_kernel import unit_rows_with_norm
@@ -74,7 +74,14 @@ class Network:
             check_choice(name, getattr(self, name), known)
         if self.architecture == "symmetric" and self.width % 2:
             raise InvalidInput(f"width is {self.width}; two equal halves need an even number.")
-        _check_device(self.device)
+        try:
+            kind = torch.device(self.device).type
+        except (RuntimeError, TypeError):
+            kind = ""
+        if kind not in ("cpu", "cuda"):
+            raise InvalidInput(f"device is {quoted(self.device)}; give 'cpu' or 'cuda'.")
+        if kind == "cuda" and not torch.cuda.is_available():
+            raise InvalidInput(f"device is {quoted(self.device)}, and torch finds no such device here; use 'cpu'.")
 
     @property
     def scale(self) -> float:
@@ -94,19 +101,7 @@ class Network:
         return sum(outputs * (inputs + biases) for outputs, inputs in self.shapes(num_inputs))
 
 
-def _check_device(device: str) -> None:
-    """Refuse a device that torch does not have here."""
-    try:
-        kind = torch.device(device).type
-    except (RuntimeError, TypeError):
-        kind = ""
-    if kind not in ("cpu", "cuda"):
-        raise InvalidInput(f"device is {quoted(device)}; give 'cpu' or 'cuda'.")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise InvalidInput(f"device is {quoted(device)}, and torch finds no such device here; use 'cpu'.")
-
-
-@record
+@frozen
 class GradientSpectrum:
     """The singular value decomposition of the gradients of all arms, G = U diag(e) V', without V."""
 
@@ -114,9 +109,6 @@ class GradientSpectrum:
     vectors: FloatArray  # U, (K, min(K, p)), orthonormal columns
     width: int  # m
     num_parameters: int  # p
-
-    def __post_init__(self) -> None:
-        freeze(self, values=np.float64, vectors=np.float64)
 
     def dimension(self, tolerance: float, scale: str) -> int:
         """The smallest d >= 1 (never beyond the rank) with sum_{i>d} e_i <= tolerance * unit.
@@ -141,8 +133,7 @@ class GradientSpectrum:
 
 
 class ArmNetwork:
-    """A network together with the arms it is asked about, X of shape (K, D). Weights are one flat vector theta,
-    (p,)."""
+    """A network together with the arms it is asked about, X of (K, D). Weights are one flat vector theta, (p,)."""
 
     def __init__(self, features: FloatArray, network: Network) -> None:
         matrix = np.asarray(feature_matrix(features), dtype=np.float64)

@@ -28,11 +28,7 @@ class NeuralTangentKernel:
 
         Sigma^(l+1) = (sin theta + (pi - theta) cos theta) / pi,     2 P(u >= 0, v >= 0) = (pi - theta) / pi
 
-    The diagonal of Sigma stays 1. Near theta = 0 the angle is the square root of what Sigma lacks to 1, so a rounding
-    error e in a cosine would become sqrt(e) in the kernel; hence the recursion carries the lack q = 1 - cos theta:
-
-        theta = 2 atan2(||x - z||, ||x + z||) at first, then 2 arcsin sqrt(q/2)
-        q' = q - (sin theta - theta cos theta) / pi
+    The recursion carries q = 1 - cos theta, so that no digit is lost near theta = 0 (docs/reference/embeddings.md).
 
     Args:
         depth: L >= 1, the number of weight layers; 1 is the linear kernel, 3 the paper's network.

@@ -10,7 +10,7 @@ import numpy as np
 from surepick.core.observations import Observations
 from surepick.core.plans import Intervals, Plan, Step, against
 from surepick.core.random_streams import Chooser, settled_seed
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record, set_fields
 from surepick.core.special_functions import log_ndtr
 from surepick.errors import InvalidInput
 from surepick.estimators.item_processes import ItemBets, ItemProcesses, after_items, with_late_answers
@@ -47,8 +47,6 @@ def next_bets(answers: FloatArray, answering: BoolArray, *, epsilon: float, left
     An arm weighs Phi(-z)^3, z being how far it lies behind the leader in the items that both answered, in standard
     errors: early a bad arm is compared with the mean of several good ones, which varies less than one of them; later
     with the leader alone. The guessed mean of an arm without many answers leans towards the mean of all.
-
-    Cost: O(K n).
     """
     known = np.isfinite(answers)
     scores, counts = np.where(known, answers, 0.0), known.sum(axis=1)
@@ -79,26 +77,20 @@ def _moments(values: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatA
 # --- What a study of test items has come to.
 
 
-@record
+@frozen
 class ItemBatch:
     """Successive items of the order, and who was asked to answer them."""
 
     size: int  # items
     asked: IntArray  # indices of the arms, ascending
 
-    def __post_init__(self) -> None:
-        freeze(self, asked=np.int64)
 
-
-@record
+@frozen
 class Answered:
     """Answers of arms to items, each known by arm * N + the place of the item in the order."""
 
     at: IntArray  # ascending, (m,)
     scores: FloatArray  # (m,)
-
-    def __post_init__(self) -> None:
-        freeze(self, at=np.int64, scores=np.float64)
 
     @staticmethod
     def none() -> Answered:
@@ -111,7 +103,7 @@ class Answered:
         return Answered(both[order], np.append(self.scores, scores)[order])
 
 
-@record
+@frozen
 class ItemsState:
     """All answers, and what was decided from them. The processes are computed from it."""
 
@@ -124,9 +116,6 @@ class ItemsState:
     leader: int  # index of the arm that would be recommended
     finished: str  # as in `Claim`
     num_arms: int  # K
-
-    def __post_init__(self) -> None:
-        freeze(self, beaten=np.int64, open=np.int64)
 
     @property
     def drawn(self) -> int:
@@ -218,8 +207,7 @@ class CertifiedItems:
         if not isinstance(self.items, Items):
             object.__setattr__(self, "items", Items(self.items))
         seed, by = settled_seed("seed", self.seed, self.seed_by, "it decides the order of the items.")
-        object.__setattr__(self, "seed", seed)
-        object.__setattr__(self, "seed_by", by)
+        set_fields(self, seed=seed, seed_by=by)
         if self.problem.noise.support != (0.0, 1.0):
             raise InvalidInput(
                 f"the noise is {self.problem.noise.spec}; scores of test items lie between 0 and 1: declare bernoulli "
@@ -249,10 +237,9 @@ class CertifiedItems:
             counts[state.open] = min(size, left, self.largest_batch or left)
             first[state.open] = state.drawn
         else:  # all items are used: the arms in question answer what they missed
-            for arm, answers in zip(
-                state.open.tolist(), state.full_table(self.items.num_items)[state.open], strict=True
-            ):
-                first[arm], counts[arm] = _first_gap(answers)
+            table = state.full_table(self.items.num_items)
+            for arm in state.open.tolist():
+                first[arm], counts[arm] = _first_gap(table[arm])
         candidate = state.leader if state.batches else None
         return Plan(round=state.round, counts=counts, candidate=candidate, first_items=first)
 
@@ -273,24 +260,15 @@ class CertifiedItems:
         return Step(after, row, lambda _: self._intervals(after))
 
     def claim(self, state: ItemsState) -> Claim:
-        return Claim(
-            leader=state.leader,
-            finished=state.finished,
-            pulls=state.pulls,
-            gap=self._gap(state),
-            spent=self.problem.delta,
-            assumptions=self._assumptions(),
-            of_draws=False,
-        )
-
-    def _assumptions(self) -> tuple[str, ...]:
-        return (
+        assumptions = (
             f"The mean score of a candidate is that over the {self.items.num_items:,} items of the set "
             f"{self.items.digest[:16]}; what is claimed is of these items alone.",
             "What a candidate answers to an item does not depend on the item's place in the order, which is random and "
             f"was fixed before the first answer: {BY[self.order.by]} (seed {self.seed}).",
             "Scores lie between 0 and 1.",
         )
+        certain = state.leader, state.finished, state.pulls, self._gap(state), self.problem.delta
+        return Claim(*certain, assumptions=assumptions, of_draws=False)
 
     def _placed(self, plan: Plan, seen: Observations) -> tuple[IntArray, FloatArray]:
         """(arm * N + place, score) of what came."""

@@ -116,37 +116,33 @@ def check_noise(name: str, noise: Noise, given: Mapping[str, Any], *, unknown_sc
         )
 
 
-def block_name(name: str, value: object) -> None:
-    """Refuse what cannot be the name of a column of results."""
-    if not isinstance(value, str) or not value.strip() or value in RESERVED:
-        raise InvalidInput(
-            f"{name} is {quoted(value)}; say what measurements that belong together are called, e.g. 'plate' or 'day': "
-            f"the column of results that names each row's block. {', '.join(RESERVED)} are other columns."
-        )
+def refused_unless(holds: Callable[[object], bool], words: str) -> Check:
+    """Refuse a value for which something does not hold, in these words."""
+
+    def check(name: str, value: object) -> None:
+        if not holds(value):
+            raise InvalidInput(f"{name} is {quoted(value)}; {words}")
+
+    return check
 
 
-def arm_id(name: str, value: object) -> None:
-    """Refuse what is no id."""
-    if not isinstance(value, str):
-        raise InvalidInput(f"{name} is {quoted(value)}; give the id of a candidate.")
+block_name = refused_unless(
+    lambda value: isinstance(value, str) and bool(value.strip()) and value not in RESERVED,
+    "say what measurements that belong together are called, e.g. 'plate' or 'day': the column of results that names "
+    f"each row's block. {', '.join(RESERVED)} are other columns.",
+)
+arm_id = refused_unless(lambda value: isinstance(value, str), "give the id of a candidate.")
+arm_ids = refused_unless(
+    lambda value: isinstance(value, list | tuple) and all(isinstance(one, str) for one in value),
+    "give a list of ids of candidates.",
+)
+yes = refused_unless(lambda value: value is True, "it is True, or left out.")  # what is not wanted is left out
 
 
 def share_of_delta(name: str, value: object) -> None:
     """Refuse what is no share."""
     if not 0.0 < values.as_number(name, value) < 1.0:
         raise InvalidInput(f"{name} is {quoted(value)}; it must lie strictly between 0 and 1: a share of delta.")
-
-
-def arm_ids(name: str, value: object) -> None:
-    """Refuse what are no ids."""
-    if isinstance(value, str) or not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
-        raise InvalidInput(f"{name} is {quoted(value)}; give a list of ids of candidates.")
-
-
-def yes(name: str, value: object) -> None:
-    """Refuse all but True: what is not wanted is left out."""
-    if value is not True:
-        raise InvalidInput(f"{name} is {quoted(value)}; it is True, or left out.")
 
 
 # --- What policies are made of beside the problem and their own options: embeddings, features, networks.

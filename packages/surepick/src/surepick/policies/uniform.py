@@ -73,12 +73,7 @@ SURE = 5  # repeats after which an arm's own spread counts
 
 
 def usual_limit(policy: Policy[Any], seen: Observations | None) -> int | None:
-    """Measurements after which a loop without a limit of its own ends: far beyond what any study should take.
-
-        20 uniform_pulls_for(problem, sigma), at least 100 for each arm; 60 where repeats are to show sigma
-
-    Cost: O(K).
-    """
+    """Measurements after which a loop without a limit of its own ends: far beyond what any study should take."""
     traits, problem = policy.traits, policy.problem
     if traits.stops == "budget" or traits.rounds is not None or traits.items is not None or traits.rows is not None:
         return None
@@ -135,7 +130,7 @@ def endless(problem: Problem, seen: Observations, asked: BoolArray, *, features:
 
 def all_equal(names: Sequence[str]) -> str:
     """What is said of them."""
-    shown = ", ".join(quoted(name) for name in names[:SHOWN])
+    shown = ", ".join(map(quoted, names[:SHOWN]))
     more = f" and {len(names) - SHOWN:,} others" if len(names) > SHOWN else ""
     return (
         f"All repeats of {shown}{more} are equal, and equal repeats show no scale: with noise normal nothing can be "

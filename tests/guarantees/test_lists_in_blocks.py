@@ -15,7 +15,7 @@ from budgets import STUDIES, few_and_all_studies
 import surepick as sp
 from surepick.policies.base import stopped
 from surepick.policies.questions import outlook
-from surepick.policies.questions.asked import lists_of, wrongly_listed
+from surepick.questions import lists_of, wrongly_listed
 
 QUESTIONS = {
     "control": ({"question": "above", "control": "0"}, [0.0, *[-GAP] * 4]),

@@ -11,8 +11,8 @@ from budgets import STUDIES
 
 import surepick as sp
 from surepick.environments import Environment
-from surepick.policies.questions import feasible
-from surepick.policies.questions.feasible import of_segments
+from surepick.questions import by_segment
+from surepick.questions.by_segment import of_segments
 
 SEGMENTS, SIGMA = 10, 1.0
 QUESTIONS = {"best": {}, "all-good": {"question": "all-good"}}
@@ -40,7 +40,7 @@ def test_a_wrong_answer_in_any_segment_is_rare(kind, delta, runs):
 
 def test_all_of_delta_for_every_segment_is_noticed(monkeypatch):
     monkeypatch.setattr(
-        feasible,
+        by_segment,
         "of_segments",
         lambda segments, nulls, asked: of_segments(segments, nulls, lambda size, share: asked(size, 1.0)),
     )

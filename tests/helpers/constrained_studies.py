@@ -10,13 +10,12 @@ from bounds import counted
 
 import surepick as sp
 from surepick.environments.rewards import NormalRewards, RewardsBeside
-from surepick.policies.questions.asked import wrongly_listed
+from surepick.estimators.e_processes import processes_of
 from surepick.policies.questions.elimination import CertifiedLists
-from surepick.policies.questions.feasible import BestOfFeasible
-from surepick.policies.questions.inquiries import View
-from surepick.policies.questions.outlook import Bet
-from surepick.policies.sequential.e_processes import processes_of
 from surepick.policies.verdict import certificate_of
+from surepick.questions import wrongly_listed
+from surepick.questions.feasible import BestOfFeasible
+from surepick.questions.protocol import Bet, View
 
 HAIR = 1e-6
 MOST_PULLS_EACH = 25  # a study that has not ended by then has made no error

@@ -15,12 +15,12 @@ import numpy as np
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan
-from surepick.policies.questions.asked import lists_of, wrongly_listed
+from surepick.estimators.posterior import Posterior
 from surepick.policies.questions.elimination import CertifiedLists
-from surepick.policies.questions.feasible import inquiry_of
-from surepick.policies.questions.inquiries import GoodOnes, TopOf
 from surepick.policies.questions.outlook import Ground, QuestionState
-from surepick.policies.sequential.posterior import Posterior
+from surepick.questions import inquiry_of, lists_of, wrongly_listed
+from surepick.questions.all_good import GoodOnes
+from surepick.questions.top_m import TopOf
 
 HAIR = 0.002  # of epsilon: by how much a statement about an arm at the border is wrong
 KNOWN = 100_000  # pulls a batch of an arm that is as good as known
@@ -244,7 +244,7 @@ def one_swapped(policy: CertifiedLists, world: World, best: int, pulls: int) -> 
     The good arms are as good as known. Bad ones are measured until a pair reaches its threshold, then everybody.
     """
     num_arms, bad = len(world.means), np.arange(len(world.means)) >= best
-    inquiry = inquiry_of(policy.problem)
+    inquiry = inquiry_of(policy.problem, policy.problem.delta)
     assert isinstance(inquiry, TopOf)
 
     def pairs(state: QuestionState, get: Callable[[QuestionState, object], np.ndarray]) -> np.ndarray:
@@ -280,7 +280,7 @@ def on_both_borders(good: int, bad: int, *, sigma: float | None) -> World:
 
 def good_look_bad(policy: CertifiedLists, world: World, good: int, pulls: int) -> Adversary:
     """Good arms look worse than they are and bad ones better; measured are those that may still be listed wrongly."""
-    arms, inquiry = np.arange(len(world.means)), inquiry_of(policy.problem)
+    arms, inquiry = np.arange(len(world.means)), inquiry_of(policy.problem, policy.problem.delta)
     is_good, is_bad = (arms > 0) & (arms <= good), arms > good
     assert isinstance(inquiry, GoodOnes)
 

@@ -10,19 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.policies.questions.inquiries import (
-    AboveCentre,
-    GoodOnes,
-    TopOf,
-    View,
-    bet_threshold,
-    classified,
-    discoveries,
-)
-from surepick.policies.questions.outlook import Bet, Lists
+from surepick.estimators.e_processes import EProcesses, processes_of, with_processes
+from surepick.estimators.posterior import NUMBER, Posterior
 from surepick.policies.registry import make_policy
-from surepick.policies.sequential.e_processes import EProcesses, processes_of, with_processes
-from surepick.policies.sequential.posterior import NUMBER, Posterior
+from surepick.questions.above import AboveCentre, classified, discoveries
+from surepick.questions.all_good import GoodOnes
+from surepick.questions.protocol import Bet, Lists, View, bet_threshold
+from surepick.questions.top_m import TopOf
 
 EPSILON, DELTA = 0.5, 0.1
 ASKED = {"epsilon": 0.1, "delta": 0.1, "noise": "subgaussian:0.2"}

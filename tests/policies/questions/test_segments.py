@@ -10,13 +10,10 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick.core.certificate import Listed
-from surepick.policies.questions.asked import wrongly_listed
-from surepick.policies.questions.feasible import inquiry_of
-from surepick.policies.questions.inquiries import View
-from surepick.policies.questions.outlook import Lists
-from surepick.policies.sequential.e_processes import processes_of, with_processes
-from surepick.policies.sequential.posterior import Posterior
-from surepick.questions import TopM
+from surepick.estimators.e_processes import processes_of, with_processes
+from surepick.estimators.posterior import Posterior
+from surepick.questions import TopM, inquiry_of, wrongly_listed
+from surepick.questions.protocol import Lists, View
 
 EPSILON, DELTA = 0.5, 0.1
 ASKED = {"epsilon": EPSILON, "delta": DELTA, "noise": "subgaussian:0.2"}
@@ -43,7 +40,7 @@ def test_the_best_of_each_segment_is_the_usual_question():
     ("question", "nulls"), [({}, 1 + 2), ({"question": "top", "m": 2}, 2), ({"question": "all-good"}, 2 + 3)]
 )
 def test_segments_share_delta_by_their_nulls_so_that_all_have_one_threshold(question, nulls):
-    asked = inquiry_of(policy_of(["b", "a", "a", "b", "c", "a"], **question).problem)
+    asked = inquiry_of(policy_of(["b", "a", "a", "b", "c", "a"], **question).problem, DELTA)
     found = [one for one in asked.inquiries if one is not None]
     assert sum(one.delta for one in found) == pytest.approx(DELTA)
     assert [one.threshold for one in found] == pytest.approx([math.log(nulls / DELTA)] * len(found))
@@ -57,7 +54,11 @@ def test_arms_are_compared_within_their_segment_and_a_decided_one_rests(question
     rng = np.random.default_rng(seed)
     segments = ["a", "a", "a", *rng.choice(list("abcd"), int(rng.integers(1, 7))).tolist()]
     rng.shuffle(segments)
-    asked, num_arms, codes = inquiry_of(policy_of(segments, **question).problem), len(segments), np.array(segments)
+    asked, num_arms, codes = (
+        inquiry_of(policy_of(segments, **question).problem, DELTA),
+        len(segments),
+        np.array(segments),
+    )
     sheets, lists, guesses = (), Lists.empty(num_arms), outlook(rng.normal(0.0, 0.5, num_arms))
     for _ in range(15):
         view = View(sheets, lists, guesses)
@@ -93,7 +94,7 @@ def test_a_process_is_of_one_pair_for_ever(seed):
     """What a sheet holds of an arm is evidence against one centre, though segments share the sheet."""
     rng = np.random.default_rng(seed)
     segments = rng.permutation(list("aaabbbbccd")).tolist()
-    asked, sheets, centres = inquiry_of(policy_of(segments).problem), (), {}
+    asked, sheets, centres = inquiry_of(policy_of(segments).problem, DELTA), (), {}
     lists = Lists.empty(10)
     for _ in range(8):
         if lists.decided.all():

@@ -11,6 +11,7 @@ from surepick.core.records import FloatArray, IntArray, record
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf
+from surepick.estimators.e_processes import Collected, processes_of, with_processes
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import blocking as block_options
 from surepick.policies import model_checks, options, tuning, uniform
@@ -19,13 +20,12 @@ from surepick.policies.certified.conclusion import check_certifying, delta_for_t
 from surepick.policies.certified.elimination import first_dimension
 from surepick.policies.options import option
 from surepick.policies.questions import outlook
-from surepick.policies.questions.feasible import inquiry_of
-from surepick.policies.questions.inquiries import UNEVEN, ConstraintTest, Inquiry, View, assumed_of, told_beside
-from surepick.policies.questions.outlook import Aims, Ground, Lists, QuestionState, RemainingOfBets
+from surepick.policies.questions.constraint_tests import UNEVEN, ConstraintTest, assumed_of, told_beside
+from surepick.policies.questions.outlook import Ground, QuestionState, RemainingOfBets
 from surepick.policies.sequential import batches
 from surepick.policies.sequential.batches import BatchSizes, Grid
-from surepick.policies.sequential.e_processes import Collected, processes_of, with_processes
-from surepick.questions import Above, constraints_of
+from surepick.questions import constraints_of, inquiry_of
+from surepick.questions.protocol import Aims, Inquiry, Lists, View
 
 # --- How many pulls a batch of a question has. Validity rests on none of it.
 
@@ -105,9 +105,9 @@ class CertifiedLists:
 
         E = product over batches of exp(t (m - beta - xhat) - allowance)        against "a difference is above m"
 
-    The differences, their margins m, and how many nulls share delta are the question's (`inquiries.py`); estimates,
-    biases and allowances are those of `batch_evidence`, t is fixed before the batch. Each batch is the design that is
-    predicted to decide the comparisons that look true with the fewest pulls.
+    The differences, their margins m, and how many nulls share delta are in the question's file; estimates, biases and
+    allowances are those of `batch_evidence`, t is fixed before the batch. Each batch is the design that is predicted to
+    decide the comparisons that look true with the fewest pulls.
 
     Args:
         problem: what is asked; its question is not None.
@@ -145,13 +145,12 @@ class CertifiedLists:
             )
         block_options.check_idle(self, "block_size", "once_a_block")
         outlook.check_blocks(self.problem, self.blocking, features=self.embedding.traits.family != "independent")
-        object.__setattr__(self, "_inquiry", inquiry_of(self.problem))
+        object.__setattr__(self, "_inquiry", inquiry_of(self.problem, delta_for_test(self.problem)))
 
     @property
     def blocking(self) -> Blocking | None:
         """What is said of blocks; None where measurements are independent."""
-        asked = self.problem.question
-        control = asked.control if isinstance(asked, Above) else None
+        control = getattr(self.problem.question, "control", None)
         return block_options.blocking_of(self.problem, self.blocks, self.block_size, control, bool(self.once_a_block))
 
     @property

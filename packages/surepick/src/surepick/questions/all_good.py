@@ -1,0 +1,155 @@
+"""Which are all the arms within epsilon of the best?"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from surepick.core.records import BoolArray, FloatArray, record
+from surepick.core.values import positive_number
+from surepick.errors import InvalidInput
+from surepick.estimators.posterior import HEURISTIC_LEAST_MARGIN, Posterior
+from surepick.questions import protocol
+from surepick.questions.protocol import Aims, Bet, FormChoice, Inquiry, ListNames, Lists, Question, View, settable
+
+
+@record
+class AllGood(Question):
+    """Which are all the arms within epsilon of the best?
+
+        said to be good       h_i >= max h - epsilon - slack
+        said not to be good   h_i <  max h - epsilon
+
+    So every arm within epsilon of the best one is on the list, and none that is worse by more than epsilon + slack.
+
+    Args:
+        slack: in reward units, > 0; an arm between epsilon and epsilon + slack is rightly on either list. None:
+            epsilon.
+
+    Raises:
+        InvalidInput: slack is not positive.
+    """
+
+    slack: float | None = settable(
+        "How much worse than epsilon one on the list may be (question all-good).", float, default=None
+    )
+    name: ClassVar[str] = "all-good"
+    forms: ClassVar[tuple[FormChoice, ...]] = (FormChoice("all-good", "Which are nearly as good as the best?"),)
+    splits: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.slack is not None:
+            meaning = "how much worse than epsilon an arm on the list may be."
+            object.__setattr__(self, "slack", positive_number("slack", self.slack, meaning))
+
+    def inquiry(self, problem: Any, delta: float) -> Inquiry:
+        if problem.num_arms < 2:
+            raise InvalidInput("there is one candidate, and it is the best one; nothing is left to be asked.")
+        return self.of(problem.num_arms, problem.epsilon, delta)
+
+    def of(self, num_arms: int, epsilon: float, delta: float) -> Inquiry:
+        return GoodOnes(num_arms, epsilon, self.room(epsilon), delta)
+
+    def room(self, epsilon: float) -> float:
+        """The slack."""
+        return epsilon if self.slack is None else self.slack
+
+    def nulls(self, num_arms: int) -> int:
+        return num_arms * (num_arms > 1)
+
+    def even_pulls(self, problem: Any, sigma: float, sizes: Sequence[int]) -> int:
+        pairs, margin = sum(size * (size - 1) for size in sizes), self.room(problem.epsilon) / 2.0
+        return int(problem.num_arms * protocol.pulls_of_each(2.0 * sigma**2, pairs, margin, problem.delta))
+
+    def said(self, epsilon: float, *, by_segment: bool = False) -> tuple[str, str, str]:
+        best = "the best one of its segment" if by_segment else "the best one"
+        return (
+            f"Which candidates are within {epsilon:g} of {best.replace('its', 'their')}?",
+            f"Each one on the first list is within {epsilon + self.room(epsilon):g} of {best}.",
+            f"Each one on the second list is worse than {best} by more than {epsilon:g}.",
+        )
+
+    def called(self, epsilon: float) -> ListNames:
+        return ListNames(f"within {epsilon:g} of the best", "worse than that", "")
+
+    def guarantee(self, delta: float) -> str:
+        return f"The probability that any of these statements is wrong is at most {delta:g}."
+
+    def borders(self, problem: Any, means: FloatArray) -> tuple[float, float]:
+        high = float(means.max()) - problem.epsilon
+        return high - self.room(problem.epsilon), high
+
+    def lines(self, told: Mapping[str, float], sign: float, epsilon: float) -> list[tuple[float, str]]:
+        best = max((sign * average for average in told.values()), default=None)
+        if best is None:
+            return []
+        far = epsilon + self.room(epsilon)
+        return [(sign * (best - off), f"{off:g} from the best") for off in (epsilon, far)]
+
+
+@record
+class GoodOnes(Inquiry):
+    """Which arms are within epsilon of the best."""
+
+    num_arms: int  # K
+    epsilon: float  # in reward units
+    slack: float
+    delta: float  # what may be spent
+
+    @property
+    def threshold(self) -> float:
+        """log(K / delta): of each arm one null at most is true, of its place on one of the lists (line 9)."""
+        return protocol.bet_threshold(self.num_arms, self.delta)
+
+    def bets(self, view: View) -> tuple[Bet, ...]:
+        threshold, witness = self.threshold, self._witness(view)
+        lacks = threshold - view.processes("out").peaks
+        arms = (lacks > 0.0) & ~view.lists.decided
+        arms[witness] = False
+        made = [Bet("out", witness, -self.epsilon, False, arms, np.maximum(lacks, 0.0))]
+        good = ~view.lists.decided & self._looks_good(view.posterior, witness)
+        known = {int(one.name) for one in view.evidence if one.name != "out"}
+        for arm in np.flatnonzero(
+            good | (np.isin(np.arange(self.num_arms), list(known)) & ~view.lists.decided)
+        ).tolist():
+            lacks = threshold - view.processes(arm).peaks
+            rivals = (lacks > 0.0) & ~view.lists.outside
+            rivals[arm] = False
+            made.append(Bet(str(arm), arm, self.epsilon + self.slack, False, rivals, np.maximum(lacks, 0.0)))
+        return tuple(made)
+
+    def aims(self, view: View) -> Aims:
+        threshold, witness = self.threshold, self._witness(view)
+        good = self._looks_good(view.posterior, witness)
+        bad = np.flatnonzero(~view.lists.decided & ~good)
+        out = threshold - view.processes("out").peaks[bad]
+        least = HEURISTIC_LEAST_MARGIN * self.slack
+        low = np.maximum(view.posterior.leads(witness)[bad] - self.epsilon, least)
+        firsts, seconds, leads, needs = [bad], [np.full(len(bad), witness)], [low], [out]
+        rivals = np.flatnonzero(~view.lists.outside)
+        for arm in np.flatnonzero(~view.lists.decided & good).tolist():
+            lacks = threshold - view.processes(arm).peaks[rivals]
+            still = (lacks > 0.0) & (rivals != arm)
+            firsts.append(rivals[still])
+            seconds.append(np.full(int(still.sum()), arm))
+            leads.append(view.posterior.cautious(arm, self.epsilon + self.slack, rivals[still]))
+            needs.append(lacks[still])
+        return Aims(*(np.concatenate(part) for part in (firsts, seconds, leads, needs)))
+
+    def decided(self, view: View) -> Lists:
+        inside, outside, decided = view.lists.inside, view.lists.outside, view.lists.decided
+        outside = outside | (~decided & (view.processes("out").rejected(self.threshold)))
+        up = np.zeros(self.num_arms, bool)
+        for one in view.evidence:
+            if one.name != "out" and not (inside | outside)[int(one.name)]:
+                rivals = ~outside
+                rivals[int(one.name)] = False
+                up[int(one.name)] = bool(np.all(one.peaks[rivals] >= self.threshold))
+        return Lists(inside | up, outside)
+
+    def _witness(self, view: View) -> int:
+        """The arm that others are shown to be worse than."""
+        return int(np.argmax(np.where(view.lists.outside, -np.inf, view.posterior.scores)))
+
+    def _looks_good(self, posterior: Posterior, witness: int) -> BoolArray:
+        return np.asarray(posterior.leads(witness) <= self.epsilon + 0.5 * self.slack)

@@ -40,7 +40,7 @@ def wrong_studies(kind: str, runs: int, delta: float) -> Iterator[bool]:
             counts = shuffled(rng, policy.ask(state), 4)
             sums = drawn(rng, counts, means, 0.5) + counts * against_the_best(rng, counts)[:, None]
             state = policy.tell(state, policy.ask(state), seen_of(counts, sums)).state
-        lists = lists_of(policy.problem, policy.claim(state))
+        lists = lists_of(policy.problem, policy.claim(state).lists)
         assert lists is not None
         yield bool(wrongly_listed(policy.problem, lists, arms, means).any())
 

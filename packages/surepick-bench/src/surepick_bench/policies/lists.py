@@ -66,7 +66,7 @@ def check_question(name: str, problem: Problem, *kinds: type[Above | TopM | AllG
         raise InvalidInput(f"{name} answers question {known}, not {question_name(problem.question)!r}.")
     if problem.arms is not None and problem.arms.segments is not None:
         raise InvalidInput(f"{name} answers for the whole list and not for each segment: leave segments out.")
-    inquiry_of(problem, problem.delta)
+    inquiry_of(problem)
 
 
 def control_of(problem: Problem) -> int | None:
@@ -80,7 +80,7 @@ def control_of(problem: Problem) -> int | None:
 def initial_lists(problem: Problem) -> ListingState:
     """Nobody is on a list."""
     nobody = np.zeros(problem.num_arms, bool)
-    asked = np.flatnonzero(inquiry_of(problem, problem.delta).asked)
+    asked = np.flatnonzero(inquiry_of(problem).asked(problem))
     return ListingState(1, Observations.nothing(problem.num_arms), nobody, nobody, asked, 0, "")
 
 
@@ -154,7 +154,7 @@ def listed_after(
     up, down = listed_arms(problem, bounds)
     inside = state.inside | (up & ~state.outside)
     outside = state.outside | (down & ~inside)
-    left = np.flatnonzero(inquiry_of(problem, problem.delta).asked & ~inside & ~outside)
+    left = np.flatnonzero(inquiry_of(problem).asked(problem) & ~inside & ~outside)
     measured = pooled.counts > 0
     leader = int(np.argmax(np.where(measured, pooled.means, -np.inf))) if measured.any() else state.leader
     finished = "" if len(left) else "certified"

@@ -309,7 +309,7 @@ def question_in(form: Form) -> dict[str, Any]:
         return {} if name == BEST else {"question": name}
     value: Any = form.text(asked.option) if asked.kind == "text" else form.number(asked.option, asked.label)
     if value in (None, ""):
-        raise InvalidInput(asked.missing)
+        raise InvalidInput(f"{asked.words} Give {asked.label}.")
     whole = asked.kind == "whole" and float(value).is_integer()
     return {"question": name, asked.option: int(value) if whole else value}
 

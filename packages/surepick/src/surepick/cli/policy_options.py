@@ -83,8 +83,8 @@ class QuestionOptions(OfQuestions):  # type: ignore[misc]
         if self.asks_several:
             return f"{len(values['question'])} questions, each with epsilon {goal.epsilon:g} and delta {goal.delta:g}."
         given = {name: value for name, (value,) in values.items()} | self.own_values()
-        control = getattr(self, "control", None)
-        question = asked_of(taken_question({**given, "control": control}), by_segment=by_segment)
+        question = taken_question({**given, "control": getattr(self, "control", None)})
+        question = asked_of(question, by_segment=by_segment)
         if question is None:
             return f"one {goal}."
         return " ".join((*question.said(goal.epsilon, by_segment=by_segment), question.guarantee(goal.delta)))

@@ -1,18 +1,36 @@
-"""Guesses of the means, and what a comparison takes by them. For steering only: no certificate rests on it."""
+"""What the past suggests of the means: point estimates, and standard errors of their differences. For steering only.
+
+Where was measured depends on what was seen, so none of this is a bound: no certificate rests on it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
+from surepick.core.observations import Observations
+from surepick.core.plans import Embedding, IndependentArms
+from surepick.core.random_streams import stream
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
+from surepick.core.special_functions import log_ndtr, ndtr
 from surepick.errors import ContractError
+from surepick.estimators.least_squares import Estimate, LeastSquaresEstimate, RegularLeastSquares, estimate
+from surepick.estimators.noise_mgf import ROUNDED_UP
+from surepick.linalg.factorisations import Whitened, thin_svd
+from surepick.linalg.rows import each_row_block
 
 EVERYBODY = slice(None)
 NUMBER = -1  # as the centre of a comparison: a number that is known
 SAME_CHANCE = 1e-12  # chances nearer than this differ by rounding alone
 FEW = 16  # arms of which there are less than one in so many have their errors formed alone
+HEURISTIC_LEAST_WHEN_SWITCHING = 0.1  # of the margin: what a candidate that trails is given against a better one
+HEURISTIC_DECLARED = 10  # pulls that the declared noise scale is worth beside what repeats show
+HEURISTIC_SPREADS = 25  # spreads of the means that are tried
+HEURISTIC_SHRUNK = 48  # directions from which on guesses are drawn towards 0: least squares follow the noise there
+MOST_ERRORS = 3  # centres whose errors are kept
+MOST_AT_ONCE = 1_000_000  # entries that are formed of a grid
 
 # Leads as guesses have them, lowered or raised by part of their standard errors.
 HEURISTIC_CAUTION = 0.5  # by which leads are lowered where pulls are planned
@@ -98,3 +116,251 @@ def efforts(evidence: FloatArray, threshold: float) -> FloatArray:
     need = np.maximum(threshold - evidence, 1e-3)
     effort: FloatArray = np.sqrt(2.0 * (need + 0.5 * np.minimum(need, 1.0)))
     return effort
+
+
+@record
+class PooledFit:
+    """One fit of everything told."""
+
+    scores: FloatArray  # f, guesses of the mean rewards up to a constant, (K,)
+    fitted: Estimate  # the pooled estimate behind them
+    noise_scale: float  # the largest of the arms, in reward units
+
+    def posterior(self, lengths: FloatArray | None = None) -> Posterior:
+        """What it suggests; `lengths` of the arms in whitened coordinates, where it forms few of its own."""
+        everybody = np.arange(len(self.scores))
+
+        def formed(centre: int, arms: IntArray) -> FloatArray:
+            return self.noise_scale * self.fitted.distances(arms, np.array([centre]))[:, 0]
+
+        @lru_cache(maxsize=MOST_ERRORS)
+        def errors(centre: int) -> FloatArray:
+            return _read_only(formed(centre, everybody))
+
+        @lru_cache(maxsize=MOST_ERRORS)
+        def errors_of_bytes(centre: int, arms: bytes) -> FloatArray:
+            return _read_only(formed(centre, np.frombuffer(arms, np.int64)))
+
+        def few_errors(centre: int, arms: IntArray) -> FloatArray:
+            return errors_of_bytes(centre, np.asarray(arms, np.int64).tobytes())
+
+        def chances(epsilon: float) -> FloatArray:
+            fitted = self.fitted
+            if isinstance(fitted, RegularLeastSquares) and lengths is not None:
+                return chances_of_fit(fitted, lengths, epsilon, self.noise_scale)
+            if not isinstance(fitted, LeastSquaresEstimate):
+                raise ContractError("arms without structure have no vectors.")
+            return chances_of_vectors(self.scores, fitted.coordinates, epsilon, noise_scale=self.noise_scale)
+
+        return Posterior(self.scores, errors, 0.0, few_errors, chances)
+
+
+def pooled_fit(
+    embedded: Embedding | IndependentArms,
+    pooled: Observations,
+    noise_scales: FloatArray,
+    *,
+    white: Whitened | None = None,
+    norm_bound: float | None = None,
+) -> PooledFit:
+    """The fit of everything told; an arm without structure and pulls is as good as the best."""
+    if isinstance(embedded, Embedding) and norm_bound is not None and follows_noise(embedded.dim):
+        return shrunk_fit(embedded.features, None, pooled, noise_scales, norm_bound)
+    fitted = estimate(embedded, pooled, white=white)
+    scores = fitted.scores
+    if isinstance(embedded, IndependentArms) and pooled.total > 0:
+        scores = np.where(pooled.counts > 0, scores, scores[pooled.counts > 0].max())
+    return PooledFit(scores, fitted, float(noise_scales.max()))
+
+
+def follows_noise(dim: int) -> bool:
+    """Whether least squares in so many directions follow the noise, so that guesses are drawn towards 0."""
+    return dim >= HEURISTIC_SHRUNK
+
+
+def shrunk_fit(
+    basis: FloatArray, back: FloatArray | None, pooled: Observations, noise_scales: FloatArray, norm_bound: float
+) -> PooledFit:
+    """The fit of `RegularLeastSquares.shrunk`, whose arguments these are."""
+    fitted = RegularLeastSquares.shrunk(basis, back, pooled, noise_scales=noise_scales, norm_bound=norm_bound)
+    return PooledFit(fitted.scores, fitted, float(noise_scales.max()))
+
+
+def posterior_of_means(
+    seen: Observations, noise_scales: FloatArray, epsilon: float, *, number: float = 0.0
+) -> Posterior:
+    """The arms' own means, drawn towards their centre as far as their spread says that they are chance.
+
+        h_j ~ N(mu, tau^2):   f_j = mu + (mean_j - mu) tau^2 / (tau^2 + s_j^2 / n_j)
+
+    tau is the likeliest of a grid, at least epsilon. Without this the luckiest of many arms with a pull each leads, and
+    an unlucky best arm seems settled. An arm of which nothing is known has the centre and the error tau.
+
+    Source: empirical Bayes (Robbins 1956); the likelihood of James and Stein's model with unequal variances.
+    """
+    known = seen.counts > 0
+    means, variances = seen.means[known], noise_scales[known] ** 2 / seen.counts[known]
+    widest = max(float(np.ptp(means)) ** 2, epsilon**2)
+    spreads = np.geomspace(max(epsilon**2, 1e-6 * widest), widest, HEURISTIC_SPREADS)
+    step = max(MOST_AT_ONCE // len(means), 1)
+    parts = (spreads[first : first + step] for first in range(0, len(spreads), step))
+    centre, spread = max((_likeliest(means, variances, part) for part in parts), key=lambda found: found[0])[1:]
+    share = spread / (spread + variances)
+    scores, left = np.full(len(known), centre), np.full(len(known), spread)
+    scores[known] = centre + (means - centre) * share
+    left[known] = variances * share
+
+    @lru_cache(maxsize=MOST_ERRORS)
+    def errors(compared: int) -> FloatArray:
+        return _read_only(np.sqrt(left if compared == NUMBER else left + left[compared]))
+
+    return Posterior(scores, errors, number, chances=lambda allowed: chances_of_means(scores, np.sqrt(left), allowed))
+
+
+def measured_share(seen: Observations, declared: FloatArray) -> float:
+    """The noise scale that repeats of an arm show, as a share of the declared one, s; at most 1.
+
+        share^2 = (D + sum_x sum_i (r_xi - mean_x)^2 / s_x^2) / (D + sum_x (n_x - 1))
+
+    Source: the pooled variance within groups; D = HEURISTIC_DECLARED pulls speak for what was declared.
+    """
+    repeated = seen.counts > 1
+    if seen.squares is None or not repeated.any():
+        return 1.0
+    counts, scales = seen.counts[repeated], declared[repeated]
+    within = float(np.sum(seen.deviations[repeated] / scales**2))
+    return min(1.0, float(np.sqrt((HEURISTIC_DECLARED + within) / (HEURISTIC_DECLARED + float(np.sum(counts - 1))))))
+
+
+def _read_only(array: FloatArray) -> FloatArray:
+    array.flags.writeable = False
+    return array
+
+
+def _likeliest(means: FloatArray, variances: FloatArray, spreads: FloatArray) -> tuple[float, float, float]:
+    """(log likelihood, likeliest centre, spread) of the likeliest of some spreads, the first of equals."""
+    weights = 1.0 / (spreads[:, None] + variances)
+    centres = np.array([row @ means for row in weights]) / weights.sum(axis=1)
+    strays = (means - centres[:, None]) ** 2
+    apart = np.array([row @ stray for row, stray in zip(weights, strays, strict=True)])
+    likelihoods = 0.5 * (np.log(weights).sum(axis=1) - apart)
+    best = int(np.argmax(likelihoods))
+    return float(likelihoods[best]), float(centres[best]), float(spreads[best])
+
+
+# --- The chance that an arm is within epsilon of the best one, by what the past suggests. For what is shown only.
+
+HEURISTIC_SHORT_LIST = 200  # arms whose chance is looked at; the others have none
+HEURISTIC_DRAWS = 400  # of the parameter
+HEURISTIC_PLACES = (-2.0, -1.0, 0.0, 1.0, 2.0)  # errors at which the distribution of the best mean is worked out ...
+HEURISTIC_PLACED = 40  # ... of so many arms
+MANY = 16_384  # arms of which only those are looked at that can be on the short list
+HEURISTIC_RIVALS = 2000  # arms that are looked at one by one; of the others a sample of that size
+
+
+def chances_of_means(scores: FloatArray, errors: FloatArray, epsilon: float) -> FloatArray:
+    """P(h_c >= max_j h_j - epsilon) for independent h_j ~ N(f_j, s_j^2), f the scores and s their errors, shape (K,).
+
+        E prod_{j != c} Phi((h_c + epsilon - f_j) / s_j)            over h_c
+
+    The product is worked out at places where a factor rises or an arm may lie; between two of them it counts with its
+    mean there, times the chance that h_c lies between.
+
+    Cost: O(K log K), and 4,000 arms at 400 places.
+    """
+    order = np.argsort(-(scores + 2.0 * errors), kind="stable")
+    short, rivals, times = order[:HEURISTIC_SHORT_LIST], *_sampled(order)
+    placed = order[:HEURISTIC_PLACED]
+    spread = np.array(HEURISTIC_PLACES) * errors[placed, None]
+    places = np.unique([scores[placed, None] + spread, scores[placed, None] - epsilon + spread])
+    beyond = (places[:, None] + epsilon - scores[rivals]) / errors[rivals]
+    product = log_ndtr(beyond) @ times
+    away = (places - scores[short, None]) / errors[short, None]
+    others = np.exp(np.minimum(product - log_ndtr(away + epsilon / errors[short, None]), 0.0))
+    ends = np.pad(others, ((0, 0), (1, 1)), mode="edge")
+    between = np.diff(np.pad(ndtr(away), ((0, 0), (1, 1)), constant_values=((0.0, 0.0), (0.0, 1.0))), axis=1)
+    chances = np.zeros(len(scores))
+    chances[short] = np.sum(between * 0.5 * (ends[:, 1:] + ends[:, :-1]), axis=1)
+    return chances
+
+
+def _sampled(order: IntArray) -> tuple[IntArray, FloatArray]:
+    """(the first arms and some of the others, for how many arms each stands)."""
+    first, others = order[:HEURISTIC_RIVALS], order[HEURISTIC_RIVALS:]
+    some = others[:: max(1, -(-len(others) // HEURISTIC_RIVALS))]
+    stands = len(others) / max(len(some), 1)
+    return np.concatenate([first, some]), np.concatenate([np.ones(len(first)), np.full(len(some), stands)])
+
+
+def chances_of_vectors(
+    scores: FloatArray, coordinates: FloatArray, epsilon: float, *, noise_scale: float = 1.0
+) -> FloatArray:
+    """P(h_c >= max_j h_j - epsilon) for h = f + s U z, z ~ N(0, I), by draws that are always the same; U: (K, r).
+
+    Cost: O(K r), and a product of 200 x r and r x 400.
+    """
+    leader = coordinates[int(np.argmax(scores))]
+    promise = np.empty(len(scores))
+
+    def promised(rows: slice) -> None:
+        promise[rows] = _promise(scores[rows], coordinates[rows], leader, noise_scale)
+
+    each_row_block(promised, len(scores))
+    short = _smallest(promise, HEURISTIC_SHORT_LIST)
+    chances = np.zeros(len(scores))
+    chances[short] = _drawn(scores[short], coordinates[short], epsilon, noise_scale)
+    return chances
+
+
+def chances_of_fit(fitted: RegularLeastSquares, lengths: FloatArray, epsilon: float, noise_scale: float) -> FloatArray:
+    """The same for a fit whose coordinates are formed of some arms only; `lengths` are ||z||, shape (K,).
+
+    ||u_i - u_c|| is at most g (||z_i|| + ||z_c||), g the largest singular value of `to_unit`: that leaves few arms that
+    can be on the short list.
+    """
+    scores, leader = fitted.scores, int(np.argmax(fitted.scores))
+    if len(scores) <= MANY:
+        return chances_of_vectors(
+            scores, fitted.coordinates_of(np.arange(len(scores))), epsilon, noise_scale=noise_scale
+        )
+    centre = fitted.coordinates_of(np.array([leader]))[0]
+    best = _smallest(-scores, HEURISTIC_SHORT_LIST)
+    least = float(_promise(scores[best], fitted.coordinates_of(best), centre, noise_scale).max())
+    reach = 2.0 * noise_scale * float(thin_svd(fitted.to_unit)[1][0]) * ROUNDED_UP
+    among = np.flatnonzero(scores + reach * (lengths + lengths[leader]) >= -least - (ROUNDED_UP - 1.0) * abs(least))
+    promise = np.empty(len(among))
+
+    def promised(rows: slice) -> None:
+        arms = among[rows]
+        promise[rows] = _promise(scores[arms], fitted.coordinates_of(arms), centre, noise_scale)
+
+    each_row_block(promised, len(among))
+    short = among[_smallest(promise, HEURISTIC_SHORT_LIST)]
+    chances = np.zeros(len(scores))
+    chances[short] = _drawn(scores[short], fitted.coordinates_of(short), epsilon, noise_scale)
+    return chances
+
+
+def _promise(scores: FloatArray, coordinates: FloatArray, leader: FloatArray, noise_scale: float) -> FloatArray:
+    """-(f + 2 s ||u - u_c||) of some arms, shape (n,), for u_c of shape (r,): the less, the more they promise."""
+    apart = noise_scale * coordinates
+    apart -= noise_scale * leader
+    apart **= 2
+    return np.asarray(-(scores + 2.0 * np.sqrt(np.sum(apart, axis=1))))
+
+
+def _drawn(scores: FloatArray, coordinates: FloatArray, epsilon: float, noise_scale: float) -> FloatArray:
+    """How often each of some arms, shape (n,), is within epsilon of the best of them."""
+    rank = coordinates.shape[1]
+    draws = stream(0, "chances", rank).standard_normal((rank, HEURISTIC_DRAWS))
+    drawn = scores[:, None] + (noise_scale * coordinates) @ draws
+    return np.asarray(np.mean(drawn >= drawn.max(axis=0) - epsilon, axis=1))
+
+
+def _smallest(values: FloatArray, number: int) -> IntArray:
+    """Where the smallest values are, ascending, equal ones in their order; without a sort of all."""
+    if len(values) > number:
+        among = np.flatnonzero(values <= np.partition(values, number - 1)[number - 1])
+    else:
+        among = np.arange(len(values))
+    return among[np.argsort(values[among], kind="stable")][:number]

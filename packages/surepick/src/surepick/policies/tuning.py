@@ -14,7 +14,6 @@ MOST_STARTS = 40  # of a process: their weights halve (line 13), until a new one
 # Leads as guesses have them, lowered or raised by part of their standard errors.
 HEURISTIC_CAUTION = posterior.HEURISTIC_CAUTION  # by which leads are lowered where pulls are planned
 HEURISTIC_OPENING_CAUTION = 1.0  # ... and where the end of the opening is decided
-HEURISTIC_DOUBT = posterior.HEURISTIC_DOUBT  # within which a lead on the wrong side is taken for chance
 HEURISTIC_LEAST_MARGIN = posterior.HEURISTIC_LEAST_MARGIN  # of a comparison's margin: what it is at least
 
 # Batches.
@@ -33,4 +32,4 @@ NEGLIGIBLE_BIAS = 0.1  # of epsilon
 MANY_DIRECTIONS = 48  # from which a design ...
 HEURISTIC_MANY = 3000  # ... of more arms takes seconds: then the first one compares all with a central arm
 HEURISTIC_GRID = 40  # shares of the candidate that are tried
-MOST_AT_ONCE = 1_000_000  # entries that are formed of a grid
+MOST_AT_ONCE = posterior.MOST_AT_ONCE  # entries that are formed of a grid

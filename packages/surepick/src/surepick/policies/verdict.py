@@ -84,8 +84,7 @@ def _reason(problem: Problem, claim: Claim) -> tuple[str, bool]:
             "There is only one arm: nothing was measured." if claim.pulls == 0 else "All others were ruled out.",
             True,
         )
-    if claim.lists is not None:
-        assert problem.question is not None
+    if claim.lists is not None and problem.question is not None:
         return problem.question.reason(len(claim.lists[0]), _promised(problem, claim)), True
     if claim.gap is None or claim.gap > _promised(problem, claim):
         return (

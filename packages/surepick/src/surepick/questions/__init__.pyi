@@ -1,10 +1,8 @@
 from .above import Above
 from .all_good import AllGood
-from .answers import lists_of, wrongly_listed
 from .best import BEST
-from .by_segment import inquiry_of
-from .constraints import Constraint, parse_constraint
-from .feasible import BestFeasible
+from .by_segment import inquiry_of, lists_of, wrongly_listed
+from .feasible import BestFeasible, Constraint, parse_constraint
 from .one_of_share import OneOf
 from .protocol import Question
 from .registry import (

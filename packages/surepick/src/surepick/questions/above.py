@@ -12,7 +12,7 @@ from surepick.core.values import check_choice, finite_number, storable_text
 from surepick.errors import InvalidInput
 from surepick.estimators.posterior import HEURISTIC_LEAST_MARGIN, NUMBER
 from surepick.questions import protocol
-from surepick.questions.protocol import Aims, Bet, FormChoice, Inquiry, ListNames, Lists, Question, View, settable
+from surepick.questions.protocol import Aims, Bet, FormChoice, ListNames, Lists, Question, View, settable
 from surepick.text import did_you_mean, quoted
 
 ERRORS = ("family", "discovery")
@@ -51,11 +51,9 @@ class Above(Question):
     )
     name: ClassVar[str] = "above"
     forms: ClassVar[tuple[FormChoice, ...]] = (
-        FormChoice("above", "Which are better than a number?", "threshold", "the number",
-             missing="Give the threshold that the candidates are compared with."),
-        FormChoice("control", "Which are better than one of them?", "control", "its name", "text",
-             missing="Name the candidate that the others are compared with."),
-    )  # fmt: skip
+        FormChoice("above", "Which are better than a number?", "threshold", "the number"),
+        FormChoice("control", "Which are better than one of them?", "control", "its name", "text"),
+    )
 
     def __post_init__(self) -> None:
         if (self.threshold is None) == (self.control is None):
@@ -70,26 +68,37 @@ class Above(Question):
         object.__setattr__(self, "by", finite_number("by", self.by))
         check_choice("errors", self.errors, ERRORS)
 
-    def inquiry(self, problem: Any, delta: float) -> Inquiry:
-        centre, num_arms = NUMBER, problem.num_arms
-        if self.control is not None:
-            ids = () if problem.arms is None else problem.arms.ids
-            if self.control not in ids:
-                meant = did_you_mean(self.control, ids)
-                raise InvalidInput(
-                    f"control is {quoted(self.control)}, and no candidate is called so; {named(ids, 5)} are.{meant}"
-                )
-            centre = ids.index(self.control)
+    def check(self, problem: Any) -> None:
         support = problem.noise.support
         if self.threshold is not None and support is not None and not support[0] <= self.threshold <= support[1]:
             raise InvalidInput(
                 f"threshold is {self.threshold:g}, and rewards lie between {support[0]:g} and {support[1]:g}: nothing "
                 "has to be measured."
             )
-        if num_arms < 2 and self.control is not None:
+        self._centre(problem)
+        if problem.num_arms < 2 and self.control is not None:
             raise InvalidInput("there is only the control; nothing can be compared with it.")
-        discovery = self.errors == "discovery"
-        return AboveCentre(num_arms, centre, self.threshold, problem.epsilon, delta, discovery, self.by)
+
+    def _centre(self, problem: Any) -> int:
+        """The control's index; NUMBER: there is a threshold."""
+        if self.control is None:
+            return NUMBER
+        ids: tuple[str, ...] = () if problem.arms is None else problem.arms.ids
+        if self.control not in ids:
+            meant = did_you_mean(self.control, ids)
+            raise InvalidInput(
+                f"control is {quoted(self.control)}, and no candidate is called so; {named(ids, 5)} are.{meant}"
+            )
+        return ids.index(self.control)
+
+    def number(self, problem: Any) -> float | None:  # noqa: ARG002
+        return self.threshold
+
+    def asked(self, problem: Any) -> BoolArray:
+        found, centre = np.ones(problem.num_arms, bool), self._centre(problem)
+        if centre != NUMBER:
+            found[centre] = False
+        return found
 
     def nulls(self, num_arms: int) -> int:
         return num_arms - (self.control is not None)
@@ -97,9 +106,6 @@ class Above(Question):
     def even_pulls(self, problem: Any, sigma: float, sizes: Sequence[int]) -> int:  # noqa: ARG002
         variance, nulls = sigma**2 * (1.0 if self.control is None else 2.0), self.nulls(problem.num_arms)
         return int(problem.num_arms * protocol.pulls_of_each(variance, nulls, problem.epsilon, problem.delta))
-
-    def number(self, problem: Any) -> float | None:  # noqa: ARG002
-        return None if self.threshold is None else self.threshold + self.by
 
     def check_segments(self) -> None:
         if self.errors == "discovery":
@@ -142,6 +148,51 @@ class Above(Question):
             return [(self.threshold + by, words.replace("control", "threshold"))]
         return [(average + by, words) for one, average in told.items() if one == self.control]
 
+    def bets(self, view: View) -> tuple[Bet, ...]:
+        made, asked, centre = [], self.asked(view.problem), self._centre(view.problem)
+        for name, high in (("above", True), ("below", False)):
+            lacks = self._lacks(view, name)
+            arms = asked & (lacks > 0.0) & ((self.errors == "discovery") | ~view.lists.decided)
+            needs = np.maximum(lacks, 0.0)
+            made.append(Bet(name, centre, self._margin(view, high=high), high, arms, needs, bold=True))
+        return tuple(made)
+
+    def aims(self, view: View) -> Aims:
+        arms, centre = np.flatnonzero(self.asked(view.problem) & ~view.lists.decided), self._centre(view.problem)
+        high, least = self._looks_above(view)[arms], HEURISTIC_LEAST_MARGIN * view.epsilon
+        sides = [
+            np.maximum(view.posterior.cautious(centre, self._margin(view, high=side), arms, high=side), least)
+            for side in (True, False)
+        ]
+        lacks = [self._lacks(view, name)[arms] for name in ("above", "below")]
+        return Aims(arms, np.full(len(arms), centre), np.where(high, *sides), np.where(high, *lacks))
+
+    def decided(self, view: View) -> Lists:
+        above, below = (view.processes(name) for name in ("above", "below"))
+        asked = self.asked(view.problem)
+        if self.errors == "family":
+            return classified(above.peaks, below.peaks, view.lists, asked, view.delta)
+        total, higher = int(np.count_nonzero(asked)), above.values >= below.values
+        inside = discoveries(above.values, asked & higher, total, view.delta)
+        outside = discoveries(below.values, asked & ~higher, total, view.delta)
+        return Lists(inside, outside)
+
+    def _lacks(self, view: View, name: str) -> FloatArray:
+        """What each arm's evidence lacks for one of the two lists, shape (K,)."""
+        own, asked = view.processes(name), self.asked(view.problem)
+        if self.errors == "family":
+            return protocol.bet_threshold(int(np.count_nonzero(asked)), view.delta) - own.peaks
+        listed = view.lists.inside if name == "above" else view.lists.outside
+        looks = self._looks_above(view) == (name == "above")
+        expected = max(int(np.count_nonzero(asked & np.where(view.lists.decided, listed, looks))), 1)
+        return math.log(np.count_nonzero(asked) / (view.delta * expected)) - own.values
+
+    def _margin(self, view: View, *, high: bool) -> float:
+        return view.epsilon - self.by if high else view.epsilon + self.by
+
+    def _looks_above(self, view: View) -> BoolArray:
+        return np.asarray(view.posterior.leads(self._centre(view.problem), high=True) >= self.by)
+
 
 def _nearly(by: float, epsilon: float, better: str, worse: str, centre: str) -> str:
     """Better by more than `by` - epsilon, in words, whatever its sign; they hold for small rewards too."""
@@ -150,79 +201,6 @@ def _nearly(by: float, epsilon: float, better: str, worse: str, centre: str) -> 
     if by > epsilon:
         return f"{better} {centre} by more than {by - epsilon:g}"
     return f"{better} {centre}, or {worse} it by less than {epsilon - by:g}"
-
-
-@record
-class AboveCentre(Inquiry):
-    """Which arms are above a number, or an arm."""
-
-    num_arms: int  # K
-    centre: int  # the control; NUMBER: there is a threshold
-    threshold: float | None  # tau; None: there is a control
-    epsilon: float  # the margin, in reward units
-    delta: float  # what may be spent
-    discovery: bool  # errors are counted as shares of the lists
-    by: float = 0.0  # how much above the threshold or the control is wanted, in reward units
-
-    @property
-    def number(self) -> float | None:
-        return self.threshold
-
-    @property
-    def asked(self) -> BoolArray:
-        found = np.ones(self.num_arms, bool)
-        if self.centre != NUMBER:
-            found[self.centre] = False
-        return found
-
-    def bets(self, view: View) -> tuple[Bet, ...]:
-        made = []
-        for name, high in (("above", True), ("below", False)):
-            lacks = self._lacks(view, name)
-            arms = self.asked & (lacks > 0.0) & (self.discovery | ~view.lists.decided)
-            margin, needs = self._margin(high=high), np.maximum(lacks, 0.0)
-            made.append(Bet(name, self.centre, margin, high, arms, needs, bold=True))
-        return tuple(made)
-
-    def aims(self, view: View) -> Aims:
-        arms = np.flatnonzero(self.asked & ~view.lists.decided)
-        high = self._looks_above(view)[arms]
-        sides = [
-            np.maximum(view.posterior.cautious(self.centre, self._margin(high=side), arms, high=side), self._least)
-            for side in (True, False)
-        ]
-        lacks = [self._lacks(view, name)[arms] for name in ("above", "below")]
-        centres = np.full(len(arms), self.centre)
-        return Aims(arms, centres, np.where(high, *sides), np.where(high, *lacks))
-
-    def decided(self, view: View) -> Lists:
-        above, below = (view.processes(name) for name in ("above", "below"))
-        if not self.discovery:
-            return classified(above.peaks, below.peaks, view.lists, self.asked, self.delta)
-        total, higher = int(np.count_nonzero(self.asked)), above.values >= below.values
-        inside = discoveries(above.values, self.asked & higher, total, self.delta)
-        outside = discoveries(below.values, self.asked & ~higher, total, self.delta)
-        return Lists(inside, outside)
-
-    def _lacks(self, view: View, name: str) -> FloatArray:
-        """What each arm's evidence lacks for one of the two lists, shape (K,)."""
-        own, asked = view.processes(name), int(np.count_nonzero(self.asked))
-        if not self.discovery:
-            return protocol.bet_threshold(asked, self.delta) - own.peaks
-        listed = view.lists.inside if name == "above" else view.lists.outside
-        looks = self._looks_above(view) == (name == "above")
-        expected = max(int(np.count_nonzero(self.asked & np.where(view.lists.decided, listed, looks))), 1)
-        return math.log(asked / (self.delta * expected)) - own.values
-
-    def _margin(self, *, high: bool) -> float:
-        return self.epsilon - self.by if high else self.epsilon + self.by
-
-    def _looks_above(self, view: View) -> BoolArray:
-        return np.asarray(view.posterior.leads(self.centre, high=True) >= self.by)
-
-    @property
-    def _least(self) -> float:
-        return HEURISTIC_LEAST_MARGIN * self.epsilon
 
 
 def classified(highs: FloatArray, lows: FloatArray, lists: Lists, asked: BoolArray, delta: float) -> Lists:

@@ -8,9 +8,9 @@ import numpy as np
 from surepick.core.records import BoolArray, FloatArray, record
 from surepick.core.values import positive_number
 from surepick.errors import InvalidInput
-from surepick.estimators.posterior import HEURISTIC_LEAST_MARGIN, Posterior
+from surepick.estimators.posterior import HEURISTIC_LEAST_MARGIN
 from surepick.questions import protocol
-from surepick.questions.protocol import Aims, Bet, FormChoice, Inquiry, ListNames, Lists, Question, View, settable
+from surepick.questions.protocol import Aims, Bet, FormChoice, ListNames, Lists, Question, View, settable
 
 
 @record
@@ -42,13 +42,9 @@ class AllGood(Question):
             meaning = "how much worse than epsilon an arm on the list may be."
             object.__setattr__(self, "slack", positive_number("slack", self.slack, meaning))
 
-    def inquiry(self, problem: Any, delta: float) -> Inquiry:
+    def check(self, problem: Any) -> None:
         if problem.num_arms < 2:
             raise InvalidInput("there is one candidate, and it is the best one; nothing is left to be asked.")
-        return self.of(problem.num_arms, problem.epsilon, delta)
-
-    def of(self, num_arms: int, epsilon: float, delta: float) -> Inquiry:
-        return GoodOnes(num_arms, epsilon, self.room(epsilon), delta)
 
     def room(self, epsilon: float) -> float:
         """The slack."""
@@ -80,51 +76,40 @@ class AllGood(Question):
         return high - self.room(problem.epsilon), high
 
     def lines(self, told: Mapping[str, float], sign: float, epsilon: float) -> list[tuple[float, str]]:
-        best = max((sign * average for average in told.values()), default=None)
-        if best is None:
-            return []
-        far = epsilon + self.room(epsilon)
-        return [(sign * (best - off), f"{off:g} from the best") for off in (epsilon, far)]
+        best = max((sign * average for average in told.values()), default=0.0)
+        off = (epsilon, epsilon + self.room(epsilon)) if told else ()
+        return [(sign * (best - one), f"{one:g} from the best") for one in off]
 
-
-@record
-class GoodOnes(Inquiry):
-    """Which arms are within epsilon of the best."""
-
-    num_arms: int  # K
-    epsilon: float  # in reward units
-    slack: float
-    delta: float  # what may be spent
-
-    @property
-    def threshold(self) -> float:
+    def threshold(self, view: View) -> float:
         """log(K / delta): of each arm one null at most is true, of its place on one of the lists (line 9)."""
-        return protocol.bet_threshold(self.num_arms, self.delta)
+        return protocol.bet_threshold(view.num_arms, view.delta)
 
     def bets(self, view: View) -> tuple[Bet, ...]:
-        threshold, witness = self.threshold, self._witness(view)
+        threshold, witness = self.threshold(view), self._witness(view)
         lacks = threshold - view.processes("out").peaks
         arms = (lacks > 0.0) & ~view.lists.decided
         arms[witness] = False
-        made = [Bet("out", witness, -self.epsilon, False, arms, np.maximum(lacks, 0.0))]
-        good = ~view.lists.decided & self._looks_good(view.posterior, witness)
+        made = [Bet("out", witness, -view.epsilon, False, arms, np.maximum(lacks, 0.0))]
+        good = ~view.lists.decided & self._looks_good(view, witness)
         known = {int(one.name) for one in view.evidence if one.name != "out"}
         for arm in np.flatnonzero(
-            good | (np.isin(np.arange(self.num_arms), list(known)) & ~view.lists.decided)
+            good | (np.isin(np.arange(view.num_arms), list(known)) & ~view.lists.decided)
         ).tolist():
             lacks = threshold - view.processes(arm).peaks
             rivals = (lacks > 0.0) & ~view.lists.outside
             rivals[arm] = False
-            made.append(Bet(str(arm), arm, self.epsilon + self.slack, False, rivals, np.maximum(lacks, 0.0)))
+            made.append(
+                Bet(str(arm), arm, view.epsilon + self.room(view.epsilon), False, rivals, np.maximum(lacks, 0.0))
+            )
         return tuple(made)
 
     def aims(self, view: View) -> Aims:
-        threshold, witness = self.threshold, self._witness(view)
-        good = self._looks_good(view.posterior, witness)
+        threshold, witness = self.threshold(view), self._witness(view)
+        good = self._looks_good(view, witness)
         bad = np.flatnonzero(~view.lists.decided & ~good)
         out = threshold - view.processes("out").peaks[bad]
-        least = HEURISTIC_LEAST_MARGIN * self.slack
-        low = np.maximum(view.posterior.leads(witness)[bad] - self.epsilon, least)
+        least = HEURISTIC_LEAST_MARGIN * self.room(view.epsilon)
+        low = np.maximum(view.posterior.leads(witness)[bad] - view.epsilon, least)
         firsts, seconds, leads, needs = [bad], [np.full(len(bad), witness)], [low], [out]
         rivals = np.flatnonzero(~view.lists.outside)
         for arm in np.flatnonzero(~view.lists.decided & good).tolist():
@@ -132,24 +117,24 @@ class GoodOnes(Inquiry):
             still = (lacks > 0.0) & (rivals != arm)
             firsts.append(rivals[still])
             seconds.append(np.full(int(still.sum()), arm))
-            leads.append(view.posterior.cautious(arm, self.epsilon + self.slack, rivals[still]))
+            leads.append(view.posterior.cautious(arm, view.epsilon + self.room(view.epsilon), rivals[still]))
             needs.append(lacks[still])
         return Aims(*(np.concatenate(part) for part in (firsts, seconds, leads, needs)))
 
     def decided(self, view: View) -> Lists:
         inside, outside, decided = view.lists.inside, view.lists.outside, view.lists.decided
-        outside = outside | (~decided & (view.processes("out").rejected(self.threshold)))
-        up = np.zeros(self.num_arms, bool)
+        outside = outside | (~decided & (view.processes("out").rejected(self.threshold(view))))
+        up = np.zeros(view.num_arms, bool)
         for one in view.evidence:
             if one.name != "out" and not (inside | outside)[int(one.name)]:
                 rivals = ~outside
                 rivals[int(one.name)] = False
-                up[int(one.name)] = bool(np.all(one.peaks[rivals] >= self.threshold))
+                up[int(one.name)] = bool(np.all(one.peaks[rivals] >= self.threshold(view)))
         return Lists(inside | up, outside)
 
     def _witness(self, view: View) -> int:
         """The arm that others are shown to be worse than."""
         return int(np.argmax(np.where(view.lists.outside, -np.inf, view.posterior.scores)))
 
-    def _looks_good(self, posterior: Posterior, witness: int) -> BoolArray:
-        return np.asarray(posterior.leads(witness) <= self.epsilon + 0.5 * self.slack)
+    def _looks_good(self, view: View, witness: int) -> BoolArray:
+        return np.asarray(view.posterior.leads(witness) <= view.epsilon + 0.5 * self.room(view.epsilon))

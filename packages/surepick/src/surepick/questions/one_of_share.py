@@ -12,7 +12,7 @@ from surepick.core.values import probability
 from surepick.errors import ContractError
 from surepick.questions import protocol
 from surepick.questions.best import WANTED
-from surepick.questions.protocol import Inquiry, ListNames, Question, settable
+from surepick.questions.protocol import ListNames, Question, View, settable
 
 FLOATING_POINT = 1e-12
 
@@ -68,14 +68,13 @@ class OneOf(Question):
         drawn = stream(self.sample_seed, "one-of").permutation(num_arms)[: self.sample_size(num_arms, delta)]
         return np.sort(drawn)
 
-    def inquiry(self, problem: Any, delta: float) -> Inquiry:  # noqa: ARG002
-        raise ContractError("one of the best share is the best of a sample.")
-
-    def number(self, problem: Any) -> float | None:  # noqa: ARG002
-        return None
-
-    def asked_about(self, problem: Any) -> BoolArray:
+    def asked(self, problem: Any) -> BoolArray:
         return np.zeros(problem.num_arms, bool)
+
+    def bets(self, view: View) -> Any:  # noqa: ARG002
+        raise ContractError("one of the best share is the best of a sample, which another question asks for.")
+
+    aims = decided = bets
 
     def even_pulls(self, problem: Any, sigma: float, sizes: Sequence[int]) -> int:  # noqa: ARG002
         number, delta = self.sample_size(problem.num_arms, problem.delta), problem.delta / 2.0

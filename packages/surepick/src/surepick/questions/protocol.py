@@ -1,7 +1,6 @@
 """What a question is: what it bets on, when an arm is on a list, its words, its truth, and how people ask it.
 
-`Question` is what is asked, `Inquiry` how a policy asks it of arms; each question's file beside this one has both, with
-the number of nulls that share delta, which docs/questions.md proves.
+Each has a file beside this one, with the number of nulls that share delta, which docs/questions.md proves.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, field, fields
 from functools import partial
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -113,8 +111,10 @@ class ConstraintEstimate:
 
 @record
 class View:
-    """What a rule sees: all of it from the past."""
+    """What a question sees: all of it from the past."""
 
+    problem: Any  # a `Problem`
+    delta: float  # what may be spent
     evidence: Collected  # what was collected
     lists: Lists  # what is answered so far
     posterior: Posterior  # guesses of the means
@@ -122,12 +122,22 @@ class View:
     # of the reward's noise, (K,), in reward units; empty where no constraint asks for them
     scales: FloatArray = field(default_factory=partial(np.empty, 0))
 
+    @property
+    def num_arms(self) -> int:
+        """K."""
+        return len(self.posterior.scores)
+
+    @property
+    def epsilon(self) -> float:
+        """In reward units."""
+        return float(self.problem.epsilon)
+
     def processes(self, name: str | int) -> EProcesses:
         """Those of that name; new ones where there are none."""
-        return processes_of(self.evidence, name, len(self.posterior.scores))
+        return processes_of(self.evidence, name, self.num_arms)
 
-    def within(self, arms: IntArray) -> View:
-        """What the question of these arms alone sees; of what was collected, that of theirs."""
+    def within(self, arms: IntArray, delta: float) -> View:
+        """What the question of these arms alone sees, with so much of delta; of what was collected, that of theirs."""
         evidence = tuple(
             EProcesses(one.name, one.values[arms], one.peaks[arms])
             for one in self.evidence
@@ -139,24 +149,22 @@ class View:
             return np.asarray(errors(centre if centre == NUMBER else int(arms[centre]))[arms])
 
         lists = Lists(self.lists.inside[arms], self.lists.outside[arms])
-        return View(evidence, lists, Posterior(self.posterior.scores[arms], inner, self.posterior.number))
+        posterior = Posterior(self.posterior.scores[arms], inner, self.posterior.number)
+        return View(self.problem, delta, evidence, lists, posterior)
 
 
 class Inquiry(ABC):
-    """One question, as a policy asks it of K arms."""
+    """What is bet on, and when an arm is on a list."""
 
     __slots__ = ()
-    num_arms: int
 
-    @property
-    def number(self) -> float | None:
-        """What arms are compared with; None: with each other."""
+    def number(self, problem: Any) -> float | None:  # noqa: ARG002
+        """What arms are compared with, in reward units; None: with each other, or with one of them."""
         return None
 
-    @property
-    def asked(self) -> BoolArray:
+    def asked(self, problem: Any) -> BoolArray:
         """Which arms will be on a list in the end, shape (K,)."""
-        return np.ones(self.num_arms, bool)
+        return np.ones(problem.num_arms, bool)
 
     @abstractmethod
     def bets(self, view: View) -> tuple[Bet, ...]:
@@ -198,7 +206,6 @@ class FormChoice:
     label: str = ""  # of the option's field
     kind: Literal["number", "whole", "text"] = "number"
     first: str = ""  # what stands in the field at first
-    missing: str = ""  # what is said where nothing is given
 
 
 @record
@@ -210,7 +217,7 @@ class ListNames:
     neither: str = "not asked about"  # of those on neither list when all is decided; "" where there are none
 
 
-class Question(ABC):
+class Question(Inquiry):
     """What is asked of the candidates: a frozen dataclass whose fields, plain data, are its options.
 
     surepick's own have a file each in `surepick.questions`; the entry point of another package in that group gives the
@@ -220,24 +227,15 @@ class Question(ABC):
 
     __slots__ = ()
     name: ClassVar[str]
-    needs: ClassVar[Mapping[str, str]] = MappingProxyType({})  # option that it is nothing without -> what it is
+    needs: ClassVar[Mapping[str, str]] = {}  # option that it is nothing without -> what it is
     implied_by: ClassVar[str] = ""  # the option that asks it by itself
     forms: ClassVar[tuple[FormChoice, ...]] = ()  # how a page asks it
     listed: ClassVar[bool] = True  # the answer is lists
     splits: ClassVar[bool] = False  # arms are compared with each other, so in each segment by themselves
     wanted: ClassVar[str] = "put every candidate on a list"  # what measurements are to do
 
-    @abstractmethod
-    def inquiry(self, problem: Any, delta: float) -> Inquiry:
-        """What is bet on, and when an arm is on a list.
-
-        Args:
-            problem: a `Problem`: `num_arms`, `epsilon`, `noise`, `arms`; of rewards large ones are good.
-            delta: what may be spent.
-
-        Raises:
-            InvalidInput: it has no meaning for these arms.
-        """
+    def check(self, problem: Any) -> None:
+        """Refuse a `Problem` (`num_arms`, `epsilon`, `noise`, `arms`) for which it has no meaning."""
 
     @abstractmethod
     def said(self, epsilon: float, *, by_segment: bool = False) -> tuple[str, str, str]:
@@ -248,8 +246,12 @@ class Question(ABC):
         """The lists, in some words for those who never saw the question: "above 3"."""
 
     def wrong(self, problem: Any, lists: Lists, means: FloatArray, quantities: FloatArray | None = None) -> BoolArray:  # noqa: ARG002
-        """The arms of whom the lists say what is not so, shape (K,), for whoever knows the means, shape (K,), and those
-        of what constraints are on, shape (K, r)."""
+        """The arms of whom the lists say what is not so, shape (K,).
+
+        Args:
+            means: shape (K,).
+            quantities: means of what constraints are on, shape (K, r).
+        """
         return lists.beyond(means, *self.borders(problem, means))
 
     def borders(self, problem: Any, means: FloatArray) -> tuple[float, float]:
@@ -264,14 +266,6 @@ class Question(ABC):
     def guarantee(self, delta: float) -> str:
         """How often any of it may be wrong, in a sentence."""
         return f"This statement is wrong with probability at most {delta:g}."
-
-    def number(self, problem: Any) -> float | None:
-        """What the arms are compared with, in reward units; None: with each other, or with an arm."""
-        return self.inquiry(problem, problem.delta).number
-
-    def asked_about(self, problem: Any) -> BoolArray:
-        """The arms that are to come on a list, shape (K,)."""
-        return self.inquiry(problem, problem.delta).asked
 
     def reason(self, number: int, epsilon: float) -> str:  # noqa: ARG002
         """Why an answer with so many on the first list is good."""

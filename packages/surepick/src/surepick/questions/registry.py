@@ -10,8 +10,7 @@ from surepick.errors import InvalidInput
 from surepick.questions.above import Above
 from surepick.questions.all_good import AllGood
 from surepick.questions.best import BEST
-from surepick.questions.constraints import Constraint, parse_constraint
-from surepick.questions.feasible import BestFeasible
+from surepick.questions.feasible import BestFeasible, Constraint, parse_constraint
 from surepick.questions.one_of_share import OneOf
 from surepick.questions.protocol import Question
 from surepick.questions.top_m import TopM
@@ -33,8 +32,8 @@ def asked_of(question: Question | None, *, by_segment: bool) -> Question | None:
 
 def number_of(problem: Any) -> float | None:
     """What number a problem's arms are compared with, in reward units; None: with each other, or with an arm."""
-    question: Question | None = problem.question
-    return None if question is None else question.number(problem)
+    number: float | None = None if problem.question is None else problem.question.number(problem)
+    return None if number is None else number + getattr(problem.question, "by", 0.0)
 
 
 def constraints_in(spec: Mapping[str, Any]) -> tuple[Constraint, ...]:
@@ -116,9 +115,7 @@ def question_name(question: Question | Mapping[str, Any] | str | None) -> str:
     """The name of a question, which may be given by its record, its spec or its name."""
     if isinstance(question, Mapping):
         return str(question.get("name"))
-    if isinstance(question, str):
-        return question
-    return BEST if question is None else question.name
+    return str(getattr(question, "name", question or BEST))
 
 
 def question_spec(question: Question | None) -> dict[str, Any] | None:

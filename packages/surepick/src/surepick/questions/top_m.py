@@ -11,7 +11,7 @@ from surepick.core.values import whole_number
 from surepick.errors import InvalidInput
 from surepick.estimators.posterior import HEURISTIC_DOUBT, Posterior
 from surepick.questions import protocol
-from surepick.questions.protocol import Aims, Bet, FormChoice, Inquiry, ListNames, Lists, Question, View, settable
+from surepick.questions.protocol import Aims, Bet, FormChoice, ListNames, Lists, Question, View, settable
 
 HEURISTIC_ENTRIES = 30_000  # processes, beyond which only arms of the guess get some
 
@@ -30,23 +30,16 @@ class TopM(Question):
     name: ClassVar[str] = "top"
     needs: ClassVar[Mapping[str, str]] = {"m": "how many of the best are wanted."}
     forms: ClassVar[tuple[FormChoice, ...]] = (
-        FormChoice(
-            "top", "Which are the best few?", "m", "how many", "whole", "3", "Give how many of the best are wanted."
-        ),
+        FormChoice("top", "Which are the best few?", "m", "how many", "whole", "3"),
     )
     splits: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "m", whole_number("m", self.m, least=1, meaning=self.needs["m"]))
 
-    def inquiry(self, problem: Any, delta: float) -> Inquiry:
-        num_arms = problem.num_arms
-        if self.m >= num_arms:
-            raise InvalidInput(f"m is {self.m}, and there are {num_arms} candidates: all are among the m best.")
-        return self.of(num_arms, problem.epsilon, delta)
-
-    def of(self, num_arms: int, epsilon: float, delta: float) -> Inquiry:
-        return TopOf(num_arms, self.m, epsilon, delta)
+    def check(self, problem: Any) -> None:
+        if self.m >= problem.num_arms:
+            raise InvalidInput(f"m is {self.m}, and there are {problem.num_arms} candidates: all are among the m best.")
 
     def nulls(self, num_arms: int) -> int:
         return max(self.m * (num_arms - self.m), 0)
@@ -67,40 +60,28 @@ class TopM(Question):
 
     def lines(self, told: Mapping[str, float], sign: float, epsilon: float) -> list[tuple[float, str]]:  # noqa: ARG002
         ranked = sorted((sign * average for average in told.values()), reverse=True)
-        if self.m >= len(ranked):
-            return []
-        return [(sign * 0.5 * (ranked[self.m - 1] + ranked[self.m]), f"below place {self.m}")]
+        cut = [sign * 0.5 * (ranked[self.m - 1] + ranked[self.m])] if self.m < len(ranked) else []
+        return [(one, f"below place {self.m}") for one in cut]
 
-
-@record
-class TopOf(Inquiry):
-    """Which are the m best."""
-
-    num_arms: int  # K
-    m: int  # how many
-    epsilon: float  # in reward units
-    delta: float  # what may be spent
-
-    @property
-    def threshold(self) -> float:
+    def threshold(self, view: View) -> float:
         """log(m (K - m) / delta): the pairs of a true one of the m best and one that is none (line 7)."""
-        return protocol.bet_threshold(self.m * (self.num_arms - self.m), self.delta)
+        return protocol.bet_threshold(self.nulls(view.num_arms), view.delta)
 
     def bets(self, view: View) -> tuple[Bet, ...]:
         """Of every pair that may be across the cut, not of the guess alone: no early evidence is lost."""
         top, _ = self._guessed(view.posterior)
         known = [int(one.name) for one in view.evidence]
         likely, unsure = self._doubtful(view.posterior)
-        room = max(HEURISTIC_ENTRIES // self.num_arms - len({*known, *top.tolist()}), 0)
+        room = max(HEURISTIC_ENTRIES // view.num_arms - len({*known, *top.tolist()}), 0)
         fresh = [arm for arm in likely.tolist() if arm not in known][: math.ceil(room / 2)]
         made = []
         for arm in dict.fromkeys([*top.tolist(), *sorted(known), *fresh]):
-            lacks = self.threshold - view.processes(arm).peaks
+            lacks = self.threshold(view) - view.processes(arm).peaks
             arms = lacks > 0.0
             arms[arm] = False
             if arm in top:
                 arms[top] &= unsure[top]  # one that is surely among the best is not compared with another
-            made.append(Bet(str(arm), arm, self.epsilon, False, arms, np.maximum(lacks, 0.0), bold=True))
+            made.append(Bet(str(arm), arm, view.epsilon, False, arms, np.maximum(lacks, 0.0), bold=True))
         return tuple(made)
 
     def _doubtful(self, posterior: Posterior) -> tuple[IntArray, BoolArray]:
@@ -114,8 +95,8 @@ class TopOf(Inquiry):
 
     def aims(self, view: View) -> Aims:
         top, others = self._guessed(view.posterior)
-        lacks = np.array([self.threshold - view.processes(arm).peaks[others] for arm in top])
-        leads = np.array([view.posterior.cautious(int(arm), self.epsilon, others) for arm in top])
+        lacks = np.array([self.threshold(view) - view.processes(arm).peaks[others] for arm in top])
+        leads = np.array([view.posterior.cautious(int(arm), view.epsilon, others) for arm in top])
         place, rival = np.nonzero(lacks > 0.0)
         if len(place) == 0:
             place, rival = np.array([0]), np.array([0])
@@ -125,9 +106,9 @@ class TopOf(Inquiry):
         top, others = self._guessed(view.posterior)
         names = {one.name for one in view.evidence}
         for arm in top.tolist():
-            if str(arm) not in names or np.any(view.processes(arm).peaks[others] < self.threshold):
+            if str(arm) not in names or np.any(view.processes(arm).peaks[others] < self.threshold(view)):
                 return view.lists
-        inside = np.zeros(self.num_arms, bool)
+        inside = np.zeros(view.num_arms, bool)
         inside[top] = True
         return Lists(inside, ~inside)
 

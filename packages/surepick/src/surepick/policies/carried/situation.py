@@ -13,6 +13,7 @@ from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import NoiseMgf, NormalMgf, RegularLeastSquares
+from surepick.estimators import posterior as guesses
 from surepick.estimators.posterior import Posterior
 from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProcesses, VectorProcesses
 from surepick.noise import known_scale
@@ -23,7 +24,6 @@ from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import threshold_of
 from surepick.policies.certified.elimination import embedded_in
 from surepick.policies.sequential import batches
-from surepick.policies.sequential import posterior as guesses
 from surepick.policies.sequential.memo import MOST_DIMENSIONS, Memo
 from surepick.text import did_you_mean
 

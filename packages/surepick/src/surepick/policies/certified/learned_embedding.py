@@ -21,7 +21,7 @@ from surepick.designs import round_design
 from surepick.embeddings.network import ArmNetwork, Network
 from surepick.estimators import bias_ahead, estimate
 from surepick.estimators.network_training import left_out, plausible_regularization, train
-from surepick.estimators.posterior import Posterior, efforts
+from surepick.estimators.posterior import Posterior, efforts, pooled_fit
 from surepick.linalg.factorisations import thin_svd, whitened
 from surepick.policies import tuning
 from surepick.policies.base import Problem
@@ -29,7 +29,6 @@ from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import CertifiedState, current_test, threshold_of
 from surepick.policies.certified.sampling_rule import noise_scales
 from surepick.policies.sequential.batches import batch_total
-from surepick.policies.sequential.posterior import pooled_fit
 
 VECTORS = ("gradient", "last-layer")
 ENERGY_LEFT = 1e-3  # of the squares of the gradients; the embedding's default dimension leaves out at most this

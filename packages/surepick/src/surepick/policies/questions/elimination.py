@@ -145,7 +145,7 @@ class CertifiedLists:
             )
         block_options.check_idle(self, "block_size", "once_a_block")
         outlook.check_blocks(self.problem, self.blocking, features=self.embedding.traits.family != "independent")
-        object.__setattr__(self, "_inquiry", inquiry_of(self.problem, delta_for_test(self.problem)))
+        object.__setattr__(self, "_inquiry", inquiry_of(self.problem))
 
     @property
     def blocking(self) -> Blocking | None:
@@ -177,7 +177,7 @@ class CertifiedLists:
 
     def init(self) -> QuestionState:
         num_arms = self.problem.num_arms
-        asked = np.flatnonzero(self._inquiry.asked)
+        asked = np.flatnonzero(self._inquiry.asked(self.problem))
         return QuestionState(1, Observations.nothing(num_arms), (), Lists.empty(num_arms), 0, asked, 0, "")
 
     def ask(self, state: QuestionState) -> Plan:
@@ -225,7 +225,7 @@ class CertifiedLists:
             lists = self._inquiry.decided(view)
             leader = self._leader(replace(view, lists=lists))
         next_round = state.round + (seen.total > 0)
-        left = np.flatnonzero(self._inquiry.asked & ~lists.decided)
+        left = np.flatnonzero(self._inquiry.asked(self.problem) & ~lists.decided)
         after = QuestionState(
             round=next_round,
             seen=pooled,
@@ -338,10 +338,8 @@ class CertifiedLists:
     def _view(self, ground: Ground, evidence: Collected, lists: Lists, seen: Observations) -> View:
         told = told_beside(seen, len(self._limits))
         standings = tuple(one.standing(own) for one, own in zip(self._limits, told, strict=True))
-        if not standings:
-            return View(evidence, lists, ground.posterior(seen))
-        scales = ground.noise_mgf(seen).noise_scales(self.problem.epsilon)
-        return View(evidence, lists, ground.posterior(seen), standings, scales)
+        held = (self.problem, delta_for_test(self.problem), evidence, lists, ground.posterior(seen), standings)
+        return View(*held, ground.noise_mgf(seen).noise_scales(self.problem.epsilon)) if standings else View(*held)
 
     def _leader(self, view: View) -> int:
         """The arm that looks like the answer, of those inside if there are any."""
@@ -352,7 +350,14 @@ class CertifiedLists:
         return int(np.argmax(np.where(allowed, view.posterior.scores, -np.inf)))
 
     def _ground(self, dim: int) -> Ground:
-        return Ground(self.problem, self.embedding, dim, self._inquiry.number, self.tolerance, self.blocks is not None)
+        return Ground(
+            self.problem,
+            self.embedding,
+            dim,
+            self._inquiry.number(self.problem),
+            self.tolerance,
+            self.blocks is not None,
+        )
 
     @property
     def _limits(self) -> tuple[ConstraintTest, ...]:

@@ -12,7 +12,7 @@ from surepick.designs.problem import independent_pairs_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.estimators.e_processes import Collected
-from surepick.estimators.posterior import NUMBER, Posterior, efforts
+from surepick.estimators.posterior import NUMBER, Posterior, efforts, pooled_fit, posterior_of_means
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import tuning
 from surepick.policies.base import Problem
@@ -20,7 +20,6 @@ from surepick.policies.blocking import equations
 from surepick.policies.certified.elimination import embedded_in
 from surepick.policies.dimension import best_found
 from surepick.policies.sequential.batches import repeats_for
-from surepick.policies.sequential.posterior import pooled_fit, posterior_of_means
 from surepick.questions import constraints_of, number_of
 from surepick.questions.protocol import Aims, Bet, Lists
 

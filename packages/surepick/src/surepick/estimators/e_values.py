@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Embedding, IndependentArms
+from surepick.core.plans import Embedded, Embedding
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.estimators.contrast_weights import BLOCK_ENTRIES, ContrastWeights, ImplicitWeights, Sums, rows_at_once
-from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf, NormalMgf
+from surepick.estimators.noise_mgf import ROUNDED_UP, Mgf
 from surepick.linalg.factorisations import Whitened
 from surepick.linalg.rows import FEW_THREADS, MOST_THREADS, ROWS, each_row_block
 
@@ -53,13 +53,13 @@ def only(column: FloatArray, rivals: IntArray) -> FloatArray:
 
 
 def batch_evidence(
-    embedded: Embedding | IndependentArms,  # psi_d, (K, d), and gamma; or arms without structure
+    embedded: Embedded,  # psi_d, (K, d), and gamma; or arms without structure
     seen: Observations,
     *,
     centre: int,
     epsilon: float,
     margins: FloatArray,
-    noise_mgf: NoiseMgf | NormalMgf,
+    noise_mgf: Mgf,
     noise_scales: FloatArray,  # s, positive, (K,), from before the batch; any choice is valid
     norm_bound: float | None,
     bias_robust: bool = False,
@@ -92,7 +92,7 @@ def batch_evidence(
     Source: ours. Cost: O(K p d) for p arms pulled, in blocks of bounded memory; of many rivals and arms, with noise
     whose scale is declared, O(K p d) with misspecification and O(K d^2) without (`ImplicitWeights`).
     """
-    if isinstance(embedded, IndependentArms):
+    if not embedded.structured:
         return _gains_of_means(seen, centre, epsilon, margins, noise_mgf, noise_scales, needs, kappa)
     if norm_bound is None:
         raise ValueError("an embedding without a norm bound has no bound on what its weights miss.")
@@ -108,7 +108,7 @@ def batch_evidence(
     sums = seen.sums[pulled] - offset * counts
     plain, implicit = not bias_robust and scores is None and len(pulled) > len(contrast.own), None
     many = len(gains) * len(pulled) > BLOCK_ENTRIES
-    if plain and many and isinstance(noise_mgf, NoiseMgf) and noise_mgf.quadratic:
+    if plain and many and noise_mgf.declared and noise_mgf.quadratic:
         implicit, step = ImplicitWeights.of(contrast, sums, noise_mgf.scales[pulled]), ROWS
 
     def judge(block: slice) -> None:
@@ -194,7 +194,7 @@ def _bets(
     counts: IntArray,
     arms: IntArray,
     slack: FloatArray,
-    noise_mgf: NoiseMgf | NormalMgf,
+    noise_mgf: Mgf,
     noise_scales: FloatArray,
     needs: FloatArray | None,
     kappa: float,
@@ -212,24 +212,18 @@ def _bets(
     return best
 
 
-def _tried(noise_mgf: NoiseMgf | NormalMgf, noise_scales: FloatArray) -> tuple[FloatArray, ...]:
+def _tried(noise_mgf: Mgf, noise_scales: FloatArray) -> tuple[FloatArray, ...]:
     """The scales that bets are tried with, each of shape (K,)."""
-    if isinstance(noise_mgf, NormalMgf):
+    if not noise_mgf.declared:
         return (np.sqrt(noise_mgf.variances),)
     return (noise_mgf.scales, noise_scales) if np.isfinite(noise_mgf.spread) else (noise_mgf.scales,)
 
 
 def _bearable(
-    bets: FloatArray,
-    weights: FloatArray,
-    noise_mgf: NoiseMgf | NormalMgf,
-    arms: IntArray,
-    counts: IntArray,
-    *,
-    ranged: bool,
+    bets: FloatArray, weights: FloatArray, noise_mgf: Mgf, arms: IntArray, counts: IntArray, *, ranged: bool
 ) -> FloatArray:
     """The bets, smaller where what is known of the noise makes a pull's large weight expensive, shape (m,)."""
-    if isinstance(noise_mgf, NormalMgf):
+    if not noise_mgf.declared:
         return np.asarray(bets * noise_mgf.tempered(bets[:, None] * weights, arms, counts.astype(np.float64)))
     return noise_mgf.middling(bets, weights.max(axis=1, initial=0.0)) if ranged else bets
 
@@ -257,7 +251,7 @@ def _gains_of_means(
     centre: int,
     epsilon: float,
     margins: FloatArray,
-    noise_mgf: NoiseMgf | NormalMgf,
+    noise_mgf: Mgf,
     noise_scales: FloatArray,
     needs: FloatArray | None,
     kappa: float,
@@ -290,7 +284,7 @@ def number_evidence(
     seen: Observations,
     bound: float,
     margins: FloatArray,
-    noise_mgf: NoiseMgf | NormalMgf,
+    noise_mgf: Mgf,
     noise_scales: FloatArray,
     needs: FloatArray | None = None,
     kappa: float = HEURISTIC_KAPPA,

@@ -6,13 +6,13 @@ from functools import partial
 import numpy as np
 
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.plans import Blocking, Deciding, Embedding, IndependentArms, Intervals, Plan, RoundRecord, Step
+from surepick.core.plans import Blocking, Deciding, Embedded, Intervals, Plan, RoundRecord, Step
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import ContractError, InvalidInput
-from surepick.estimators import NoiseMgf, NormalMgf, with_squares
-from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
+from surepick.estimators import Mgf, with_squares
+from surepick.estimators.running_processes import UNKNOWN, MeanProcesses, Processes
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, tuning, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
@@ -31,7 +31,7 @@ from surepick.policies.sequential.posterior import Posterior
 # --- What a batch says: the processes after it. Weights are functions of the past and of the batch's counts (line 1).
 
 
-def processes_after(planner: Planner, state: states.CarriedState, plan: Plan, seen: Observations) -> states.Processes:
+def processes_after(planner: Planner, state: states.CarriedState, plan: Plan, seen: Observations) -> Processes:
     """The processes after a batch. Weights are functions of the past and of the batch's counts (line 1)."""
     situation = planner.situation
     if situation.blocks is not None and state.vectors is None:
@@ -42,7 +42,7 @@ def processes_after(planner: Planner, state: states.CarriedState, plan: Plan, se
     batch = noise_mgf.usable(with_squares(situation.problem.noise, seen))
     if state.processes is None:
         processes = situation.first_processes(plan.dim)
-        if isinstance(processes, MeanProcesses) and seen.total > 0:
+        if not processes.structured and seen.total > 0:
             margins = np.full(situation.problem.num_arms, 2.0 * situation.problem.epsilon)  # each as if epsilon worse
             return _opened(processes, margins, batch, noise_mgf)
         return processes
@@ -54,7 +54,7 @@ def processes_after(planner: Planner, state: states.CarriedState, plan: Plan, se
     if plan.candidate is not None:
         batch = batch if situation.blocks is None else replace(batch, blocks=in_blocks(seen))
         processes = _tested(planner, before, plan, guess, batch, noise_mgf)
-    elif isinstance(processes, MeanProcesses):
+    elif not processes.structured:
         leader, epsilon = int(np.argmax(guess.scores)), situation.problem.epsilon
         margins = np.maximum(guess.margins(leader, epsilon), 2.0 * epsilon)
         processes = _opened(processes, margins, batch, noise_mgf)
@@ -97,21 +97,14 @@ def _aimed(
     return goal, guess.margins(candidate, epsilon, goal.rivals), processes, rest
 
 
-def _opened(
-    processes: MeanProcesses, margins: FloatArray, batch: Observations, noise_mgf: NoiseMgf | NormalMgf
-) -> MeanProcesses:
+def _opened(processes: MeanProcesses, margins: FloatArray, batch: Observations, noise_mgf: Mgf) -> MeanProcesses:
     bets = means_rule.opening_bets(processes, margins, batch.counts, noise_mgf.noise_scales(margins))
     return processes.after(bets.arms, bets.taken, bets.given, batch, noise_mgf)
 
 
 def _tested(
-    planner: Planner,
-    before: states.CarriedState,
-    plan: Plan,
-    guess: Posterior,
-    batch: Observations,
-    noise_mgf: NoiseMgf | NormalMgf,
-) -> states.Processes:
+    planner: Planner, before: states.CarriedState, plan: Plan, guess: Posterior, batch: Observations, noise_mgf: Mgf
+) -> Processes:
     """The processes after a batch for a candidate."""
     situation, last = planner.situation, planner.sizes.is_last(before.round)
     processes, candidate, epsilon = started(before), plan.candidate or 0, situation.problem.epsilon
@@ -119,7 +112,7 @@ def _tested(
     goal = situation.goal(before, candidate, guess, planning)
     margins = guess.margins(candidate, epsilon, goal.rivals)
     asked, outstanding = plan.counts.sum(), np.maximum(plan.counts - batch.counts, 0)
-    if isinstance(processes, MeanProcesses):
+    if not processes.structured:
         rest = means_rule.means_remaining(processes, goal)
         processes = processes.restarted(rest.restarts, states.start_weights(processes.starts[rest.restarts] + 1))
         future = rest.pulls * max(1.0 - asked / rest.num_pulls, 0.0) + outstanding
@@ -293,7 +286,7 @@ class CarriedElimination:
             return plan
         usual = state.leader if blocking.control is None else blocking.control
         centre: int | None = usual if plan.candidate is None else plan.candidate
-        if not isinstance(self.embedded(plan.dim), IndependentArms):
+        if self.embedded(plan.dim).structured:
             centre = blocking.control  # with features every pair of a block tells of the candidate
         return replace(plan, counts=filled_blocks(plan.counts, blocking, centre, exact=self.batch_size is not None))
 
@@ -315,15 +308,15 @@ class CarriedElimination:
         after = states.CarriedState(
             round=next_round,
             seen=pooled,
-            means=processes if isinstance(processes, MeanProcesses) else None,
-            vectors=None if isinstance(processes, MeanProcesses) else processes,
+            means=processes if not processes.structured else None,
+            vectors=None if not processes.structured else processes,
             tested=tested,
             beaten=beaten,
             candidate=candidate,
             dim=plan.dim,
             leader=leader,
             finished="budget" if sizes.over(next_round) else "",
-            compressed=state.compressed or not isinstance(processes, MeanProcesses),
+            compressed=state.compressed or processes.structured,
             alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(state, plan, seen, pooled)),
             roster=state.roster,
             level=level,
@@ -401,7 +394,7 @@ class CarriedElimination:
                 return uniform.equal_words(self.problem, equal)
         return self._obstacle(state)
 
-    def embedded(self, dim: int) -> Embedding | IndependentArms:
+    def embedded(self, dim: int) -> Embedded:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
         return self._situation.embedded(dim)
 
@@ -457,13 +450,13 @@ class CarriedElimination:
             return self._misfits(plan, seen, None)
         far = model_checks.spread_of_repeats(self.problem, self._situation.noise_mgf(state.seen), state.seen, seen)
         after = self._situation.noise_mgf(pooled)
-        bounds = after.joint_bounds if isinstance(after, NormalMgf) else None
+        bounds = after.joint_bounds if not after.declared else None
         return (*([far] if far else []), *self._misfits(plan, after.usable(seen), bounds))
 
     def _misfits(self, plan: Plan, seen: Observations, bounds: FloatArray | None) -> tuple[str, ...]:
         """What a batch says against the embedding."""
         embedded = self.embedded(plan.dim)
-        if self.blocks is not None and not isinstance(embedded, IndependentArms) and seen.total > 0:
+        if self.blocks is not None and embedded.structured and seen.total > 0:
             totals = BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
             return model_checks.failed_checks_in_blocks(self._levelled, plan, totals, self.problem)
         white = self._cache.white(self._levelled, plan.dim)

@@ -15,7 +15,7 @@ import numpy as np
 
 from surepick.core.observations import BlockTotals
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
-from surepick.estimators import NoiseMgf, NormalMgf
+from surepick.estimators import Mgf
 from surepick.estimators.running_processes import MeanProcesses
 from surepick.policies import tuning
 from surepick.policies.blocking import BlockEquations, equations
@@ -148,7 +148,7 @@ def place_bets(
     margins: FloatArray,  # guesses of the rivals' margins, (m,)
     counts: IntArray,  # n, the pulls of the batch, (K,)
     future: FloatArray,  # pulls that are planned after it, (K,)
-    noise_mgf: NoiseMgf | NormalMgf,
+    noise_mgf: Mgf,
     *,
     patient: bool = False,
 ) -> Bets:
@@ -224,7 +224,7 @@ def _matching_cost(
     return np.asarray(cost)
 
 
-def _cost(change: FloatArray, arms: IntArray, counts: IntArray, noise_mgf: NoiseMgf | NormalMgf) -> FloatArray:
+def _cost(change: FloatArray, arms: IntArray, counts: IntArray, noise_mgf: Mgf) -> FloatArray:
     """What changing a flow by that much with the pulls of an arm is expected to cost."""
     pulls = counts[arms]
     each = np.divide(np.abs(change), pulls, out=np.zeros(len(arms)), where=pulls > 0)

@@ -6,11 +6,9 @@ from functools import partial
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Design, Embedding, IndependentArms, Plan
+from surepick.core.plans import Design, Embedding, Plan
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
-from surepick.estimators import NoiseMgf
-from surepick.estimators.running_processes import MeanProcesses, VectorProcesses
 from surepick.noise import known_scale
 from surepick.policies import tuning
 from surepick.policies.base import designed
@@ -78,7 +76,7 @@ class Planner:
         costs, grid = problem.relative_costs, None
         if known_scale(problem.noise):
             grid = self._grid_at(dim, problem.sigma)
-        if isinstance(embedded, IndependentArms):
+        if not embedded.structured:
             total = self.sizes.first(
                 self._repeats_alone * embedded.num_arms, grid, 1.0 if costs is None else float(costs.mean())
             )
@@ -112,15 +110,15 @@ class Planner:
 
     def _unmeasured_arms(self, state: CarriedState) -> Plan | None:
         """Without structure, and with batches of a given size: the next arms, until each had its turn."""
-        if not isinstance(state.processes, MeanProcesses):
+        if started(state).structured:
             return None
         return batches.next_of_list(self.sizes, len(state.beaten), self._repeats_alone, state.round)
 
     def _unrepeated_arms(self, state: CarriedState) -> Plan | None:
         """With features and scales that are unknown: the arms of the first batch, until their scales have bounds."""
-        processes = state.processes
+        processes = started(state)
         noise_mgf = self.situation.noise_mgf(state.seen)
-        if isinstance(noise_mgf, NoiseMgf) or not isinstance(processes, VectorProcesses):
+        if noise_mgf.declared or not processes.structured:
             return None
         vectors, counts = self.situation.vectors(processes.dim), state.seen.counts
         if batches.spans(vectors.white[noise_mgf.bounded]):
@@ -167,7 +165,7 @@ class Planner:
         errors = np.nan_to_num(guess.errors(leader), posinf=0.0)  # an arm of which nothing is known is not told yet
         likely = guess.margins(leader, epsilon, caution=tuning.HEURISTIC_OPENING_CAUTION)
         margins = np.maximum(likely, HEURISTIC_LEAST_LEAD * errors)
-        means = isinstance(processes, MeanProcesses) and self.situation.blocks is None
+        means = not processes.structured and self.situation.blocks is None
         share = HEURISTIC_OPENING_OF_MEANS if means else HEURISTIC_OPENING_OF_VECTORS
         spent, goal = self.predictions.spent(state), self.situation.goal(state, leader, guess, margins.__getitem__)
         enough = self.predictions.enough_for_opening(state, goal, share)
@@ -186,7 +184,7 @@ class Planner:
             total = max(total, rest.most_expensive_pull) * rest.num_pulls / rest.total
         wanted = self.sizes.exact or max(1, math.ceil(total))
         embedded = self.situation.embedded(rest.dim)
-        if isinstance(embedded, IndependentArms):
+        if not embedded.structured:
             limit = wanted if self.sizes.largest is None else min(wanted, self.sizes.largest)
             counts = means_rule.integer_pulls(weights, max(limit, min(2, len(weights))), of=candidate)
         else:
@@ -226,7 +224,7 @@ class Planner:
         """How pulls grow where only few batches are allowed, for that noise scale."""
         embedded, problem = self.situation.embedded(dim), self.situation.problem
         size, least = embedded.dim, max(2 * embedded.dim, 4)
-        if isinstance(embedded, IndependentArms):
+        if not embedded.structured:
             size = least = embedded.num_arms
         return Grid.of(size, least, sigma=sigma, epsilon=problem.epsilon, threshold=threshold_of(problem))
 

@@ -11,8 +11,7 @@ from statistics import NormalDist
 import numpy as np
 
 from surepick.core.records import FloatArray, record
-from surepick.estimators import NoiseMgf
-from surepick.estimators.running_processes import MeanProcesses, VectorProcesses
+from surepick.estimators.running_processes import VectorProcesses
 from surepick.policies import tuning
 from surepick.policies.carried import means_rule, vectors_rule
 from surepick.policies.carried.situation import DecisionContext, started
@@ -39,7 +38,7 @@ class Predictions:
     def enough_for_opening(self, state: CarriedState, goal: OpenComparisons, share: float) -> float:
         """A share of what certifying the leader is predicted to cost; by a guess where a design takes long."""
         processes = started(state)
-        if isinstance(processes, VectorProcesses) and is_expensive(self.situation.vectors(processes.dim).embedded):
+        if processes.structured and is_expensive(self.situation.vectors(processes.dim).embedded):
             vectors = self.situation.vectors(processes.dim)
             return (
                 share
@@ -58,7 +57,7 @@ class Predictions:
             if self._effort(state, self._goal_for(state, guess, best), worth) < worth:
                 candidate = best
         rest = self._rest_for(state, guess, candidate)
-        if self.dim is None and isinstance(state.processes, VectorProcesses):
+        if self.dim is None and started(state).structured:
             rest = self._in_another_dimension(state, guess, rest)
         return rest
 
@@ -75,7 +74,7 @@ class Predictions:
     def _effort(self, state: CarriedState, goal: OpenComparisons, limit: float = math.inf) -> float:
         """What a plan for a goal takes, unless beyond the limit; in proportions so far where designs take long."""
         processes = started(state)
-        if isinstance(processes, MeanProcesses):
+        if not processes.structured:
             return self.rest_of(state, goal).total
         vectors = self.situation.vectors(processes.dim)
         if goal.costs is None and vectors_rule.least_effort(vectors, goal) >= limit:
@@ -100,7 +99,7 @@ class Predictions:
     def rest_of(self, state: CarriedState, goal: OpenComparisons) -> RemainingPulls:
         """The pulls that are predicted to reach a goal."""
         processes = started(state)
-        if isinstance(processes, MeanProcesses):
+        if not processes.structured:
             return means_rule.means_remaining(processes, goal)
         if goal.away is not None:
             goal = replace(goal, noise_scales=np.where(goal.away, batches.AVOIDED, 1.0) * goal.noise_scales)
@@ -114,7 +113,7 @@ class Predictions:
             posed=partial(self.situation.posed, processes.dim),
         )
         noise_mgf = self.situation.noise_mgf(state.seen)
-        if isinstance(noise_mgf, NoiseMgf):
+        if noise_mgf.declared:
             return self._cheaper(processes, goal, lambda: planned(goal), direct=self._direct(state))
         rest = planned(goal)
         avoided = batches.underreplicated(rest.pulls, noise_mgf.bounded, vectors.white, self.situation.repeats)
@@ -126,7 +125,7 @@ class Predictions:
 
     def _direct(self, state: CarriedState) -> bool:
         """Whether rivals themselves may be a batch: not with blocks, a given size, or repeats that are needed first."""
-        known = isinstance(self.situation.noise_mgf(state.seen), NoiseMgf)
+        known = self.situation.noise_mgf(state.seen).declared
         return known and self.situation.blocks is None and self.sizes.exact is None
 
     def _cheaper(

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Blocking, Embedding, IndependentArms, Intervals
+from surepick.core.plans import Blocking, Embedded, Intervals
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
-from surepick.estimators import NoiseMgf, NormalMgf, RegularLeastSquares
-from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProcesses, VectorProcesses
+from surepick.estimators import Mgf, NoiseMgf, RegularLeastSquares
+from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProcesses, Processes, VectorProcesses
 from surepick.noise import known_scale
 from surepick.policies.base import Problem
 from surepick.policies.blocking import without_effects, without_effects_on_vectors
@@ -69,17 +69,17 @@ class DecisionContext:
         """What guesses are made of: where measurements have blocks, without the effects of these."""
         if self.blocks is None:
             return seen
-        if isinstance(self.embedded(dim), IndependentArms):
+        if not self.embedded(dim).structured:
             return without_effects(seen, past, self.problem.scales)
         return without_effects_on_vectors(seen, past, self.problem.scales, self.vectors(dim).white)
 
-    def embedded(self, dim: int) -> Embedding | IndependentArms:
+    def embedded(self, dim: int) -> Embedded:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
         return embedded_in(self.embedding, self.problem.num_arms, dim)
 
-    def guess(self, processes: states.Processes | None, seen: Observations) -> guesses.Posterior:
+    def guess(self, processes: Processes | None, seen: Observations) -> guesses.Posterior:
         """What the past suggests of the means."""
-        if processes is None or isinstance(processes, MeanProcesses):
+        if processes is None or not processes.structured:
 
             def of_means() -> guesses.Posterior:
                 return guesses.posterior_of_means(seen, self._typical_scales(seen), self.problem.epsilon)
@@ -90,14 +90,14 @@ class DecisionContext:
             "guess", (held.dim, seen), lambda: self._fit(held, seen).posterior(self.vectors(held.dim).lengths)
         )
 
-    def leader(self, processes: states.Processes, seen: Observations, away: BoolArray) -> int:
+    def leader(self, processes: Processes, seen: Observations, away: BoolArray) -> int:
         """The arm to show: that with the best chance of being within epsilon of the best one, of those not away.
 
         The noise counts as it was measured where repeats say that it is less than declared: this enters no test.
         """
         declared = self._typical_scales(seen)
         share = guesses.measured_share(seen, declared)
-        if isinstance(processes, MeanProcesses):
+        if not processes.structured:
             guess = guesses.posterior_of_means(seen, share * declared, self.problem.epsilon)
         else:
             fit = self._fit(processes, seen)
@@ -105,7 +105,7 @@ class DecisionContext:
             guess = fit.posterior(self.vectors(processes.dim).lengths)
         return guess.likeliest(self.problem.epsilon, away)
 
-    def noise_mgf(self, seen: Observations) -> NoiseMgf | NormalMgf:
+    def noise_mgf(self, seen: Observations) -> Mgf:
         """What the next batch may assume of the noise; in blocks the scales alone, since effects move the means."""
         if self.blocks is not None:
             scales = self.problem.scales
@@ -122,7 +122,7 @@ class DecisionContext:
 
         def form() -> ArmVectors:
             embedded, white = self.embedding.at(dim), self.cache.white(self.embedding, dim)
-            if not isinstance(embedded, Embedding) or white is None or self.embedding.norm_bound is None:
+            if not embedded.structured or white is None or self.embedding.norm_bound is None:
                 raise ContractError("arms without structure have no vectors.")
             return ArmVectors.of(embedded, white.basis, self.embedding.norm_bound)
 
@@ -134,7 +134,7 @@ class DecisionContext:
         Distinct arms are the same problem in both, up to the rounding of their coordinates.
         """
         embedded = self.embedding.at(dim)
-        if not isinstance(embedded, Embedding):
+        if not embedded.structured:
             raise ContractError("arms without structure have no vectors.")
 
         def form() -> DesignInput:
@@ -164,20 +164,20 @@ class DecisionContext:
         return self.cache.last("fit", (processes.dim, seen), form)
 
     def upper_bounds(
-        self, processes: states.Processes, candidate: int, roster: states.Availability | None = None
+        self, processes: Processes, candidate: int, roster: states.Availability | None = None
     ) -> FloatArray:
         """U of every arm against the candidate, shape (K,)."""
         threshold = self.thresholds(roster)
 
         def form() -> FloatArray:
-            if isinstance(processes, MeanProcesses):
+            if not processes.structured:
                 return processes.upper_bounds(candidate, threshold, self.support)
             return processes.upper_bounds(self.vectors(processes.dim), candidate, threshold)
 
         return self.cache.of("bounds", processes, candidate, form)
 
     def tightened_by(
-        self, state: states.CarriedState, processes: states.Processes, candidate: int
+        self, state: states.CarriedState, processes: Processes, candidate: int
     ) -> tuple[states.CandidateBounds, ...]:
         """The candidates of a state with what the processes after its next batch say of one of them.
 
@@ -185,7 +185,7 @@ class DecisionContext:
         allowance for rounding may have grown.
         """
         before = state.vectors
-        if before is None or not isinstance(processes, VectorProcesses) or not looked_at(state, candidate):
+        if before is None or not processes.structured or not looked_at(state, candidate):
             return states.intersected(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
         changed = processes.changed_since(before)
         if HEURISTIC_FEW * len(changed) >= len(state.beaten):
@@ -211,7 +211,7 @@ class DecisionContext:
         rivals = states.open_rivals(state, candidate, bounds, epsilon)
         own = margins(rivals)
         least, noise_mgf = float(own.min()), self.noise_mgf(state.seen)
-        if isinstance(processes, MeanProcesses):
+        if not processes.structured:
             seen_at = np.array(margins(np.arange(len(state.beaten))))
             seen_at[candidate] = least
             noise_scales = noise_mgf.noise_scales(seen_at)
@@ -238,10 +238,10 @@ class DecisionContext:
         fresh = replace(fresh, log_values=states.start_weights(starts), starts=starts)
         return replace(state, vectors=fresh)
 
-    def first_processes(self, dim: int) -> states.Processes:
+    def first_processes(self, dim: int) -> Processes:
         """Those of a study that begins in d dimensions."""
         first = math.log(states.HEURISTIC_FIRST_START)
-        if isinstance(self.embedded(dim), IndependentArms):
+        if not self.embedded(dim).structured:
             return MeanProcesses.started(self.problem.num_arms, first)
         return VectorProcesses.started(self.vectors(dim), first)
 
@@ -328,7 +328,7 @@ def looked_at(state: states.CarriedState, candidate: int) -> bool:
     return candidate in (state.leader, state.candidate) and any(one.candidate == candidate for one in state.tested)
 
 
-def started(state: states.CarriedState) -> states.Processes:
+def started(state: states.CarriedState) -> Processes:
     """The processes of a state after its first batch."""
     if state.processes is None:
         raise ContractError("nothing was told yet.")

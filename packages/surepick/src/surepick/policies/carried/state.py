@@ -11,10 +11,9 @@ import numpy as np
 from surepick.core.observations import Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.errors import ContractError
-from surepick.estimators.running_processes import UNKNOWN, MeanProcesses, VectorProcesses
+from surepick.estimators.running_processes import UNKNOWN, MeanProcesses, Processes, VectorProcesses
 
 FAR = 2.0**20  # times epsilon: rewards as large lose digits that matter
-Processes = MeanProcesses | VectorProcesses
 
 
 @record

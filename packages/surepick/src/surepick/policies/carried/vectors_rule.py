@@ -20,7 +20,7 @@ from surepick.core.observations import BlockTotals
 from surepick.core.plans import Design
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.designs import DesignInput
-from surepick.estimators import NoiseMgf, NormalMgf
+from surepick.estimators import Mgf
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.rows import each_row_block
 from surepick.policies import tuning
@@ -214,7 +214,7 @@ def place_vector_bets(
     margins: FloatArray,  # guesses of the rivals' margins, (m,)
     counts: IntArray,  # n, the pulls of the batch, (K,)
     future: FloatArray,  # pulls that are planned after it, (K,)
-    noise_mgf: NoiseMgf | NormalMgf,
+    noise_mgf: Mgf,
     blocks: BlockTotals | None = None,
 ) -> VectorBets:
     """The bets of a batch for a candidate.
@@ -244,7 +244,7 @@ def _placed(
     margins: FloatArray,
     batch: Information,
     whole: Information | None,
-    noise_mgf: NoiseMgf | NormalMgf,
+    noise_mgf: Mgf,
     slope: FloatArray,
 ) -> FloatArray:
     """The directions of the bets of some rivals, shape (m, r)."""
@@ -261,14 +261,12 @@ def _placed(
     return np.where((worth & possible)[:, None], now, spread)
 
 
-def _directions(
-    account: Balance, margins: FloatArray, pulls: Pulls, noise_mgf: NoiseMgf | NormalMgf
-) -> tuple[FloatArray, FloatArray]:
+def _directions(account: Balance, margins: FloatArray, pulls: Pulls, noise_mgf: Mgf) -> tuple[FloatArray, FloatArray]:
     """(tau, v = M (T y - G)); tau alone gives no pull a weight at which bets are expensive."""
     room = np.where(account.visible, np.maximum(margins - account.bias, 0.0), 0.0)
     tau = tuning.HEURISTIC_KAPPA * room / account.sizes
     steps = account.towards @ account.inverse
-    if isinstance(noise_mgf, NormalMgf):
+    if not noise_mgf.declared:
         weights = tau[:, None] * (steps @ (pulls.rows / pulls.noise_scales[:, None] ** 2).T)
         tau = tau * noise_mgf.tempered(weights, pulls.arms, pulls.counts)
     elif np.isfinite(noise_mgf.steepest):

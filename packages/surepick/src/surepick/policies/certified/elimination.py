@@ -8,7 +8,7 @@ import numpy as np
 
 from surepick import designs
 from surepick.core.observations import Observations
-from surepick.core.plans import Design, Embedding, IndependentArms, Plan, Step
+from surepick.core.plans import Design, Embedded, Embedding, IndependentArms, Plan, Step
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
@@ -31,7 +31,7 @@ from surepick.policies.sequential.posterior import Posterior, pooled_fit
 HEURISTIC_TOLD = 2.0  # standard errors in epsilon: so well a first batch on few arms must tell all differences
 
 
-def embedded_in(embedding: ArmEmbedding, num_arms: int, dim: int) -> Embedding | IndependentArms:
+def embedded_in(embedding: ArmEmbedding, num_arms: int, dim: int) -> Embedded:
     """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
     if embedding.num_distinct == num_arms and model_checks.is_saturated(embedding, dim):
         return IndependentArms(num_arms)
@@ -71,10 +71,10 @@ def first_dimension(
 
 
 def on_few_first_arms(
-    problem: Problem, embedded: Embedding | IndependentArms, design: Design, *, posed: Callable[[], DesignInput]
+    problem: Problem, embedded: Embedded, design: Design, *, posed: Callable[[], DesignInput]
 ) -> Design:
     """The design of a first batch on fewer arms, if a pull or two of each tells all differences to epsilon."""
-    if isinstance(embedded, IndependentArms) or embedded.num_arms <= tuning.HEURISTIC_MANY:
+    if not embedded.structured or embedded.num_arms <= tuning.HEURISTIC_MANY:
         return design
     unit = (HEURISTIC_TOLD * problem.sigma / problem.epsilon) ** 2
     return designs.on_fewer_arms(
@@ -152,7 +152,7 @@ class CertifiedElimination:
             seen,
             evidence=self._evidence(state, plan, seen),
             leader=int(np.argmax(self._posterior(plan.dim, state.seen.plus(seen)).scores)),
-            compressed=not isinstance(self.embedded(plan.dim), IndependentArms),
+            compressed=self.embedded(plan.dim).structured,
             alarms=self._failed_checks(plan, seen),
         )
 
@@ -165,7 +165,7 @@ class CertifiedElimination:
             remark=lambda: self._obstacle(state),
         )
 
-    def embedded(self, dim: int) -> Embedding | IndependentArms:
+    def embedded(self, dim: int) -> Embedded:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
         return embedded_in(self.embedding, self.problem.num_arms, dim)
 
@@ -206,7 +206,7 @@ class CertifiedElimination:
         """Whether a better candidate is worth going on with, where a design for each takes long: by what both need in
         the proportions of the pulls so far."""
         embedded = self.embedded(state.dim)
-        if isinstance(embedded, IndependentArms):
+        if not embedded.structured:
             return False
         worth = tuning.HEURISTIC_SWITCH_OF_EPOCHS * self._pulls(state, candidate, embedded, posterior)
         return self._pulls(state, best, embedded, posterior) < worth
@@ -233,7 +233,7 @@ class CertifiedElimination:
         best = batch
         for dim in larger_dimensions(self.embedding, state.dim, self.problem.epsilon):
             here = self.embedded(best.dim)
-            if is_expensive(here) and isinstance(here, Embedding):  # with its misspecification and no more directions
+            if is_expensive(here) and here.structured:  # with its misspecification and no more directions
                 less = replace(here, misspecification=self.embedding.misspecification(dim))
                 now, then = (self._pulls(state, batch.candidate, one, posterior) for one in (here, less))
                 if then >= tuning.HEURISTIC_DIMENSION * now:
@@ -246,7 +246,7 @@ class CertifiedElimination:
 
     def _batch_for(self, state: CertifiedState, candidate: int, dim: int, posterior: Posterior) -> NextBatch:
         embedded = self.embedded(dim)
-        posed = None if isinstance(embedded, IndependentArms) else partial(self._posed, embedded)
+        posed = None if not embedded.structured else partial(self._posed, embedded)
         return sampling_rule.next_batch(
             embedded,
             self._open_test(state, candidate, posterior),
@@ -268,8 +268,8 @@ class CertifiedElimination:
 
         return self._cache.last("posterior", (dim, seen), form)
 
-    def _white(self, used: Embedding | IndependentArms, dim: int) -> Whitened | None:
-        return None if isinstance(used, IndependentArms) else self._cache.white(self.embedding, dim)
+    def _white(self, used: Embedded, dim: int) -> Whitened | None:
+        return None if not used.structured else self._cache.white(self.embedding, dim)
 
     def _evidence(self, state: CertifiedState, plan: Plan, seen: Observations) -> Callable[[int, IntArray], Evidence]:
         """(candidate, rivals) -> the batch's log e-values; bets and allowances are from before it (lines 2 to 4)."""
@@ -302,7 +302,7 @@ class CertifiedElimination:
         return capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
 
     def _with_check_pulls(self, dim: int, counts: IntArray) -> IntArray:
-        if isinstance(self.embedded(dim), IndependentArms) or np.count_nonzero(counts) < dim:
+        if not self.embedded(dim).structured or np.count_nonzero(counts) < dim:
             return counts  # of few arms each difference is told by these alone; with more it would be fitted
         return model_checks.with_check_pulls(self.embedding, dim, counts, share=self.reserve)
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Design, Embedding, IndependentArms
+from surepick.core.plans import Design, Embedded, Embedding, IndependentArms
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.core.special_functions import ndtr
 from surepick.designs import round_design
@@ -193,7 +193,7 @@ class PlannedBatch:
     """A batch: what for, through which embedding, where."""
 
     candidate: int  # c
-    embedded: Embedding | IndependentArms  # psi_b, or arms without structure
+    embedded: Embedded  # psi_b, or arms without structure
     weights: FloatArray  # where to measure, (K,), sum 1
     predicted: float  # pulls that rejecting all rivals is predicted to take still
     batch: int  # pulls of the batch
@@ -206,7 +206,7 @@ class NeuralSamplingRule:
     problem: Problem  # what is asked
     state: CertifiedState  # where the study stands
     # psi_b with its bound, or arms without structure where the network is not used
-    embedded: Embedding | IndependentArms
+    embedded: Embedded
     posterior: Posterior  # the means as they look so far
     noise_scales: FloatArray  # s, (K,), in reward units
     norm_bound: float  # C of psi_b
@@ -230,7 +230,7 @@ class NeuralSamplingRule:
         independent = IndependentArms(num_arms)
         plain = self._design_for(independent, candidate, rivals)
         batch = batch_total(plain.value, self.state.seen.total)
-        if isinstance(self.embedded, IndependentArms):
+        if not self.embedded.structured:
             return PlannedBatch(candidate, independent, plain.weights, plain.value, batch)
         predicted = max(plain.value, len(rivals) + 1.0)
         alone = PlannedBatch(candidate, independent, plain.weights, predicted, batch)
@@ -275,7 +275,7 @@ class NeuralSamplingRule:
         return pulls, np.sort(far)
 
     def _design_for(
-        self, embedded: Embedding | IndependentArms, candidate: int, rivals: IntArray, bias: FloatArray | None = None
+        self, embedded: Embedded, candidate: int, rivals: IntArray, bias: FloatArray | None = None
     ) -> Design:
         test = sampling_rule.OpenTest(
             candidate,

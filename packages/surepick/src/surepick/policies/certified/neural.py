@@ -6,7 +6,7 @@ from dataclasses import field
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Embedding, IndependentArms, Plan, Step
+from surepick.core.plans import Embedded, Embedding, IndependentArms, Plan, Step
 from surepick.core.records import FloatArray, IntArray, freeze, record
 from surepick.designs import round_design
 from surepick.embeddings.network import ArmNetwork, Network
@@ -143,7 +143,7 @@ class CertifiedNeural:
 
     def tell(self, state: CertifiedState, plan: Plan, seen: Observations) -> Step[CertifiedState]:
         learnt = learned_embedding.remembered(self, state.seen)  # of the past: the embedding of this batch
-        used: Embedding | IndependentArms = IndependentArms(self.problem.num_arms)
+        used: Embedded = IndependentArms(self.problem.num_arms)
         if plan.dim < self.problem.num_arms:
             used = self._embedded(learnt, state.seen)
         pooled = state.seen.plus(seen)
@@ -177,7 +177,7 @@ class CertifiedNeural:
             why_heuristic=why_heuristic(state.alarms if used else (), unbacked),
         )
 
-    def _embedded(self, learnt: learned_embedding.Learnt, seen: Observations) -> Embedding | IndependentArms:
+    def _embedded(self, learnt: learned_embedding.Learnt, seen: Observations) -> Embedded:
         """psi_b with its bound, declared or estimated from the past."""
         if learnt.vectors is None:
             return IndependentArms(self.problem.num_arms)
@@ -189,9 +189,9 @@ class CertifiedNeural:
         scale = float(sampling_rule.noise_scales(self.problem, seen).max())
         return PooledFit(learnt.scores, arm_means(seen), scale).posterior()
 
-    def _opening(self, state: CertifiedState, embedded: Embedding | IndependentArms) -> Plan:
+    def _opening(self, state: CertifiedState, embedded: Embedded) -> Plan:
         """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
-        if isinstance(embedded, IndependentArms):
+        if not embedded.structured:
             counts = np.full(self.problem.num_arms, self._first_pulls(self.problem.num_arms))
         else:
             total = sampling_rule.opening_total(embedded, self.problem)
@@ -227,16 +227,12 @@ class CertifiedNeural:
             tolerance=self.tolerance,
         )
 
-    def _norm_bound(self, embedded: Embedding | IndependentArms) -> float:
+    def _norm_bound(self, embedded: Embedded) -> float:
         """C >= ||theta||: Z'Z = K I, so ||theta|| is the root mean square of h - eta, at most B + gamma."""
         return (self.size_bound + embedded.misspecification) * ROUNDED_UP
 
     def _evidence(
-        self,
-        state: CertifiedState,
-        learnt: learned_embedding.Learnt,
-        used: Embedding | IndependentArms,
-        seen: Observations,
+        self, state: CertifiedState, learnt: learned_embedding.Learnt, used: Embedded, seen: Observations
     ) -> Callable[[int, IntArray], Evidence]:
         """(candidate, rivals) -> the batch's log e-values; embedding, bets and allowances are from before the batch."""
         noise_mgf = noise_mgf_after(self.problem.noise, state.seen)
@@ -273,18 +269,18 @@ class CertifiedNeural:
     def _capped(self, total: int, weights: FloatArray) -> int:
         return capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
 
-    def _reserved(self, embedded: Embedding | IndependentArms, counts: IntArray) -> IntArray:
+    def _reserved(self, embedded: Embedded, counts: IntArray) -> IntArray:
         """Single pulls of arms that the batch leaves out, spread evenly over them, so that a lack of fit can show."""
         extra = np.zeros_like(counts)
-        if isinstance(embedded, IndependentArms):
+        if not embedded.structured:
             return extra
         free = np.flatnonzero(counts == 0)
         room = min(int(self.reserve * counts.sum()), len(free))
         extra[free[np.linspace(0, len(free) - 1, room).astype(np.int64)]] = 1
         return extra
 
-    def _misfit(self, plan: Plan, used: Embedding | IndependentArms, seen: Observations) -> tuple[str, ...]:
+    def _misfit(self, plan: Plan, used: Embedded, seen: Observations) -> tuple[str, ...]:
         """What the fit of the batch says against the declared bound, in words."""
-        if isinstance(used, IndependentArms) or seen.total == 0 or self.misspecification is None:
+        if not used.structured or seen.total == 0 or self.misspecification is None:
             return ()
         return misfit(plan, seen, estimate(used, seen), self.problem)

@@ -14,7 +14,7 @@ import numpy as np
 
 from surepick import designs, estimators
 from surepick.core.observations import Observations
-from surepick.core.plans import Design, Embedding, IndependentArms
+from surepick.core.plans import Design, Embedded, Embedding
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
 from surepick.linalg.factorisations import Whitened, row_norms, weighted_range, whitened
@@ -31,15 +31,15 @@ HEURISTIC_ROUGH = 0.3  # gap that is proved where designs take long; what is tru
 HEURISTIC_SURE = 0.67  # of the pulls of a batch on few arms: so many must be predicted to be enough
 
 
-def tolerance_of(embedded: Embedding | IndependentArms, tolerance: float) -> float:
+def tolerance_of(embedded: Embedded, tolerance: float) -> float:
     """Relative gap that is asked of a design: where designs take long more than is asked of others."""
     return max(tolerance, HEURISTIC_ROUGH) if is_expensive(embedded) else tolerance
 
 
-def is_expensive(embedded: Embedding | IndependentArms) -> bool:
+def is_expensive(embedded: Embedded) -> bool:
     """Whether a design takes seconds: many directions, and many arms."""
     many = embedded.dim >= tuning.MANY_DIRECTIONS and embedded.num_arms > tuning.HEURISTIC_MANY
-    return isinstance(embedded, Embedding) and many
+    return embedded.structured and many
 
 
 @record
@@ -50,7 +50,7 @@ class FewArms:
     accept: Callable[[FloatArray], bool] | None  # whether given weights, (K,), are enough
 
     @staticmethod
-    def of(needed: Callable[[FloatArray], float] | None, embedded: Embedding | IndependentArms) -> FewArms:
+    def of(needed: Callable[[FloatArray], float] | None, embedded: Embedded) -> FewArms:
         """For designs whose value is in pulls."""
         if needed is None or not is_expensive(embedded):
             return FewArms(None, None)
@@ -94,7 +94,7 @@ def noise_scales(problem: Problem, seen: Observations) -> FloatArray:
     return mgf_after(problem, seen).typical_scales(problem.epsilon)
 
 
-def mgf_after(problem: Problem, seen: Observations) -> estimators.NoiseMgf | estimators.NormalMgf:
+def mgf_after(problem: Problem, seen: Observations) -> estimators.Mgf:
     """What the next batch may assume of the noise, from everything told before it."""
     if known_scale(problem.noise):
         return estimators.noise_mgf_after(problem.noise, seen)
@@ -123,7 +123,7 @@ class OpenTest:
 
 
 def next_batch(
-    embedded: Embedding | IndependentArms,
+    embedded: Embedded,
     test: OpenTest,
     *,
     tolerance: float,
@@ -161,17 +161,17 @@ def next_batch(
         return design, rivals[margins - bias < tuning.LEAST_SLACK * margins]
 
     def needed(weights: FloatArray) -> float:
-        own = _lengths(embedded, candidate, rivals, weights, white) if isinstance(embedded, Embedding) else effort
+        own = _lengths(embedded, candidate, rivals, weights, white) if embedded.structured else effort
         return _pulls_by(own, effort, margins, gamma, noise_scales)
 
     alone = None
-    if bias is None and isinstance(embedded, Embedding) and len(rivals) + 1 < embedded.dim:
+    if bias is None and embedded.structured and len(rivals) + 1 < embedded.dim:
         alone = _one_by_one(embedded, candidate, accuracies(margins), rivals, noise_scales)
         if alone.effort <= embedded.dim:  # which no design for all directions can be
             return alone
     least = np.full(len(rivals), 2.0 * gamma) if bias is None else bias
     matters = gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > tuning.NEGLIGIBLE_BIAS * test.epsilon
-    if bias is None and matters and isinstance(embedded, Embedding):
+    if bias is None and matters and embedded.structured:
         before = counts if counts is not None and is_expensive(embedded) else solved(least)[0].weights
         own = _lengths(embedded, candidate, rivals, before, white)
         least = gamma * (2.0 + np.where(np.isfinite(own), own, 0.0))
@@ -215,7 +215,7 @@ def efforts(evidence: FloatArray, threshold: float) -> FloatArray:
 
 
 def _star(
-    embedded: Embedding | IndependentArms,
+    embedded: Embedded,
     candidate: int,
     accuracies: FloatArray,
     rivals: IntArray,
@@ -224,7 +224,7 @@ def _star(
     posed: Callable[[], DesignInput] | None,
     few: FewArms,
 ) -> Design:
-    if isinstance(embedded, IndependentArms):
+    if not embedded.structured:
         return designs.independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
     uneven = np.ptp(noise_scales) > 0.0
     return best_found(  # a worse design costs pulls, not validity
@@ -263,12 +263,12 @@ def _lengths(
 
 
 def opening_design(
-    embedded: Embedding | IndependentArms, tolerance: float, posed: Callable[[Embedding], DesignInput] | None = None
+    embedded: Embedded, tolerance: float, posed: Callable[[Embedding], DesignInput] | None = None
 ) -> Design:
     """Where to look before anything is known: the design for all differences; of many arms, for those from a central
     arm, whose value is at most the same and at least a quarter (triangle inequality).
     """
-    if isinstance(embedded, IndependentArms) or embedded.num_arms <= tuning.HEURISTIC_MANY:
+    if not embedded.structured or embedded.num_arms <= tuning.HEURISTIC_MANY:
         return embedding_design(embedded, tolerance=tolerance)
     return opening_from_middle(embedded, tolerance, posed=None if posed is None else posed(embedded))
 
@@ -294,11 +294,11 @@ def middle_of(embedded: Embedding) -> int:
     return int(np.argmin(np.einsum("ij,ij->i", offsets, offsets)))
 
 
-def opening_total(embedded: Embedding | IndependentArms, problem: Problem) -> int:
+def opening_total(embedded: Embedded, problem: Problem) -> int:
     """Pulls of the first batch, in all; for arms without structure a multiple of K."""
     known = problem.noise.support is None  # the scale is declared, not just bounded by a range
     ratio = HEURISTIC_OPENING_PULLS * (problem.sigma / problem.epsilon) ** 2
-    if isinstance(embedded, IndependentArms):
+    if not embedded.structured:
         each = whole_pulls(2.0 * ratio) if known else max(1, math.ceil(2.0 * min(ratio, MOST_PULLS_UNSEEN)))
         return embedded.num_arms * (each if known else min(each, MOST_PULLS_UNSEEN))
     return max(2 * embedded.dim, 4, whole_pulls(ratio * embedded.dim))

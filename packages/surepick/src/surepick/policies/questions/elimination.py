@@ -6,7 +6,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Blocking, Embedding, IndependentArms, Plan, Step
+from surepick.core.plans import Blocking, Embedding, Plan, Step
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
@@ -61,7 +61,7 @@ def grid_of(ground: Ground, seen: Observations | None) -> Grid | None:
     else:
         squares = ground.noise_mgf(seen).typical_scales(problem.epsilon) ** 2
         sigma = math.sqrt(float(seen.counts @ squares) / seen.total)
-    size = embedded.num_arms if isinstance(embedded, IndependentArms) else embedded.dim
+    size = embedded.num_arms if not embedded.structured else embedded.dim
     threshold = math.log(problem.num_arms / delta_for_test(problem))
     return Grid.of(size, max(2 * size, 4), sigma=sigma, epsilon=problem.epsilon, threshold=threshold)
 
@@ -190,7 +190,7 @@ class CertifiedLists:
         ground = self._ground(state.dim)
         aims = self._inquiry.aims(self._view(ground, state.evidence, state.lists, state.seen))
         rest, noise_mgf = None, ground.noise_mgf(state.seen)
-        if isinstance(noise_mgf, NormalMgf) and isinstance(ground.embedded, Embedding):
+        if not noise_mgf.declared and ground.embedded.structured:
             rest = rest_of_few(ground, ground.embedded, aims, noise_mgf)
         rest = ground.rest(aims, noise_mgf) if rest is None else rest
         total = total_of(
@@ -236,7 +236,7 @@ class CertifiedLists:
             active=left,
             leader=leader,
             finished="certified" if len(left) == 0 else "budget" if self._sizes.over(next_round) else "",
-            compressed=state.compressed or not isinstance(ground.embedded, IndependentArms),
+            compressed=state.compressed or ground.embedded.structured,
             alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(ground, plan, state.seen, seen)),
         )
         asked = np.isin(np.arange(self.problem.num_arms), left)
@@ -272,7 +272,7 @@ class CertifiedLists:
         """The first batch: all arms alike. It shows where to look, and is evidence for nothing."""
         dim, design = first_dimension(self.problem, self.embedding, dim=self.dim, tolerance=self.tolerance)
         embedded = self._ground(dim).embedded
-        if isinstance(embedded, IndependentArms):
+        if not embedded.structured:
             weights, usual = np.full(embedded.num_arms, 1.0 / embedded.num_arms), self._first_pulls * dim
         else:
             weights, usual = design.weights, max(2 * embedded.dim, 4)
@@ -280,9 +280,9 @@ class CertifiedLists:
         price = 1.0 if costs is None else float(weights @ costs / weights.sum())
         total = self._sizes.first(usual, grid_of(self._ground(dim), None), price)
         counts = self._whole(dim, weights, total, round_number, None)
-        if not known_scale(self.problem.noise) and isinstance(embedded, Embedding):
+        if not known_scale(self.problem.noise) and embedded.structured:
             counts = first_pulls(self._ground(dim), embedded, weights)
-        if self.batch_size is not None and isinstance(embedded, IndependentArms):
+        if self.batch_size is not None and not embedded.structured:
             counts = batches.listed_sizes(embedded.num_arms, total, round_number)
         value, bound = design.value, design.lower_bound
         return Plan(round_number, counts, dim=dim, design_value=value, lower_bound=bound,
@@ -307,7 +307,7 @@ class CertifiedLists:
     def _unmeasured(self, state: QuestionState) -> Plan | None:
         """Without structure, and with batches of a given size: the next arms, until each had its turn."""
         embedded = self._ground(state.dim).embedded
-        if not isinstance(embedded, IndependentArms):
+        if embedded.structured:
             return None
         return batches.next_of_list(self._sizes, embedded.num_arms, self._first_pulls, state.round)
 
@@ -386,7 +386,7 @@ class CertifiedLists:
             far = model_checks.spread_of_repeats(self.problem, ground.noise_mgf(past), past, seen)
             uneven = (*uneven, far) if far else uneven
             after = ground.noise_mgf(past.plus(seen))
-            if not isinstance(after, NormalMgf):
+            if after.declared:
                 return uneven
             seen, bounds = after.usable(seen), after.joint_bounds
             return uneven + model_checks.misfits(

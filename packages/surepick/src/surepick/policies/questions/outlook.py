@@ -6,7 +6,7 @@ import numpy as np
 
 from surepick import designs, estimators
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.plans import Blocking, Design, Embedding, IndependentArms
+from surepick.core.plans import Blocking, Design, Embedded, Embedding
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.designs.problem import independent_pairs_design
 from surepick.embeddings import ArmEmbedding
@@ -148,7 +148,7 @@ class Ground:
     in_blocks: bool = False  # measurements of a block share an effect
 
     @property
-    def embedded(self) -> Embedding | IndependentArms:
+    def embedded(self) -> Embedded:
         """psi_d; arms without structure where nothing is assumed of the arms."""
         return embedded_in(self.embedding, self.problem.num_arms, self.dim)
 
@@ -158,10 +158,10 @@ class Ground:
         return repeats_for(failure_probability(self.problem.noise, self.problem.delta) / self.problem.num_arms)
 
     @property
-    def extended(self) -> Embedding | IndependentArms:
+    def extended(self) -> Embedded:
         """The same with the origin as the last arm, where vectors are compared with a number."""
         embedded = self.embedded
-        if self.number is None or isinstance(embedded, IndependentArms):
+        if self.number is None or not embedded.structured:
             return embedded
         origin = np.zeros((1, embedded.dim))
         return Embedding(np.vstack([embedded.features, origin]), embedded.misspecification)
@@ -170,7 +170,7 @@ class Ground:
         """What the past suggests; absolute where there is a number to compare with."""
         number, extended = self.number or 0.0, self.extended
         scales = self.noise_mgf(seen).typical_scales(self.problem.epsilon)
-        if isinstance(extended, IndependentArms):
+        if not extended.structured:
             return posterior_of_means(seen, scales, self.problem.epsilon, number=number)
         num_arms, more = self.problem.num_arms, extended.num_arms - self.problem.num_arms
         longer, wider = with_more(seen, more), np.append(scales, np.full(more, scales.max()))
@@ -182,7 +182,7 @@ class Ground:
 
         return Posterior(scores[:num_arms], errors, number)
 
-    def noise_mgf(self, past: Observations) -> estimators.NoiseMgf | estimators.NormalMgf:
+    def noise_mgf(self, past: Observations) -> estimators.Mgf:
         """What the next batch may assume of the noise; in blocks the scales alone, since effects move the means."""
         noise = self.problem.noise
         if self.in_blocks:
@@ -203,14 +203,14 @@ class Ground:
             return gains_in_blocks(batch, self.problem.scales, bet, margins, kappa)
         batch, scales = noise_mgf.usable(estimators.with_squares(noise, batch)), noise_mgf.noise_scales(epsilon)
         margin, centre, used = bet.margin, bet.centre, self.extended
-        bold = bet.bold and isinstance(used, IndependentArms)
+        bold = bet.bold and not used.structured
         kappa = HEURISTIC_BOLD if bold else tuning.HEURISTIC_KAPPA
         if bet.centre == NUMBER:
             margin = margin - posterior.number if bet.high else margin + posterior.number
-            if isinstance(used, IndependentArms):
+            if not used.structured:
                 return estimators.e_values.number_evidence(batch, margin, margins, noise_mgf, scales, bet.needs, kappa)
             centre = self.problem.num_arms
-        more = 0 if isinstance(used, IndependentArms) else used.num_arms - self.problem.num_arms
+        more = 0 if not used.structured else used.num_arms - self.problem.num_arms
         found = estimators.batch_evidence(
             used,
             with_more(batch, more),
@@ -225,7 +225,7 @@ class Ground:
         )
         return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
 
-    def rest(self, aims: Aims, noise_mgf: estimators.NoiseMgf | estimators.NormalMgf) -> RemainingOfBets:
+    def rest(self, aims: Aims, noise_mgf: estimators.Mgf) -> RemainingOfBets:
         """What deciding all pairs is predicted to take still, by the design that does it with the fewest pulls.
 
         Where pulls cost c_x, the design is for noise scales s_x sqrt(c_x), and x gets its weight divided by c_x: then
@@ -257,7 +257,7 @@ class Ground:
         """The design that decides all pairs with the fewest pulls; its value is their number."""
         accuracies = aims.leads / sampling_rule.efforts(-aims.needs, 0.0)
         embedded = self.embedded
-        if isinstance(embedded, IndependentArms):
+        if not embedded.structured:
             return independent_pairs_design(aims.first, aims.second, accuracies, scales, tolerance=self.tolerance)
         vectors = embedded.features / scales[:, None]
         ends = np.where((aims.second >= 0)[:, None], embedded.features[aims.second], 0.0)

@@ -7,7 +7,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from surepick.core.plans import IndependentArms
 from surepick.embeddings import ArmEmbedding
 from surepick.linalg.factorisations import Whitened, whitened
 
@@ -58,7 +57,7 @@ class Memo:
 
         def form() -> Whitened | None:
             embedded = embedding.at(dim)
-            if isinstance(embedded, IndependentArms):
+            if not embedded.structured:
                 return None
             found = whitened(embedded.features)
             found.basis.flags.writeable = False

@@ -15,7 +15,7 @@ from surepick.policies.questions.elimination import CertifiedLists
 from surepick.policies.questions.feasible import BestOfFeasible
 from surepick.policies.questions.inquiries import View
 from surepick.policies.questions.outlook import Bet
-from surepick.policies.sequential.e_processes import processes_of
+from surepick.policies.sequential.state import processes_of
 from surepick.policies.verdict import certificate_of
 
 HAIR = 1e-6
@@ -130,7 +130,7 @@ def wrong_studies(
             plan = policy.ask(state)
             assert plan.total > 0
             state = policy.tell(state, plan, law.draw(plan.counts, rng)).state
-            peaks = processes_of(state.evidence, "keeps 1", num_arms).peaks
+            peaks = processes_of(state.collected, "keeps 1", num_arms).peaks
             believed = bool(np.any((peaks >= policy._inquiry.kept) & (quantities > 1.0)))
         listed = False
         if state.finished and not believed:

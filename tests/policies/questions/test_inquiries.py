@@ -21,8 +21,8 @@ from surepick.policies.questions.inquiries import (
 )
 from surepick.policies.questions.outlook import Bet, Lists
 from surepick.policies.registry import make_policy
-from surepick.policies.sequential.e_processes import EProcesses, processes_of, with_processes
 from surepick.policies.sequential.posterior import NUMBER, Posterior
+from surepick.policies.sequential.state import EProcesses, processes_of, with_processes
 
 EPSILON, DELTA = 0.5, 0.1
 ASKED = {"epsilon": 0.1, "delta": 0.1, "noise": "subgaussian:0.2"}

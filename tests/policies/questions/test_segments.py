@@ -14,8 +14,8 @@ from surepick.policies.questions.asked import wrongly_listed
 from surepick.policies.questions.feasible import inquiry_of
 from surepick.policies.questions.inquiries import View
 from surepick.policies.questions.outlook import Lists
-from surepick.policies.sequential.e_processes import processes_of, with_processes
 from surepick.policies.sequential.posterior import Posterior
+from surepick.policies.sequential.state import processes_of, with_processes
 from surepick.questions import TopM
 
 EPSILON, DELTA = 0.5, 0.1

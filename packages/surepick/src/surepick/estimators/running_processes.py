@@ -360,6 +360,8 @@ class MeanProcesses:
 
     def restarted(self, arms: IntArray, log_weights: FloatArray) -> MeanProcesses:
         """The processes with a new start of some arms, each with its weight; what they held counts no more."""
+        if len(arms) == 0:
+            return self
         log_values, taken, starts = np.array(self.log_values), np.array(self.taken), np.array(self.starts)
         log_values[arms] = log_weights
         starts[arms] += 1

@@ -18,7 +18,7 @@ from surepick.items import ItemOrder, Items
 from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 from surepick.policies.options import check_options, option
-from surepick.policies.sequential.memo import Memo
+from surepick.policies.sequential.engine import Memo
 
 # --- What we guess from the answers so far, to choose comparators and stakes. It decides what is spent, not what holds.
 

@@ -15,15 +15,13 @@ from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import Mgf, NoiseMgf, RegularLeastSquares
 from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProcesses, Processes, VectorProcesses
 from surepick.noise import known_scale
-from surepick.policies.base import Problem
-from surepick.policies.blocking import without_effects, without_effects_on_vectors
-from surepick.policies.carried import state as states
+from surepick.policies.base import Problem, threshold_of
+from surepick.policies.carried.means_rule import without_effects, without_effects_on_vectors
 from surepick.policies.certified import sampling_rule
-from surepick.policies.certified.conclusion import threshold_of
-from surepick.policies.certified.elimination import embedded_in
 from surepick.policies.sequential import batches
 from surepick.policies.sequential import posterior as guesses
-from surepick.policies.sequential.memo import MOST_DIMENSIONS, Memo
+from surepick.policies.sequential import state as states
+from surepick.policies.sequential.engine import MOST_DIMENSIONS, Memo, embedded_in
 from surepick.text import did_you_mean
 
 LATER_SHARE = 0.1  # of delta
@@ -75,7 +73,7 @@ class DecisionContext:
 
     def embedded(self, dim: int) -> Embedded:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
-        return embedded_in(self.embedding, self.problem.num_arms, dim)
+        return embedded_in(self.embedding, dim)
 
     def guess(self, processes: Processes | None, seen: Observations) -> guesses.Posterior:
         """What the past suggests of the means."""
@@ -177,8 +175,8 @@ class DecisionContext:
         return self.cache.of("bounds", processes, candidate, form)
 
     def tightened_by(
-        self, state: states.CarriedState, processes: Processes, candidate: int
-    ) -> tuple[states.CandidateBounds, ...]:
+        self, state: states.SequentialState, processes: Processes, candidate: int
+    ) -> tuple[states.UpperBounds, ...]:
         """The candidates of a state with what the processes after its next batch say of one of them.
 
         An arm whose process holds what it held when the candidate was looked at last has the bound of then: only the
@@ -197,13 +195,13 @@ class DecisionContext:
 
     def goal(
         self,
-        state: states.CarriedState,
+        state: states.SequentialState,
         candidate: int,
         guess: guesses.Posterior,
         margins: Callable[[IntArray], FloatArray],
     ) -> states.OpenComparisons:
         """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
-        processes, epsilon, threshold = started(state), self.problem.epsilon, self.thresholds(state.roster)
+        processes, epsilon, threshold = state.processes, self.problem.epsilon, self.thresholds(state.roster)
         if looked_at(state, candidate):  # what these processes say is in the bounds of the state
             bounds = state.bounds_of(candidate)
         else:
@@ -229,7 +227,7 @@ class DecisionContext:
             away=None if state.roster is None else state.away,
         )
 
-    def moved(self, state: states.CarriedState, dim: int) -> states.CarriedState:
+    def moved(self, state: states.SequentialState, dim: int) -> states.SequentialState:
         """The state with its processes in d dimensions: where they hold something, all of them start anew."""
         if state.vectors is None or state.vectors.dim == dim:
             return state
@@ -238,16 +236,18 @@ class DecisionContext:
         fresh = replace(fresh, log_values=states.start_weights(starts), starts=starts)
         return replace(state, vectors=fresh)
 
-    def first_processes(self, dim: int) -> Processes:
-        """Those of a study that begins in d dimensions."""
+    def processes_for(self, state: states.SequentialState, dim: int) -> Processes:
+        """Those that a batch in d dimensions goes on with: new ones in the first one, and in another dimension."""
+        if state.begun:
+            return self.moved(state, dim).processes
         first = math.log(states.HEURISTIC_FIRST_START)
         if not self.embedded(dim).structured:
             return MeanProcesses.started(self.problem.num_arms, first)
         return VectorProcesses.started(self.vectors(dim), first)
 
     def without(
-        self, state: states.CarriedState, arms: IntArray, independent: BoolArray
-    ) -> tuple[states.CarriedState, states.Availability]:
+        self, state: states.SequentialState, arms: IntArray, independent: BoolArray
+    ) -> tuple[states.SequentialState, states.Availability]:
         """(what stays known, who is there) when some arms go; `CarriedElimination.withdraw` has the arguments."""
         away, dropped = np.array(state.away), np.array(state.dropped)
         away[arms], dropped[arms[independent]] = True, True
@@ -260,7 +260,9 @@ class DecisionContext:
             groups = np.where(np.isin(np.arange(len(away)), arms), np.maximum(groups, 0), groups)
         return replace(state, tested=tested, beaten=shown), states.Availability(away, dropped, groups)
 
-    def with_added(self, state: states.CarriedState, arms: IntArray) -> tuple[states.CarriedState, states.Availability]:
+    def with_added(
+        self, state: states.SequentialState, arms: IntArray
+    ) -> tuple[states.SequentialState, states.Availability]:
         """(what stays known, who is there) when some arms come; `CarriedElimination.add` has the arguments."""
         roster = state.roster
         if roster is None or roster.cohorts is None or (roster.cohorts[arms] >= 0).any():
@@ -272,16 +274,18 @@ class DecisionContext:
             roster.unavailable & ~come, roster.excluded & ~come, groups
         )
 
-    def relisted(self, state: states.CarriedState, roster: states.Availability, *, over: bool) -> states.CarriedState:
+    def relisted(
+        self, state: states.SequentialState, roster: states.Availability, *, over: bool
+    ) -> states.SequentialState:
         """The state with that list, and what follows from it at once."""
-        away, dropped, processes, tested = roster.unavailable, roster.excluded, state.processes, state.tested
+        away, dropped, tested = roster.unavailable, roster.excluded, state.tested
         leader = int(np.argmin(away)) if away[state.leader] else state.leader
-        if processes is not None:
-            processes = replace(processes)  # another object for the cache, since thresholds may be others
+        if state.begun:
+            processes = replace(state.processes)  # another object for the cache, since thresholds may be others
             leader = self.leader(processes, state.seen, away) if away[state.leader] else leader
             tested = states.intersected(tested, leader, self.upper_bounds(processes, leader, roster))
         finished = "budget" if over else ""
-        if processes is None and np.count_nonzero(~away) == 1 and not over:
+        if not state.begun and np.count_nonzero(~away) == 1 and not over:
             finished = "single" if np.count_nonzero(~dropped) == 1 else "withdrawn"
         after = replace(
             state,
@@ -317,7 +321,7 @@ def checked_later(
     return tuple(later), LATER_SHARE if share is None else share
 
 
-def looked_at(state: states.CarriedState, candidate: int) -> bool:
+def looked_at(state: states.SequentialState, candidate: int) -> bool:
     """Whether the bounds of the state against a candidate are those of its processes, and of all before them.
 
     That holds of the leader and the candidate of the last batch, if the processes have not moved since, and no arm has
@@ -328,14 +332,7 @@ def looked_at(state: states.CarriedState, candidate: int) -> bool:
     return candidate in (state.leader, state.candidate) and any(one.candidate == candidate for one in state.tested)
 
 
-def started(state: states.CarriedState) -> Processes:
-    """The processes of a state after its first batch."""
-    if state.processes is None:
-        raise ContractError("nothing was told yet.")
-    return state.processes
-
-
-def carried_intervals(after: states.CarriedState, guess: guesses.Posterior, epsilon: float) -> Intervals:
+def carried_intervals(after: states.SequentialState, guess: guesses.Posterior, epsilon: float) -> Intervals:
     """The rivals of the candidate, and by how much each can be better than it at most (line 14).
 
     The guess of a lead is of the pooled fit and the bound is not, so a guess may lie below -U, which is proved. Then

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -17,13 +18,17 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedded, Embedding
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
+from surepick.embeddings import ArmEmbedding
+from surepick.errors import ContractError
 from surepick.linalg.factorisations import Whitened, row_norms, weighted_range, whitened
 from surepick.linalg.rows import each_row_block
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import tuning
-from surepick.policies.base import Problem
-from surepick.policies.dimension import best_found, embedding_design, whole_pulls
+from surepick.policies import model_checks, tuning
+from surepick.policies.base import Problem, threshold_of
+from surepick.policies.dimension import DesignOf, best_found, cheapest_dimension, embedding_design, whole_pulls
+from surepick.policies.sequential.engine import embedded_in
 from surepick.policies.sequential.posterior import Posterior
+from surepick.policies.sequential.state import EProcesses, SequentialState
 
 # --- Where a design takes seconds: many directions, and many arms. What is asked of it then.
 
@@ -113,6 +118,13 @@ class OpenTest:
     noise_scales: FloatArray  # s, (K,), in reward units
     epsilon: float  # in reward units
 
+    @staticmethod
+    def of(problem: Problem, state: SequentialState, epoch: EProcesses, posterior: Posterior) -> OpenTest:
+        """That of a candidate, by its epoch."""
+        threshold = threshold_of(problem)
+        rivals, scales = epoch.open_rivals(threshold), noise_scales(problem, state.seen)
+        return OpenTest(int(epoch.name), rivals, epoch.values, threshold, posterior, scales, problem.epsilon)
+
     def efforts(self) -> FloatArray:
         """By how many standard errors the margin of each rival must exceed 0, shape (m,)."""
         return efforts(self.evidence[self.rivals], self.threshold)
@@ -156,13 +168,10 @@ def next_batch(
 
     def solved(bias: FloatArray) -> tuple[Design, IntArray]:
         slack = np.maximum(margins - bias, tuning.LEAST_SLACK * margins)
+        needed = partial(pulls_by, embedded, test, white=white) if embedded.structured else None
         few = FewArms.of(needed, embedded)
-        design = _star(embedded, candidate, accuracies(slack), rivals, noise_scales, tolerance, posed, few)
+        design = star_design(embedded, candidate, accuracies(slack), rivals, noise_scales, tolerance, posed, few)
         return design, rivals[margins - bias < tuning.LEAST_SLACK * margins]
-
-    def needed(weights: FloatArray) -> float:
-        own = _lengths(embedded, candidate, rivals, weights, white) if embedded.structured else effort
-        return _pulls_by(own, effort, margins, gamma, noise_scales)
 
     alone = None
     if bias is None and embedded.structured and len(rivals) + 1 < embedded.dim:
@@ -184,17 +193,11 @@ def pulls_by(
     embedded: Embedding, test: OpenTest, weights: FloatArray | IntArray, *, white: Whitened | None = None
 ) -> float:
     """Pulls in given proportions, bias included, predicted to reject the open rivals; infinite if one is unseen."""
-    own = _lengths(embedded, test.candidate, test.rivals, weights, white)
-    return _pulls_by(own, test.efforts(), test.margins(), embedded.misspecification, test.noise_scales)
-
-
-def _pulls_by(
-    lengths: FloatArray, effort: FloatArray, margins: FloatArray, gamma: float, noise_scales: FloatArray
-) -> float:
+    lengths, margins = _lengths(embedded, test.candidate, test.rivals, weights, white), test.margins()
     if np.isinf(lengths).any():
         return math.inf
-    slack = np.maximum(margins - gamma * (2.0 + lengths), tuning.LEAST_SLACK * margins)
-    return float(np.max((lengths * effort / slack) ** 2)) * float(noise_scales.max()) ** 2
+    slack = np.maximum(margins - embedded.misspecification * (2.0 + lengths), tuning.LEAST_SLACK * margins)
+    return float(np.max((lengths * test.efforts() / slack) ** 2)) * float(test.noise_scales.max()) ** 2
 
 
 def _one_by_one(
@@ -214,7 +217,7 @@ def efforts(evidence: FloatArray, threshold: float) -> FloatArray:
     return effort
 
 
-def _star(
+def star_design(
     embedded: Embedded,
     candidate: int,
     accuracies: FloatArray,
@@ -224,6 +227,7 @@ def _star(
     posed: Callable[[], DesignInput] | None,
     few: FewArms,
 ) -> Design:
+    """The design that tells each rival from the candidate to its accuracy."""
     if not embedded.structured:
         return designs.independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
     uneven = np.ptp(noise_scales) > 0.0
@@ -302,3 +306,50 @@ def opening_total(embedded: Embedded, problem: Problem) -> int:
         each = whole_pulls(2.0 * ratio) if known else max(1, math.ceil(2.0 * min(ratio, MOST_PULLS_UNSEEN)))
         return embedded.num_arms * (each if known else min(each, MOST_PULLS_UNSEEN))
     return max(2 * embedded.dim, 4, whole_pulls(ratio * embedded.dim))
+
+
+# --- The first batch of a certifying policy: in which dimension, and by which design.
+
+HEURISTIC_TOLD = 2.0  # standard errors in epsilon: so well a first batch on few arms must tell all differences
+
+
+def first_dimension(
+    problem: Problem,
+    embedding: ArmEmbedding,
+    *,
+    dim: int | None,
+    tolerance: float,
+    design_of: DesignOf = opening_design,
+) -> tuple[int, Design]:
+    """The dimension that tells all differences to within epsilon for the fewest pulls, and its design."""
+    everybody = np.arange(problem.num_arms)
+    if dim is not None or model_checks.norm_bound_uninformative(embedding, problem.epsilon):
+        taken = embedding.max_dim if dim is None else dim
+    else:
+        distinct = embedding.num_distinct > 2
+        try:
+            choice = cheapest_dimension(
+                embedding,
+                everybody,
+                problem.epsilon,
+                tolerance=tolerance,
+                least_dim=2 if distinct else 1,
+                least_value=1.0 if distinct else 0.0,
+                design_of=design_of,
+            )
+        except ContractError:  # no room for equal arms anywhere; arms that differ by more may still be rejected
+            taken = embedding.max_dim
+        else:
+            return choice.dim, choice.design
+    embedded = embedded_in(embedding, taken)
+    return taken, best_found(design_of, embedded, tolerance)
+
+
+def on_few_first_arms(
+    problem: Problem, embedded: Embedded, design: Design, *, posed: Callable[[], DesignInput]
+) -> Design:
+    """The design of a first batch on fewer arms, if a pull or two of each tells all differences to epsilon."""
+    if not embedded.structured or embedded.num_arms <= tuning.HEURISTIC_MANY:
+        return design
+    unit = (HEURISTIC_TOLD * problem.sigma / problem.epsilon) ** 2
+    return designs.on_fewer_arms(posed(), middle_of(embedded), np.ones(embedded.num_arms), design, unit=unit)

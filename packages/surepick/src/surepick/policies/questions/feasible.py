@@ -16,13 +16,12 @@ from surepick.core.random_streams import WHO_CHOSE, stream
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.errors import InvalidInput
 from surepick.policies import tuning
-from surepick.policies.base import Claim, Policy, Problem, Spec, Traits
-from surepick.policies.certified.conclusion import delta_for_test
+from surepick.policies.base import Claim, Policy, Problem, Spec, Traits, delta_for_test
 from surepick.policies.certified.sampling_rule import efforts
 from surepick.policies.questions import inquiries as asking
 from surepick.policies.questions import outlook
-from surepick.policies.sequential.e_processes import EProcesses
 from surepick.policies.sequential.posterior import NUMBER, Posterior
+from surepick.policies.sequential.state import EProcesses
 from surepick.questions import Above, AllGood, BestFeasible, Constraint, OneOf, OwnQuestion, TopM
 from surepick.text import did_you_mean, quoted
 

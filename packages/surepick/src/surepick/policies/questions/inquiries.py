@@ -19,8 +19,8 @@ from surepick.noise import Noise, largest_scale
 from surepick.policies import tuning
 from surepick.policies.base import Problem
 from surepick.policies.questions.outlook import Aims, Bet, Ground, Lists
-from surepick.policies.sequential.e_processes import Collected, EProcesses, processes_of
 from surepick.policies.sequential.posterior import NUMBER, Posterior
+from surepick.policies.sequential.state import Collected, EProcesses, processes_of
 from surepick.questions import Constraint
 
 # --- How each arm stands to the bounds of the constraints, as far as the past says.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from surepick import designs, estimators
@@ -14,14 +16,16 @@ from surepick.errors import InvalidInput
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import tuning
 from surepick.policies.base import Problem
-from surepick.policies.blocking import equations
+from surepick.policies.carried.means_rule import equations
 from surepick.policies.certified import sampling_rule
-from surepick.policies.certified.elimination import embedded_in
 from surepick.policies.dimension import best_found
+from surepick.policies.sequential import state as states
 from surepick.policies.sequential.batches import repeats_for
-from surepick.policies.sequential.e_processes import Collected
+from surepick.policies.sequential.engine import embedded_in
 from surepick.policies.sequential.posterior import NUMBER, Posterior, pooled_fit, posterior_of_means
 from surepick.questions import constraints_of, number_of
+
+Lists = states.Lists
 
 # --- What a batch bets on.
 
@@ -150,7 +154,7 @@ class Ground:
     @property
     def embedded(self) -> Embedded:
         """psi_d; arms without structure where nothing is assumed of the arms."""
-        return embedded_in(self.embedding, self.problem.num_arms, self.dim)
+        return embedded_in(self.embedding, self.dim)
 
     @property
     def repeats(self) -> int:
@@ -194,36 +198,50 @@ class Ground:
 
     def gains(self, bet: Bet, past: Observations, seen: Observations, posterior: Posterior) -> FloatArray:
         """Log e-values of a batch for one bet, shape (K,); 0 for arms that do not bet (docs/questions.md, line 2)."""
-        noise, epsilon = self.problem.noise, self.problem.epsilon
-        before, batch = (negated(past), negated(seen)) if bet.high else (past, seen)
-        noise_mgf = self.noise_mgf(before)
-        margins = np.where(bet.arms, bet.margins(posterior), 0.0)
-        if self.in_blocks:
-            kappa = HEURISTIC_BOLD if bet.bold else tuning.HEURISTIC_KAPPA
-            return gains_in_blocks(batch, self.problem.scales, bet, margins, kappa)
-        batch, scales = noise_mgf.usable(estimators.with_squares(noise, batch)), noise_mgf.noise_scales(epsilon)
-        margin, centre, used = bet.margin, bet.centre, self.extended
-        bold = bet.bold and not used.structured
-        kappa = HEURISTIC_BOLD if bold else tuning.HEURISTIC_KAPPA
+        return self.wager(bet, past, posterior)(past, seen)
+
+    def wager(
+        self, bet: Bet, known: Observations, posterior: Posterior
+    ) -> Callable[[Observations, Observations], FloatArray]:
+        """(what was told before a batch, the batch) -> `gains`, by bets that rest on what was known before it."""
+
+        def turned(seen: Observations) -> Observations:
+            return negated(seen) if bet.high else seen
+
+        noise, epsilon, used = self.problem.noise, self.problem.epsilon, self.extended
+        noise_mgf = self.noise_mgf(turned(known))
+        margins, scales = np.where(bet.arms, bet.margins(posterior), 0.0), noise_mgf.noise_scales(epsilon)
+        kappa = HEURISTIC_BOLD if bet.bold and not used.structured else tuning.HEURISTIC_KAPPA
+        margin, centre, more = bet.margin, bet.centre, used.num_arms - self.problem.num_arms if used.structured else 0
         if bet.centre == NUMBER:
             margin = margin - posterior.number if bet.high else margin + posterior.number
-            if not used.structured:
-                return estimators.e_values.number_evidence(batch, margin, margins, noise_mgf, scales, bet.needs, kappa)
             centre = self.problem.num_arms
-        more = 0 if not used.structured else used.num_arms - self.problem.num_arms
-        found = estimators.batch_evidence(
-            used,
-            with_more(batch, more),
-            centre=centre,
-            epsilon=margin,
-            margins=np.append(margins, np.zeros(more)),
-            noise_mgf=noise_mgf,
-            noise_scales=np.append(scales, np.full(more, scales.max())),
-            norm_bound=self.embedding.norm_bound,
-            needs=np.append(bet.needs, np.zeros(more)),
-            kappa=kappa,
-        )
-        return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
+
+        def judged(past: Observations, seen: Observations) -> FloatArray:
+            batch, paid_by = turned(seen), noise_mgf if past is known else self.noise_mgf(turned(past))
+            if self.in_blocks:
+                return gains_in_blocks(batch, self.problem.scales, bet, margins, kappa)
+            batch = noise_mgf.usable(estimators.with_squares(noise, batch))
+            if bet.centre == NUMBER and not used.structured:
+                return estimators.e_values.number_evidence(
+                    batch, margin, margins, noise_mgf, scales, bet.needs, kappa, paid_by=paid_by
+                )
+            found = estimators.batch_evidence(
+                used,
+                with_more(batch, more),
+                centre=centre,
+                epsilon=margin,
+                margins=np.append(margins, np.zeros(more)),
+                noise_mgf=noise_mgf,
+                noise_scales=np.append(scales, np.full(more, scales.max())),
+                norm_bound=self.embedding.norm_bound,
+                needs=np.append(bet.needs, np.zeros(more)),
+                kappa=kappa,
+                paid_by=paid_by,
+            )
+            return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
+
+        return judged
 
     def rest(self, aims: Aims, noise_mgf: estimators.Mgf) -> RemainingOfBets:
         """What deciding all pairs is predicted to take still, by the design that does it with the fewest pulls.
@@ -285,51 +303,3 @@ def with_more(seen: Observations, more: int) -> Observations:
     squares, within = (None if one is None else np.append(one, zeros) for one in (seen.squares, seen.within))
     counts = np.append(seen.counts, zeros.astype(np.int64))
     return Observations(counts, np.append(seen.sums, zeros), squares, within=within)
-
-
-# --- Where a study of a question stands.
-
-
-@record
-class Lists:
-    """What is answered of each arm; an arm on neither list is undecided, or not asked about."""
-
-    inside: BoolArray  # (K,)
-    outside: BoolArray  # (K,)
-
-    def __post_init__(self) -> None:
-        freeze(self, inside=np.bool_, outside=np.bool_)
-
-    @staticmethod
-    def empty(num_arms: int) -> Lists:
-        """Nothing is decided."""
-        return Lists(np.zeros(num_arms, bool), np.zeros(num_arms, bool))
-
-    @property
-    def decided(self) -> BoolArray:
-        """Which arms are on a list, shape (K,)."""
-        return np.asarray(self.inside | self.outside)
-
-
-@record
-class QuestionState:
-    """Where the study stands."""
-
-    round: int  # the next batch, from 1
-    seen: Observations  # everything told so far; it steers, and never enters a later batch's evidence
-    evidence: Collected  # what was collected
-    lists: Lists  # what is answered so far
-    dim: int  # dimension of the last batch's embedding; 0 before the first
-    active: IntArray  # the arms that are asked about and on no list, ascending
-    leader: int  # the arm that looks best now
-    finished: str  # why it stopped: "" while it runs, or "certified"
-    compressed: bool = False  # some batch used the features, so that the evidence rests on what the embedding assumes
-    alarms: tuple[str, ...] = ()  # what the checks of the embedding found so far, in words
-
-    def __post_init__(self) -> None:
-        freeze(self, active=np.int64)
-
-    @property
-    def pulls(self) -> int:
-        """All pulls received."""
-        return self.seen.total

@@ -16,10 +16,11 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan
 from surepick.embeddings.base import EmbeddingTraits
+from surepick.estimators.e_processes import Collected
 from surepick.noise import Noise
 from surepick.policies.base import stopped
 from surepick.policies.certified.elimination import CertifiedElimination, log_weight_of
-from surepick.policies.sequential.state import Collected, SequentialState
+from surepick.policies.sequential.state import SequentialState
 
 Ask = Callable[[SequentialState], Plan]
 Told = Callable[[SequentialState, Plan, Observations, SequentialState], SequentialState]  # before, .., after -> after
@@ -212,7 +213,7 @@ def counting_from_the_start(policy: CertifiedElimination) -> Told:
         alone: Collected = ()
         for state, asked, came in past:
             opening = replace(asked, candidate=plan.candidate, predicted_pulls=0.0)
-            alone = policy.tell(replace(state, collected=alone), opening, came).state.collected
+            alone = policy.tell(replace(state, epochs=alone), opening, came).state.collected
         older, shift = after.collected[:-1], log_weight_of(len(after.collected) - 1) - log_weight_of(0)
         moved = replace(alone[0], values=alone[0].values + shift, peaks=alone[0].peaks + shift)
         return replace(after, epochs=(*older, moved))

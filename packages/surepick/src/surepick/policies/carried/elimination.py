@@ -13,6 +13,7 @@ from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import InvalidInput
 from surepick.estimators import with_squares
+from surepick.estimators.posterior import Posterior
 from surepick.estimators.running_processes import UNKNOWN, Processes
 from surepick.noise import known_scale
 from surepick.policies import model_checks, options, tuning, uniform
@@ -26,7 +27,6 @@ from surepick.policies.options import option
 from surepick.policies.sequential import state as states
 from surepick.policies.sequential.batches import BatchSizes, moved_off
 from surepick.policies.sequential.engine import EmbeddedTest, blocking_of, check_idle, filled_blocks, listed_row
-from surepick.policies.sequential.posterior import Posterior
 from surepick.policies.sequential.state import SequentialState
 
 # --- What a batch bets. Weights are functions of the past and of the batch's counts (line 1).

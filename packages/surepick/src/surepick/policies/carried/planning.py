@@ -14,6 +14,7 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedding, Plan
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
+from surepick.estimators.posterior import HEURISTIC_LEAST_WHEN_SWITCHING, Posterior
 from surepick.estimators.running_processes import VectorProcesses
 from surepick.noise import known_scale
 from surepick.policies import tuning
@@ -25,7 +26,6 @@ from surepick.policies.certified.sampling_rule import first_dimension, is_expens
 from surepick.policies.dimension import DesignOf, best_found, larger_dimensions
 from surepick.policies.sequential import batches
 from surepick.policies.sequential.batches import BatchSizes, Grid
-from surepick.policies.sequential.posterior import HEURISTIC_LEAST_WHEN_SWITCHING, Posterior
 from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, SequentialState
 
 HEURISTIC_SHORT = 0.1  # how often the last batch that is allowed may fall short

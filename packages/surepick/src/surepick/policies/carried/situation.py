@@ -13,13 +13,13 @@ from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import Mgf, NoiseMgf, RegularLeastSquares
+from surepick.estimators import posterior as guesses
 from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProcesses, Processes, VectorProcesses
 from surepick.noise import known_scale
 from surepick.policies.base import Problem, threshold_of
 from surepick.policies.carried.means_rule import without_effects, without_effects_on_vectors
 from surepick.policies.certified import sampling_rule
 from surepick.policies.sequential import batches
-from surepick.policies.sequential import posterior as guesses
 from surepick.policies.sequential import state as states
 from surepick.policies.sequential.engine import MOST_DIMENSIONS, Memo, embedded_in
 from surepick.text import did_you_mean

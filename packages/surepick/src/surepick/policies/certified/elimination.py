@@ -22,6 +22,8 @@ from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
 from surepick.errors import ContractError
 from surepick.estimators import Evidence, batch_evidence, noise_mgf_after, only, with_squares
+from surepick.estimators.e_processes import Collected, EProcesses, processes_of
+from surepick.estimators.posterior import Posterior, pooled_fit
 from surepick.linalg.factorisations import Whitened
 from surepick.noise import Noise
 from surepick.policies import model_checks, options, tuning
@@ -32,8 +34,7 @@ from surepick.policies.dimension import larger_dimensions
 from surepick.policies.options import option
 from surepick.policies.sequential.batches import batch_total, capped
 from surepick.policies.sequential.engine import EmbeddedTest
-from surepick.policies.sequential.posterior import Posterior, pooled_fit
-from surepick.policies.sequential.state import Collected, EProcesses, SequentialState, processes_of
+from surepick.policies.sequential.state import SequentialState
 
 # --- Epochs: the candidates that may be recommended, the weight that each one spends, and the evidence for it.
 

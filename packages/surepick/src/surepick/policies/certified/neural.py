@@ -11,6 +11,7 @@ from surepick.core.records import FloatArray, IntArray, freeze, record
 from surepick.designs import round_design
 from surepick.embeddings.network import ArmNetwork, Network
 from surepick.estimators import arm_means, estimate, noise_mgf_after, only
+from surepick.estimators.posterior import PooledFit, Posterior
 from surepick.policies import options
 from surepick.policies.base import Traits, check_arms, delta_for_test, threshold_of
 from surepick.policies.certified import learned_embedding, sampling_rule
@@ -19,7 +20,6 @@ from surepick.policies.model_checks import FITTED, misfit, why_heuristic
 from surepick.policies.options import at_least_zero, check_options, one_of, option, whole
 from surepick.policies.sequential.batches import capped
 from surepick.policies.sequential.engine import SequentialTest
-from surepick.policies.sequential.posterior import PooledFit, Posterior
 from surepick.policies.sequential.state import SequentialState
 
 SIZE_IN_SIGMAS = 1e6

@@ -12,6 +12,7 @@ from surepick.core.plans import Blocking, Embedding, Plan
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf
+from surepick.estimators.e_processes import Collected, processes_of, with_processes
 from surepick.noise import known_scale
 from surepick.policies import model_checks, options, tuning, uniform
 from surepick.policies.base import Problem, Traits, delta_for_test
@@ -19,15 +20,15 @@ from surepick.policies.carried.means_rule import without_effects
 from surepick.policies.certified.sampling_rule import first_dimension
 from surepick.policies.options import option
 from surepick.policies.questions import outlook
-from surepick.policies.questions.feasible import inquiry_of
-from surepick.policies.questions.inquiries import UNEVEN, ConstraintTest, Inquiry, View, assumed_of, told_beside
-from surepick.policies.questions.outlook import Aims, Bet, Ground, Lists, RemainingOfBets
+from surepick.policies.questions.constraint_tests import UNEVEN, ConstraintTest, assumed_of, told_beside
+from surepick.policies.questions.outlook import Ground, RemainingOfBets
 from surepick.policies.sequential import batches
 from surepick.policies.sequential import engine as block_options
 from surepick.policies.sequential.batches import BatchSizes, Grid
 from surepick.policies.sequential.engine import EmbeddedTest
-from surepick.policies.sequential.state import Collected, SequentialState, processes_of, with_processes
-from surepick.questions import Above, constraints_of
+from surepick.policies.sequential.state import SequentialState
+from surepick.questions import constraints_of, inquiry_of
+from surepick.questions.protocol import Aims, Bet, Inquiry, Lists, View
 
 # --- How many pulls a batch of a question has. Validity rests on none of it.
 
@@ -107,9 +108,9 @@ class CertifiedLists(EmbeddedTest):
 
         E = product over batches of exp(t (m - beta - xhat) - allowance)        against "a difference is above m"
 
-    The differences, their margins m, and how many nulls share delta are the question's (`inquiries.py`); estimates,
-    biases and allowances are those of `batch_evidence`, t is fixed before the batch. Each batch is the design that is
-    predicted to decide the comparisons that look true with the fewest pulls.
+    The differences, their margins m, and how many nulls share delta are in the question's file; estimates, biases and
+    allowances are those of `batch_evidence`, t is fixed before the batch. Each batch is the design that is predicted to
+    decide the comparisons that look true with the fewest pulls.
 
     Args:
         problem: what is asked; its question is not None.
@@ -149,8 +150,7 @@ class CertifiedLists(EmbeddedTest):
     @property
     def blocking(self) -> Blocking | None:
         """What is said of blocks; None where measurements are independent."""
-        asked = self.problem.question
-        control = asked.control if isinstance(asked, Above) else None
+        control = getattr(self.problem.question, "control", None)
         return block_options.blocking_of(self.problem, self.blocks, self.block_size, control, bool(self.once_a_block))
 
     @property
@@ -159,7 +159,7 @@ class CertifiedLists(EmbeddedTest):
 
     def init(self) -> SequentialState:
         start: SequentialState = EmbeddedTest.init(self)
-        return replace(start, beaten=~self._inquiry.asked, finished="")
+        return replace(start, beaten=~self._inquiry.asked(self.problem), finished="")
 
     def ask(self, state: SequentialState) -> Plan:
         if state.seen.total == 0:
@@ -222,7 +222,7 @@ class CertifiedLists(EmbeddedTest):
     def decide(self, _: SequentialState, after: SequentialState, plan: Plan) -> SequentialState:
         view = self._view(self._ground(plan.dim), after.collected, after.lists, after.seen)
         lists = self._inquiry.decided(view)
-        left = self._inquiry.asked & ~lists.decided
+        left = self._inquiry.asked(self.problem) & ~lists.decided
         leader, finished = self._leader(replace(view, lists=lists)), "" if left.any() else "certified"
         return replace(after, lists=lists, leader=leader, beaten=~left, finished=finished)
 
@@ -294,10 +294,8 @@ class CertifiedLists(EmbeddedTest):
     def _view(self, ground: Ground, evidence: Collected, lists: Lists, seen: Observations) -> View:
         told = told_beside(seen, len(self._limits))
         standings = tuple(one.standing(own) for one, own in zip(self._limits, told, strict=True))
-        if not standings:
-            return View(evidence, lists, ground.posterior(seen))
-        scales = ground.noise_mgf(seen).noise_scales(self.problem.epsilon)
-        return View(evidence, lists, ground.posterior(seen), standings, scales)
+        held = (self.problem, delta_for_test(self.problem), evidence, lists, ground.posterior(seen), standings)
+        return View(*held, ground.noise_mgf(seen).noise_scales(self.problem.epsilon)) if standings else View(*held)
 
     def _leader(self, view: View) -> int:
         """The arm that looks like the answer, of those inside if there are any."""
@@ -308,7 +306,8 @@ class CertifiedLists(EmbeddedTest):
         return int(np.argmax(np.where(allowed, view.posterior.scores, -np.inf)))
 
     def _ground(self, dim: int) -> Ground:
-        return Ground(self.problem, self.embedding, dim, self._inquiry.number, self.tolerance, self.blocks is not None)
+        number = self._inquiry.number(self.problem)
+        return Ground(self.problem, self.embedding, dim, number, self.tolerance, self.blocks is not None)
 
     @property
     def _limits(self) -> tuple[ConstraintTest, ...]:

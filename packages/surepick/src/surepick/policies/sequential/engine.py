@@ -36,7 +36,8 @@ from surepick.policies import model_checks, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, delta_for_test, trace_row
 from surepick.policies.options import check_options
 from surepick.policies.sequential.batches import BatchSizes
-from surepick.policies.sequential.state import Lists, SequentialState
+from surepick.policies.sequential.state import SequentialState
+from surepick.questions.protocol import Lists
 from surepick.text import did_you_mean, quoted
 
 # --- What is kept so as not to be formed again: a memo, and no part of a policy.

@@ -17,7 +17,8 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Plan
 from surepick.estimators.posterior import Posterior
 from surepick.policies.questions.elimination import CertifiedLists
-from surepick.policies.questions.outlook import Ground, SequentialState
+from surepick.policies.questions.outlook import Ground
+from surepick.policies.sequential.state import SequentialState
 from surepick.questions import AllGood, TopM, inquiry_of, lists_of, protocol, wrongly_listed
 
 HAIR = 0.002  # of epsilon: by how much a statement about an arm at the border is wrong

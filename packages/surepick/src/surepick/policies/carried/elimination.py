@@ -16,7 +16,7 @@ from surepick.estimators import with_squares
 from surepick.estimators.posterior import Posterior
 from surepick.estimators.running_processes import UNKNOWN, Processes
 from surepick.noise import known_scale
-from surepick.policies import model_checks, options, tuning, uniform
+from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Traits
 from surepick.policies.carried import means_rule, vectors_rule
 from surepick.policies.carried.means_rule import Bets, BlockBets
@@ -306,7 +306,7 @@ class CarriedElimination(EmbeddedTest):
 
     def _endless(self, state: SequentialState) -> bool:
         undecided = ~(state.beaten | state.away)
-        return uniform.endless(self.problem, state.seen, undecided, features=self._uses_features)
+        return model_checks.endless(self.problem, state.seen, undecided, features=self._uses_features)
 
     def _gap(self, state: SequentialState) -> float | None:
         _, given = self.problem.answer_without_pulls()

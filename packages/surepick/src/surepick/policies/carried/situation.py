@@ -18,10 +18,9 @@ from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProce
 from surepick.noise import known_scale
 from surepick.policies.base import Problem, threshold_of
 from surepick.policies.carried.means_rule import without_effects, without_effects_on_vectors
-from surepick.policies.certified import sampling_rule
 from surepick.policies.sequential import batches
 from surepick.policies.sequential import state as states
-from surepick.policies.sequential.engine import MOST_DIMENSIONS, Memo, embedded_in
+from surepick.policies.sequential.engine import MOST_DIMENSIONS, Memo, mgf_after
 from surepick.text import did_you_mean
 
 LATER_SHARE = 0.1  # of delta
@@ -73,7 +72,7 @@ class DecisionContext:
 
     def embedded(self, dim: int) -> Embedded:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
-        return embedded_in(self.embedding, dim)
+        return self.cache.embedded(self.embedding, dim)
 
     def guess(self, processes: Processes | None, seen: Observations) -> guesses.Posterior:
         """What the past suggests of the means."""
@@ -109,8 +108,8 @@ class DecisionContext:
             scales = self.problem.scales
             return NoiseMgf(scales, np.inf, seen.means, seen.counts > 0, scales**2)
         if known_scale(self.problem.noise):
-            return sampling_rule.mgf_after(self.problem, seen)
-        return self.cache.last("noise", seen, lambda: sampling_rule.mgf_after(self.problem, seen), most=2)
+            return mgf_after(self.problem, seen)
+        return self.cache.last("noise", seen, lambda: mgf_after(self.problem, seen), most=2)
 
     def _typical_scales(self, seen: Observations) -> FloatArray:
         return self.noise_mgf(seen).typical_scales(self.problem.epsilon)
@@ -131,20 +130,13 @@ class DecisionContext:
 
         Distinct arms are the same problem in both, up to the rounding of their coordinates.
         """
-        embedded = self.embedding.at(dim)
-        if not embedded.structured:
-            raise ContractError("arms without structure have no vectors.")
-
-        def form() -> DesignInput:
-            return DesignInput.of(embedded.features, white=lambda: self.cache.white(self.embedding, dim))
-
-        arms = self.cache.last("posed", (dim, None), form)
+        arms = self.cache.posed(self.embedding, dim)
         if noise_scale is None:
             return arms
         if arms.distinct:
             return arms.whitened_at(noise_scale)
         return self.cache.last(
-            "posed", (dim, noise_scale), lambda: DesignInput.of(self.vectors(dim).white / noise_scale)
+            "whitened", (dim, noise_scale), lambda: DesignInput.of(self.vectors(dim).white / noise_scale)
         )
 
     def _fit(self, processes: VectorProcesses, seen: Observations) -> guesses.PooledFit:

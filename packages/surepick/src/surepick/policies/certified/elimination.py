@@ -19,7 +19,6 @@ from surepick import designs
 from surepick.core.observations import Observations
 from surepick.core.plans import CandidateBounds, Deciding, Embedded, Embedding, Intervals, Plan
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.designs import DesignInput
 from surepick.errors import ContractError
 from surepick.estimators import Evidence, batch_evidence, noise_mgf_after, only, with_squares
 from surepick.estimators.e_processes import Collected, EProcesses, processes_of
@@ -33,7 +32,7 @@ from surepick.policies.certified.sampling_rule import NextBatch, OpenTest, first
 from surepick.policies.dimension import larger_dimensions
 from surepick.policies.options import option
 from surepick.policies.sequential.batches import batch_total, capped
-from surepick.policies.sequential.engine import EmbeddedTest
+from surepick.policies.sequential.engine import EmbeddedTest, typical_scales
 from surepick.policies.sequential.state import SequentialState
 
 # --- Epochs: the candidates that may be recommended, the weight that each one spends, and the evidence for it.
@@ -85,7 +84,6 @@ def current_test(state: SequentialState, candidate: int) -> EProcesses:
 
 
 Judged = Callable[..., Evidence]  # noise, results -> what they say against some rivals
-Wager = Callable[[int, IntArray], Judged]  # candidate, rivals -> the bets on a batch, fixed before its first result
 
 
 def judged(noise: Noise, seen: Observations, *, rivals: IntArray, margins: FloatArray, **fixed: Any) -> Evidence:
@@ -103,8 +101,8 @@ class Epochs:
     __slots__ = ()
     problem: Problem
 
-    def wagers(self, state: SequentialState, plan: Plan) -> Wager:
-        """The bets on a batch, as functions of what was told before it."""
+    def wager(self, state: SequentialState, plan: Plan, centre: int, rivals: IntArray) -> Judged:
+        """The bets on a batch for a candidate against some rivals, fixed before the batch's first result."""
         raise NotImplementedError
 
     def best(self, seen: Observations, dim: int) -> int:
@@ -123,8 +121,7 @@ class Epochs:
                 epochs = open_test(epochs, candidate, num_arms)
         if state.seen.total == 0 or seen.total == 0 or not epochs:
             return epochs, {}, {}
-        wager, few = self.wagers(state, plan), num_arms <= FEW
-        everybody = np.arange(num_arms)
+        wager, few, everybody = partial(self.wager, state, plan), num_arms <= FEW, np.arange(num_arms)
         placed = {one.name: wager(int(one.name), everybody if few else one.open_rivals(threshold)) for one in epochs}
         late = {} if few else {one.name: partial(wager, int(one.name), one.beaten(threshold)) for one in epochs}
         return epochs, placed, late
@@ -253,7 +250,9 @@ class CertifiedElimination(Epochs, EmbeddedTest):
 
     def _opening(self, round_number: int) -> Plan:
         """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
-        design_of = partial(sampling_rule.opening_design, posed=self._posed)
+        design_of = partial(
+            sampling_rule.opening_design, posed=lambda embedded: self._cache.posed(self.embedding, embedded.dim)
+        )
         dim, design = first_dimension(
             self.problem, self.embedding, dim=self.dim, tolerance=self.tolerance, design_of=design_of
         )
@@ -319,7 +318,7 @@ class CertifiedElimination(Epochs, EmbeddedTest):
 
     def _batch_for(self, state: SequentialState, candidate: int, dim: int, posterior: Posterior) -> NextBatch:
         embedded = self.embedded(dim)
-        posed = None if not embedded.structured else partial(self._posed, embedded)
+        posed = None if not embedded.structured else partial(self._cache.posed, self.embedding, dim)
         return sampling_rule.next_batch(
             embedded,
             self._open_test(state, candidate, posterior),
@@ -329,13 +328,9 @@ class CertifiedElimination(Epochs, EmbeddedTest):
             white=self._white(embedded, dim),
         )
 
-    def _posed(self, embedded: Embedding) -> DesignInput:
-        white = partial(self._cache.white, self.embedding, embedded.dim)
-        return self._cache.last("posed", embedded.dim, lambda: DesignInput.of(embedded.features, white=white))
-
     def _posterior(self, dim: int, seen: Observations) -> Posterior:
         def form() -> Posterior:
-            used, noise_scales = self.embedded(dim), sampling_rule.noise_scales(self.problem, seen)
+            used, noise_scales = self.embedded(dim), typical_scales(self.problem, seen)
             white, norm_bound = self._white(used, dim), self.embedding.norm_bound
             return pooled_fit(used, seen, noise_scales, white=white, norm_bound=norm_bound).posterior()
 
@@ -344,27 +339,22 @@ class CertifiedElimination(Epochs, EmbeddedTest):
     def _white(self, used: Embedded, dim: int) -> Whitened | None:
         return None if not used.structured else self._cache.white(self.embedding, dim)
 
-    def wagers(self, state: SequentialState, plan: Plan) -> Wager:
+    def wager(self, state: SequentialState, plan: Plan, centre: int, rivals: IntArray) -> Judged:
         noise_mgf, epsilon = noise_mgf_after(self.problem.noise, state.seen), self.problem.epsilon
-        used, posterior = self.embedded(plan.dim), self._posterior(state.dim, state.seen)
+        used, margins = self.embedded(plan.dim), self._posterior(state.dim, state.seen).margins(centre, epsilon)
         few = self.problem.num_arms <= FEW  # one product for all: its size may decide a row's last bit
-
-        def wager(centre: int, rivals: IntArray) -> Judged:
-            margins = posterior.margins(centre, epsilon)
-            return partial(
-                judged,
-                rivals=rivals,
-                embedded=used,
-                centre=centre,
-                epsilon=epsilon,
-                margins=margins if few else only(margins, rivals),
-                noise_mgf=noise_mgf,
-                noise_scales=noise_mgf.noise_scales(epsilon),
-                norm_bound=self.embedding.norm_bound,
-                white=self._white(used, plan.dim),
-            )
-
-        return wager
+        return partial(
+            judged,
+            rivals=rivals,
+            embedded=used,
+            centre=centre,
+            epsilon=epsilon,
+            margins=margins if few else only(margins, rivals),
+            noise_mgf=noise_mgf,
+            noise_scales=noise_mgf.noise_scales(epsilon),
+            norm_bound=self.embedding.norm_bound,
+            white=self._white(used, plan.dim),
+        )
 
     def best(self, seen: Observations, dim: int) -> int:
         return int(np.argmax(self._posterior(dim, seen).scores))

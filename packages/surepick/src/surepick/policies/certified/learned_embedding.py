@@ -25,8 +25,8 @@ from surepick.policies import tuning
 from surepick.policies.base import Problem, threshold_of
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.elimination import current_test
-from surepick.policies.certified.sampling_rule import noise_scales
 from surepick.policies.sequential.batches import batch_total
+from surepick.policies.sequential.engine import typical_scales
 from surepick.policies.sequential.state import SequentialState
 
 VECTORS = ("gradient", "last-layer")
@@ -116,7 +116,7 @@ def estimated_misspecification(learner: EmbeddingLearner, vectors: FloatArray, s
 def _unlearnt(learner: EmbeddingLearner, seen: Observations) -> Learnt:
     """The guess of `certified-independent`: the arms' own means."""
     problem, num_arms = learner.problem, len(learner.features)
-    scores = pooled_fit(IndependentArms(num_arms), seen, noise_scales(problem, seen)).scores
+    scores = pooled_fit(IndependentArms(num_arms), seen, typical_scales(problem, seen)).scores
     return Learnt(None, scores, np.inf, np.full(num_arms, np.inf))
 
 

@@ -15,11 +15,11 @@ from surepick.estimators.posterior import PooledFit, Posterior
 from surepick.policies import options
 from surepick.policies.base import Traits, check_arms, delta_for_test, threshold_of
 from surepick.policies.certified import learned_embedding, sampling_rule
-from surepick.policies.certified.elimination import Epochs, Judged, Wager, current_test, judged, opens
+from surepick.policies.certified.elimination import Epochs, Judged, current_test, judged, opens
 from surepick.policies.model_checks import FITTED, misfit, why_heuristic
 from surepick.policies.options import at_least_zero, check_options, one_of, option, whole
 from surepick.policies.sequential.batches import capped
-from surepick.policies.sequential.engine import SequentialTest
+from surepick.policies.sequential.engine import SequentialTest, typical_scales
 from surepick.policies.sequential.state import SequentialState
 
 SIZE_IN_SIGMAS = 1e6
@@ -142,31 +142,27 @@ class CertifiedNeural(Epochs, SequentialTest):
         """What the past says of the arms: ask, tell and the next ask need the same embedding."""
         return self._cache.last("learnt", seen, lambda: learned_embedding.learn(self, seen), most=2)
 
-    def wagers(self, state: SequentialState, plan: Plan) -> Wager:
-        noise_mgf, epsilon = noise_mgf_after(self.problem.noise, state.seen), self.problem.epsilon
-        learnt, used = self.learnt(state.seen), self._used(state, plan)
-        posterior, threshold = self._posterior(learnt, state.seen), threshold_of(self.problem)
-
-        def wager(centre: int, rivals: IntArray) -> Judged:
-            epoch = current_test(state, centre)
-            rivals = rivals[~epoch.rejected(threshold)[rivals]]  # the bets on them are over, in the intervals too
-            return partial(
-                judged,
-                rivals=rivals,
-                embedded=used,
-                centre=centre,
-                epsilon=epsilon,
-                margins=only(posterior.margins(centre, epsilon), rivals),
-                noise_mgf=noise_mgf,
-                noise_scales=noise_mgf.noise_scales(epsilon),
-                bias_robust=True,
-                scores=posterior.scores,
-                offset=self._offset(state.seen),
-                needs=None if learnt.vectors is None else threshold - epoch.values,
-                norm_bound=self._norm_bound(used),
-            )
-
-        return wager
+    def wager(self, state: SequentialState, plan: Plan, centre: int, rivals: IntArray) -> Judged:
+        noise_mgf = noise_mgf_after(self.problem.noise, state.seen)
+        epsilon, threshold = self.problem.epsilon, threshold_of(self.problem)
+        learnt, used, epoch = self.learnt(state.seen), self._used(state, plan), current_test(state, centre)
+        posterior = self._posterior(learnt, state.seen)
+        rivals = rivals[~epoch.rejected(threshold)[rivals]]  # the bets on them are over, in the intervals too
+        return partial(
+            judged,
+            rivals=rivals,
+            embedded=used,
+            centre=centre,
+            epsilon=epsilon,
+            margins=only(posterior.margins(centre, epsilon), rivals),
+            noise_mgf=noise_mgf,
+            noise_scales=noise_mgf.noise_scales(epsilon),
+            bias_robust=True,
+            scores=posterior.scores,
+            offset=self._offset(state.seen),
+            needs=None if learnt.vectors is None else threshold - epoch.values,
+            norm_bound=self._norm_bound(used),
+        )
 
     def best(self, seen: Observations, _: int) -> int:
         return int(np.argmax(self.learnt(seen).scores))
@@ -213,7 +209,7 @@ class CertifiedNeural(Epochs, SequentialTest):
         return Embedding(learnt.vectors, learned_embedding.estimated_misspecification(self, learnt.vectors, seen))
 
     def _posterior(self, learnt: learned_embedding.Learnt, seen: Observations) -> Posterior:
-        scale = float(sampling_rule.noise_scales(self.problem, seen).max())
+        scale = float(typical_scales(self.problem, seen).max())
         return PooledFit(learnt.scores, arm_means(seen), scale).posterior()
 
     def _opening(self, state: SequentialState, embedded: Embedded) -> Plan:
@@ -249,7 +245,7 @@ class CertifiedNeural(Epochs, SequentialTest):
             state=state,
             embedded=embedded,
             posterior=self._posterior(learnt, state.seen),
-            noise_scales=sampling_rule.noise_scales(self.problem, state.seen),
+            noise_scales=typical_scales(self.problem, state.seen),
             norm_bound=self._norm_bound(embedded),
             tolerance=self.tolerance,
         )

@@ -13,8 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from surepick import designs, estimators
-from surepick.core.observations import Observations
+from surepick import designs
 from surepick.core.plans import Design, Embedded, Embedding
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
@@ -24,11 +23,10 @@ from surepick.estimators.e_processes import EProcesses
 from surepick.estimators.posterior import Posterior, efforts
 from surepick.linalg.factorisations import Whitened, row_norms, weighted_range, whitened
 from surepick.linalg.rows import each_row_block
-from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, tuning
 from surepick.policies.base import Problem, threshold_of
 from surepick.policies.dimension import DesignOf, best_found, cheapest_dimension, embedding_design, whole_pulls
-from surepick.policies.sequential.engine import embedded_in
+from surepick.policies.sequential.engine import embedded_in, typical_scales
 from surepick.policies.sequential.state import SequentialState
 
 # --- Where a design takes seconds: many directions, and many arms. What is asked of it then.
@@ -95,18 +93,6 @@ class NextBatch:
         return self.design.value + float(arms)
 
 
-def noise_scales(problem: Problem, seen: Observations) -> FloatArray:
-    """s of each arm after what was seen, as a bet on a difference of epsilon sees it; shape (K,), in reward units."""
-    return mgf_after(problem, seen).typical_scales(problem.epsilon)
-
-
-def mgf_after(problem: Problem, seen: Observations) -> estimators.Mgf:
-    """What the next batch may assume of the noise, from everything told before it."""
-    if known_scale(problem.noise):
-        return estimators.noise_mgf_after(problem.noise, seen)
-    return estimators.normal_mgf_after(seen, failure_probability(problem.noise, problem.delta))
-
-
 @record
 class OpenTest:
     """A candidate against its open rivals, and what is guessed of the means."""
@@ -123,7 +109,7 @@ class OpenTest:
     def of(problem: Problem, state: SequentialState, epoch: EProcesses, posterior: Posterior) -> OpenTest:
         """That of a candidate, by its epoch."""
         threshold = threshold_of(problem)
-        rivals, scales = epoch.open_rivals(threshold), noise_scales(problem, state.seen)
+        rivals, scales = epoch.open_rivals(threshold), typical_scales(problem, state.seen)
         return OpenTest(int(epoch.name), rivals, epoch.values, threshold, posterior, scales, problem.epsilon)
 
     def efforts(self) -> FloatArray:

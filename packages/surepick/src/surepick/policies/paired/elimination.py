@@ -17,7 +17,7 @@ from surepick.estimators.noise_mgf import likely_variances
 from surepick.estimators.posterior import HEURISTIC_LEAST_WHEN_SWITCHING, Posterior, posterior_of_means
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import model_checks, options, tuning, uniform
+from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Traits, check_arms, delta_for_test, threshold_of
 from surepick.policies.carried.means_rule import integer_pulls
 from surepick.policies.carried.planning import steadied_weights
@@ -206,13 +206,13 @@ class PairedElimination(EmbeddedTest):
         return rule.without_pair_effects(blocks, state.seen)
 
     def _endless(self, state: PairedState) -> bool:
-        return bool((~state.beaten[self._equal(state, uniform.ENDLESS)]).any())
+        return bool((~state.beaten[self._equal(state, model_checks.ENDLESS)]).any())
 
-    def _equal(self, state: PairedState, least: int = uniform.FEWEST) -> IntArray:
+    def _equal(self, state: PairedState, least: int = model_checks.FEWEST) -> IntArray:
         """The arms whose differences to the candidate are all equal."""
         if state.means is None or state.candidate < 0:
             return np.empty(0, np.int64)
-        return uniform.equal_repeats(self.problem, state.pairs_of(state.candidate).differences, least)
+        return model_checks.equal_repeats(self.problem, state.pairs_of(state.candidate).differences, least)
 
     def _answer(self, state: PairedState) -> dict[str, Any]:
         why = model_checks.why_not_certified(self.embedding, state.alarms, False)

@@ -14,7 +14,7 @@ from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf
 from surepick.estimators.e_processes import Collected, processes_of, with_processes
 from surepick.noise import known_scale
-from surepick.policies import model_checks, options, tuning, uniform
+from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Problem, Traits, delta_for_test
 from surepick.policies.carried.means_rule import without_effects
 from surepick.policies.certified.sampling_rule import first_dimension
@@ -227,7 +227,7 @@ class CertifiedLists(EmbeddedTest):
         return replace(after, lists=lists, leader=leader, beaten=~left, finished=finished)
 
     def _endless(self, state: SequentialState) -> bool:
-        return uniform.endless(self.problem, state.seen, ~state.beaten, features=self._repeats_few)
+        return model_checks.endless(self.problem, state.seen, ~state.beaten, features=self._repeats_few)
 
     def _answer(self, state: SequentialState) -> dict[str, Any]:
         active = model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed)

@@ -27,12 +27,14 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Blocking, Deciding, Embedded, IndependentArms, Plan, RoundRecord, Step
-from surepick.core.records import IntArray, record
+from surepick.core.records import FloatArray, IntArray, record
+from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
+from surepick.estimators import Mgf, noise_mgf_after, normal_mgf_after
 from surepick.linalg.factorisations import Whitened, whitened
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import model_checks, uniform
+from surepick.policies import model_checks
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, delta_for_test, trace_row
 from surepick.policies.options import check_options
 from surepick.policies.sequential.batches import BatchSizes
@@ -51,6 +53,18 @@ def embedded_in(embedding: ArmEmbedding, dim: int) -> Embedded:
     if embedding.num_distinct == embedding.num_arms and model_checks.is_saturated(embedding, dim):
         return IndependentArms(embedding.num_arms)
     return embedding.at(dim)
+
+
+def typical_scales(problem: Problem, seen: Observations) -> FloatArray:
+    """s of each arm after what was seen, as a bet on a difference of epsilon sees it; shape (K,), in reward units."""
+    return mgf_after(problem, seen).typical_scales(problem.epsilon)
+
+
+def mgf_after(problem: Problem, seen: Observations) -> Mgf:
+    """What the next batch may assume of the noise, from everything told before it."""
+    if known_scale(problem.noise):
+        return noise_mgf_after(problem.noise, seen)
+    return normal_mgf_after(seen, failure_probability(problem.noise, problem.delta))
 
 
 class Memo:
@@ -90,6 +104,18 @@ class Memo:
         """(whether it is kept, what is kept) of that very object."""
         kept = self._kept.get(name, ())
         return next(((True, value) for (of, known), value in kept if of is owner and known == key), (False, None))
+
+    def embedded(self, embedding: ArmEmbedding, dim: int) -> Embedded:
+        """`embedded_in`."""
+        return self.last("embedded", dim, lambda: embedded_in(embedding, dim), most=MOST_DIMENSIONS)
+
+    def posed(self, embedding: ArmEmbedding, dim: int) -> DesignInput:
+        """The arms in psi_d as designs see them."""
+
+        def form() -> DesignInput:
+            return DesignInput.of(embedding.at(dim).features, white=lambda: self.white(embedding, dim))
+
+        return self.last("posed", dim, form)
 
     def white(self, embedding: ArmEmbedding, dim: int) -> Whitened | None:
         """`whitened` of the features of psi_d; None without structure."""
@@ -212,9 +238,9 @@ class SequentialTest:
         """Whether no end is in sight, because repeats are all equal."""
         return False
 
-    def _equal(self, state: Any, least: int = uniform.FEWEST) -> IntArray:
+    def _equal(self, state: Any, least: int = model_checks.FEWEST) -> IntArray:
         """The arms whose repeats are all equal, where repeats alone show a scale."""
-        return uniform.equal_repeats(self.problem, state.seen, least)
+        return model_checks.equal_repeats(self.problem, state.seen, least)
 
     def _spent(self, _: Any) -> float:
         """The most of what is left of delta that can be spent, as a share."""
@@ -240,7 +266,7 @@ class SequentialTest:
         """Why more pulls would not help, if there is a reason."""
         if state.finished not in ("", "equal"):
             return ""
-        equal = uniform.equal_words(self.problem, self._equal(state))
+        equal = model_checks.equal_words(self.problem, self._equal(state))
         return equal or ("" if state.finished or state.seen.total == 0 else self._obstacle(state))
 
     def _step(self, after: Any, plan: Plan, seen: Observations, found: Any = None) -> Step[Any]:
@@ -294,7 +320,7 @@ class EmbeddedTest(SequentialTest):
 
     def embedded(self, dim: int) -> Embedded:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
-        return embedded_in(self.embedding, dim)
+        return self._cache.embedded(self.embedding, dim)
 
     def _compresses(self, _: Any, plan: Plan, __: Observations) -> bool:
         return self._uses_features and self.embedded(plan.dim).structured

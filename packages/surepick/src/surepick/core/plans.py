@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -110,6 +110,7 @@ class Embedding:
 
     features: FloatArray
     misspecification: float
+    structured: ClassVar[Literal[True]] = True  # a measurement of one arm may say something of others
 
     @property
     def num_arms(self) -> int:
@@ -126,6 +127,7 @@ class IndependentArms:
 
     num_arms: int
     misspecification: ClassVar[float] = 0.0
+    structured: ClassVar[Literal[False]] = False
 
     @property
     def dim(self) -> int:
@@ -134,6 +136,9 @@ class IndependentArms:
     @property
     def features(self) -> FloatArray:
         return np.eye(self.num_arms)
+
+
+Embedded = Embedding | IndependentArms
 
 
 @frozen

@@ -1,4 +1,9 @@
-"""Evidence from one batch that a candidate is not beaten: the factor of an e-process for each rival."""
+"""Pairwise evidence: what one batch says of each arm against a centre, the factor of an e-process for each.
+
+docs/certified-elimination.md: weights, bets and allowances are fixed before the batch's first result (line 1); they
+miss a difference by at most beta (line 2); each factor has mean at most 1 (lines 3 and 4), and so has their product
+over batches (lines 5 to 7; of lists docs/questions.md, lines 1 and 2).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""One e-process an arm, carried on, for arms that share nothing: weights on own and on candidates' pulls."""
+"""Means and vectors: one e-process an arm, carried on, whatever candidates were tried.
+
+For a fixed arm j and weights w fixed before each reward
+
+    M_j = exp(sum w (r - h_x) - sum cost(w))
+
+is a non-negative supermartingale (docs/certified-elimination.md, line 11), new starts included (line 13), and if
+h_j - h_c > m then, for every c and every T >= 0 chosen afterwards (line 12),
+
+    log M_j >= sum w r - sum cost(w) + T m - penalty_jc(T)
+
+So h_j - h_c <= U_jc, or M_j has reached 1/delta (line 14); the process of the best arm alone can do harm (line 15).
+"""
 
 from __future__ import annotations
 
@@ -16,18 +28,6 @@ from surepick.estimators.contrast_weights import BLOCK_ENTRIES, rows_at_once
 from surepick.estimators.noise_mgf import ROUNDED_UP, Mgf
 from surepick.linalg.factorisations import row_norms
 from surepick.linalg.rows import FEW_THREADS, MOST_THREADS, copied, each_row_block, evenly, row_blocks
-
-# --- One e-process an arm, carried on: what all batches say against it, for arms with vectors.
-#
-# For a fixed arm j and weights w fixed before each reward
-#
-#     M_j = exp(sum w (r - h_x) - sum cost(w))
-#
-# is a non-negative supermartingale, and if h_j - h_c > m then, for every c and every T >= 0 chosen afterwards,
-#
-#     log M_j >= sum w r - sum cost(w) + T m - penalty_jc(T)
-#
-# (docs/certified-elimination.md, lines 11 to 14). So h_j - h_c <= U_jc, or M_j has reached 1/delta.
 
 UNKNOWN = 1e300  # a bound where nothing is known: finite, so that a state can be stored
 LEAST_FLOW = 1e-200

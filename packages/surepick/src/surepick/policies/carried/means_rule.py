@@ -1,4 +1,7 @@
-"""Where to measure, and how to bet, for arms that share nothing.
+"""Means and blocks: where to measure, and how to bet, for arms that share nothing.
+
+Bets are functions of the past and of the batch's counts (docs/certified-elimination.md, line 1; of blocks lines 24 and
+25): the proofs hold for any. `told` is what results do to the processes (line 11).
 
 The process of arm j holds T_j on its own pulls and F_j(c) on those of candidates; to count against c it needs
 F_j(c) = T_j and no flow elsewhere (`MeanProcesses`). A bet on a margin m over pulls with variances

@@ -107,8 +107,6 @@ class DecisionContext:
         if self.blocks is not None:
             scales = self.problem.scales
             return NoiseMgf(scales, np.inf, seen.means, seen.counts > 0, scales**2)
-        if known_scale(self.problem.noise):
-            return mgf_after(self.problem, seen)
         return self.cache.last("noise", seen, lambda: mgf_after(self.problem, seen), most=2)
 
     def _typical_scales(self, seen: Observations) -> FloatArray:

@@ -1,4 +1,7 @@
-"""How to bet, for arms with vectors, and what bets are predicted to show.
+"""Vectors: how to bet, for arms with vectors, and what bets are predicted to show.
+
+Bets are functions of the past and of the batch's counts (docs/certified-elimination.md, line 1; of blocks line 26): the
+proofs hold for any. `told` is what results do to the processes (line 11).
 
 The process of arm j holds the flow G_j; to count against c it needs G_j = T y, y = z_c - z_j (`VectorProcesses`). A bet
 on a margin m over pulls with information A is best at

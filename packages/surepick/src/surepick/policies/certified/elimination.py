@@ -266,9 +266,11 @@ class CertifiedElimination(Epochs, EmbeddedTest):
         posterior = self._posterior(state.dim, state.seen)
         best = int(np.argmax(posterior.scores))
         candidate = best if state.candidate < 0 else state.candidate
-        dear = is_expensive(self.embedded(state.dim))
-        if dear and best != candidate and self._better(state, best, candidate, posterior):
-            candidate = best
+        here = self.embedded(state.dim)
+        dear = is_expensive(here)
+        if dear and here.structured and best != candidate:  # by what both need in the proportions of the pulls so far
+            mine, others = (self._pulls(state, one, here, posterior) for one in (candidate, best))
+            candidate = best if others < tuning.HEURISTIC_SWITCH_OF_EPOCHS * mine else candidate
         batch = self._batch_for(state, candidate, state.dim, posterior)
         if best != candidate and not dear:
             worth = tuning.HEURISTIC_SWITCH_OF_EPOCHS * batch.effort
@@ -282,15 +284,6 @@ class CertifiedElimination(Epochs, EmbeddedTest):
         if self.dim is None and opens(state, batch.candidate, batch.design.value):
             batch = self._other_dimension(state, batch, posterior)
         return batch
-
-    def _better(self, state: SequentialState, best: int, candidate: int, posterior: Posterior) -> bool:
-        """Whether a better candidate is worth going on with, where a design for each takes long: by what both need in
-        the proportions of the pulls so far."""
-        embedded = self.embedded(state.dim)
-        if not embedded.structured:
-            return False
-        worth = tuning.HEURISTIC_SWITCH_OF_EPOCHS * self._pulls(state, candidate, embedded, posterior)
-        return self._pulls(state, best, embedded, posterior) < worth
 
     def _pulls(self, state: SequentialState, candidate: int, embedded: Embedding, posterior: Posterior) -> float:
         """What a candidate is predicted to need in the proportions of the pulls so far."""

@@ -1,4 +1,7 @@
-"""Where pairs within blocks are measured, and how bets on them are placed.
+"""Pairs within blocks: where they are measured, how bets are placed, and what results do to the processes.
+
+docs/certified-elimination.md: what may be assumed of them is bounded (lines 19 and 20), a batch's factor has mean at
+most 1 (line 27), and bets against former candidates stay (line 28).
 
 In a batch for the candidate c let arm j be in n_j of its n_c blocks. A bet of T >= 0 has the weights
 

@@ -58,7 +58,9 @@ def test_undo_takes_back_the_latest_or_those_of_keys(lab, refused):
     assert "left to undo" in refused("undo", url, "bread")
     again = GOOD + "f,79,6\n"
     assert surepick("tell", url, "bread", table(again), "--worker", "ann")[0] == 0
-    assert "cannot be corrected: its round is closed" in refused("undo", url, "bread", "1", "--worker", "ann")
+    assert "its round is closed. What was read can take its place: surepick correct" in refused(
+        "undo", url, "bread", "1", "--worker", "ann"
+    )
 
 
 @pytest.mark.parametrize("answer", ["warn", "accept", "refuse"])

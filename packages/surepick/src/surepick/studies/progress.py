@@ -10,7 +10,7 @@ from surepick.core.records import record
 from surepick.noise import Noise, informative
 from surepick.policies.prices import added
 from surepick.policies.verdict import PolicySummary
-from surepick.studies.logs.base import CLOSED_ROUNDS, Decision, Judge, format_time
+from surepick.studies.logs.base import CLOSED_ROUNDS, Decision, Judge, Log, format_time
 from surepick.studies.replay import Replay
 from surepick.text import money, percent
 
@@ -278,7 +278,7 @@ def progress_of(
     ended, prices, judged = log.ended(), terms.prices, 0 if decision is None else decision.plan
     closed = Progress(
         judged=judged,
-        rounds=0 if row is None else row.round,
+        rounds=0 if decision is None or row is None else row.round - decision.deviations.alone,
         pulls=0 if row is None else row.total_pulls,
         candidates=number,
         waiting=waiting,
@@ -299,7 +299,9 @@ def progress_of(
         judge=judge,
         listed=terms.listed,
         equal=() if row is None or row.equal is None else tuple(ids[arm] for arm in row.equal.tolist()),
-        cost=None if prices is None else prices.spent(log.measured(judged), len(ids), batches=judged),
+        cost=None
+        if prices is None
+        else prices.spent(log.measured(judged), len(ids), batches=judged - _alone(log, judged)),
     )
     over = closed.stopped or closed.ended is not None
     if planned is None or planned.number <= closed.judged or over:
@@ -327,6 +329,12 @@ def progress_of(
         looks=planned.plan.looks,
         plan_cost=None if prices is None else prices.total(asked, batches=1),
     )
+
+
+def _alone(log: Log, judged: int) -> int:
+    """How many of the judged plans asked for nothing, and were opened for corrections."""
+    made = {one.plan for one in log.corrections() if one.plan <= judged}
+    return sum(planned.plan.total == 0 for planned in map(log.plan, made) if planned is not None)
 
 
 def _proves(terms: PolicySummary, decision: Decision) -> bool:

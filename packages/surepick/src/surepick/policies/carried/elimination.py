@@ -242,6 +242,7 @@ class CarriedElimination:
             embedding=self._levelled,
             misspecification=self._levelled.misspecification,
             judges_parts=True,
+            corrects=True,
             uses_costs=True,
             batch_cost=self.batch_cost,
             blocks=self.blocking,

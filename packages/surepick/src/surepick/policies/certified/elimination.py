@@ -124,6 +124,7 @@ class CertifiedElimination:
         return Traits(
             uses_features=own.family != "independent",
             certifies="candidate",
+            corrects=True,
             assumptions=own.assumptions,
             checks=model_checks.checks_of(self.embedding),
             caveats=own.caveats,

@@ -122,6 +122,7 @@ class PairedElimination:
         return Traits(
             eliminates=True,
             certifies="candidate",
+            corrects=True,
             checks=(model_checks.SPREAD,),
             embedding=self.embedding,
             misspecification=self.embedding.misspecification,

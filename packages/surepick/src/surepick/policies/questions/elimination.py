@@ -160,6 +160,7 @@ class CertifiedLists:
         return Traits(
             uses_features=own.family != "independent",
             certifies="lists",
+            corrects=True,
             assumptions=own.assumptions
             if self.blocks is None
             else (*own.assumptions, block_options.shared_effect(self.blocks)),

@@ -73,7 +73,10 @@ PANELS = {  # name -> (module and function, the first line of the command's own 
             "Start the study of a short list, once the study of a long list in files has found it.",
         ),
         "undo": ("measure:undo", "Take back results that were typed wrongly, while their round is open."),
-        "correct": ("measure:correct", "Put what was read in the place of a result of a closed round."),
+        "correct": (
+            "measure:correct",
+            "Put what was read in the place of a result that was typed wrongly, after its round was closed.",
+        ),
         "withdraw": ("studies:withdraw", "Go on without some candidates."),
         "close": ("studies:close", "End a study early."),
         "list": ("studies:list_studies", "List the studies of a database."),

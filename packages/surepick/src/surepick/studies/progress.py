@@ -75,6 +75,7 @@ class Progress:
         asked: measurements that the open plan wants, without those that were abandoned.
         told: how many are in.
         complete: all are in, and wait to be judged.
+        corrections: of results of closed rounds, that count once they are judged.
         refused: why they cannot be judged; "" where they can, or nobody has tried.
         free: how many nobody has.
         out: who has the others.
@@ -114,6 +115,7 @@ class Progress:
     asked: int = 0
     told: int = 0
     complete: bool = False
+    corrections: int = 0
     free: int = 0
     out: tuple[Out, ...] = ()
     set_aside: tuple[int, int] = (0, 0)
@@ -214,7 +216,9 @@ class Progress:
         who = [left] if self.ruled_out is None and not self.listed else []
         if self.shortens:
             who = [f"{self.candidates:,} are measured to shorten a list of {self.shortens:,}"]
-        return "; ".join([f"round {self.round}{known}{part}", *who, self._received, self.best]) + "."
+        number = self.corrections
+        late = [f"{times(number, 'correction')} count{'s' * (number == 1)} then"] if number else []
+        return "; ".join([f"round {self.round}{known}{part}", *who, self._received, *late, self.best]) + "."
 
     @property
     def _batches_over(self) -> bool:
@@ -328,6 +332,7 @@ def progress_of(
         look=planned.plan.look,
         looks=planned.plan.looks,
         plan_cost=None if prices is None else prices.total(asked, batches=1),
+        corrections=len(log.corrections(planned.number)),
     )
 
 

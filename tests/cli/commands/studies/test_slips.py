@@ -93,12 +93,12 @@ def test_correct_puts_what_was_read_in_its_place(lab, refused):
     assert "not reported under this name" in refused("correct", url, "bread", "3", "66")
     code, output, _ = surepick("correct", url, "bread", "3", "66", "--worker", "ann", "--reason", "wrong line")
     assert code == 0
-    assert "66 counts in the place of 790 of c, once round 2, which is open, is complete" in output
+    assert "66 counts in the place of 790 of c once round 2 is complete, which stays as it was planned" in output
     assert "surepick abandon --reason independent-of-value" in output
     assert surepick("abandon", url, "bread", "--reason", "independent-of-value")[0] == 0
     assert "best of the closed rounds f" in surepick("status", url, "bread")[1]
     code, output, _ = surepick("correct", url, "bread", "a", "-57.5", "--typed", "57", "--worker", "ann")
-    assert "-57.5 counts in the place of 57 of a, once round 2, which is open, is complete" in output
+    assert "-57.5 counts in the place of 57 of a once round 2 is complete" in output
     assert "1 correction counts then" in output
     found = surepick("correct", url, "bread", "a", "57", "--worker", "ann", "--format", "json")[1]
     assert '"typed": -57.5' in found

@@ -413,10 +413,10 @@ def correct(
     if output is options.Format.json:
         print_json({"study": name, **picked(told, "id", "typed", "read", "plan", "waits")})
         return
-    when = "from now on"
+    progress, when = study.progress(), " from now on."
     if told.waits:
-        when = f"once round {study.progress().round}, which is open, is complete: it asks for what it did"
-    say(f"{told.read:.12g} counts in the place of {told.typed:.12g} of {told.id}, {when}.")
-    if told.waits:
+        when = f" once round {progress.round} is complete, which stays as it was planned."
+    say(f"{told.read:.12g} counts in the place of {told.typed:.12g} of {told.id}{when}")
+    if told.waits and not progress.told:
         say("If nobody has begun to measure it, `surepick abandon --reason independent-of-value` makes it anew.")
-    say(f"{name}: {study.progress()}")
+    say(f"{name}: {progress}")

@@ -88,8 +88,16 @@ STUDIES = {
 }
 
 
-@pytest.mark.parametrize("runs", [60, pytest.param(10_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("evidence", STUDIES)
+@pytest.mark.parametrize(
+    ("evidence", "runs"),
+    [
+        *((evidence, 60) for evidence in STUDIES),
+        *(
+            pytest.param(evidence, 10_000 if evidence == "carried" else 1_000, marks=pytest.mark.slow)
+            for evidence in STUDIES
+        ),
+    ],
+)
 def test_studies_with_corrected_slips_keep_delta(evidence, runs):
     name, options = STUDIES[evidence]
     assert said(evidence, wrong_answers(name, runs, **options), runs) <= failures_allowed(runs, DELTA)

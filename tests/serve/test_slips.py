@@ -158,6 +158,8 @@ def test_a_result_of_a_complete_round_is_corrected_on_the_page(page):
     key = re.search(r'action="[^"]*/correct".*?name="key" value="([^"]+)"', shown, re.DOTALL)[1]
     done = page.send("/studies/paint/correct", key=key, worker="ann", value="3,5", reason="")
     assert done.status_code == 303
-    assert "3.5 counts in the place of " in page.get(done.headers["location"]).text
+    shown = page.get(done.headers["location"]).text
+    assert "3.5 counts in the place of " in shown
+    assert "all are in, and 1 correction counts then." in shown
     for value in ("", "many"):
         assert page.send("/studies/paint/correct", key=key, worker="ann", value=value).status_code == 422

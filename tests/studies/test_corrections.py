@@ -341,6 +341,20 @@ def test_only_what_is_meant_and_ones_own_is_corrected(make):
     assert study.log.corrections() == []
 
 
+@pytest.mark.parametrize("options", [{}, {"blocks": "day", "block_size": 6}])
+def test_equal_results_of_a_round_are_alike_but_not_in_blocks(options):
+    study = sp.Study(policy(**options))
+    batch = study.ask()
+    ids = [*batch.pulls(), "c"]
+    blocks = None if not options else [*batch.blocks, "another day"]
+    study.tell(ids, [66.0 if one == "c" else MEANS[one] for one in ids], blocks=blocks)
+    if options:
+        with pytest.raises(sp.InvalidInput, match="results are of 'c': say which"):
+            study.correct("c", 65.0, typed=66.0)
+    else:
+        assert study.correct("c", 65.0, typed=66.0).typed == 66.0
+
+
 def test_totals_late_and_prior_results_are_refused(make):
     study, rng = make(), np.random.default_rng(1)
     study.ask()

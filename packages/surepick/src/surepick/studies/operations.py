@@ -29,21 +29,15 @@ CLOSED = "its round is closed. What was read can take its place: surepick correc
 
 @record
 class Corrected:
-    """What was read took the place of what was typed.
+    """What was read took the place of what was typed."""
 
-    Args:
-        id: of the candidate.
-        typed, read: what counted before and what counts now, in the user's sign and unit.
-        plan: number of the plan that the result is of.
-        waits: number of the open plan, whose counts stay as they are: the correction counts once it is closed. 0: it
-            counts already.
-    """
-
-    id: str
-    typed: float
-    read: float
-    plan: int
-    waits: int
+    id: str  # of the candidate
+    typed: float  # what counted before, in the user's sign and unit
+    read: float  # what counts in its place
+    plan: int  # number of the plan that the result is of
+    waits: (
+        int  # number of the open plan, with which it will count, and which asks for what it did; 0: it counts already
+    )
 
 
 class Operations:
@@ -190,10 +184,9 @@ class Operations:
     ) -> Corrected:
         """Put what was read in the place of a result that was typed wrongly, after its round was closed.
 
-        What was planned because of it stays planned. All that the study says rests on what was read from then on: at
-        once, or where a round is open once that is closed. Valid only if `value` is what was read for this very
-        measurement, and a result is corrected because it is not what was read, whatever its value; the certificate
-        says how many were.
+        What was planned stays planned; all that the study says rests on what was read: at once, or where a round is
+        open once that is closed. Valid only if `value` was read for this very measurement, and a result is corrected
+        because it is not what was read, whatever its value; the certificate says how many were.
 
         Args:
             key: of the result; or the id of its candidate, if it has one result or `typed` says which.
@@ -202,11 +195,9 @@ class Operations:
             worker: who reported it: nobody corrects the results of others.
             reason: why, for the record.
 
-        Raises OutOfTurn if the round of the result is open (`undo` it) or the study was closed early; InvalidInput if
-        no result is meant, or several are, or somebody else reported it, for a value that it cannot have, or where the
-        policy cannot judge corrected results.
-
-        Source: docs/certified-elimination.md, line 37.
+        Raises OutOfTurn if its round is open (`undo` it) or the study was closed early; InvalidInput if no result is
+        meant, or several are, or somebody else reported it, for a value that it cannot have, or where the policy cannot
+        judge corrected results. Source: docs/certified-elimination.md, line 37.
         """
         ledger, why = self._ledger, checked_reason(reason) or NO_REASON
         log, replay, whose = ledger.log, ledger.replay, {"", base.ANYONE} if worker is None else {source(worker)}
@@ -261,27 +252,26 @@ class Operations:
             raise InvalidInput(
                 f"no result has the key, or is of the candidate, {quoted(name)}{of}. Nothing was changed."
             )
-        if len({(one.plan, one.source) for one in wanted}) > 1 or (len(wanted) > 1 and typed is None):
+        alike = (
+            typed is not None and self._ledger.blocking is None and len({(one.plan, one.source) for one in wanted}) == 1
+        )
+        if len(wanted) > 1 and not alike:
             raise InvalidInput(
                 f"{len(wanted)} results are of {quoted(name)}: say which, by its key, or by what was typed (--typed "
                 "VALUE, typed=...). Nothing was changed."
             )
-        one = wanted[0]
+        one, why = wanted[0], ""
         if one.plan > judged:
             raise OutOfTurn(
                 f"the round of the result {quoted(name)} is open: take it back (surepick undo), and tell what was read "
                 "under the same key. Nothing was changed."
             )
-        if one.source not in whose:
-            raise InvalidInput(
-                f"the result {quoted(name)} was not reported under this name: only whoever reported a result may "
-                "correct it (worker, --worker). Nothing was changed."
-            )
         if one.pulls > 1:
-            raise InvalidInput(
-                f"the result {quoted(name)} adds up {one.pulls} measurements, and one that is told by itself can be "
-                "corrected. Nothing was changed."
-            )
+            why = f"adds up {one.pulls} measurements, and one that is told by itself can be corrected"
+        if one.source not in whose:
+            why = "was not reported under this name: only whoever reported a result may correct it (worker, --worker)"
+        if why:
+            raise InvalidInput(f"the result {quoted(name)} {why}. Nothing was changed.")
         return one
 
     def abandon(self, reason: str, ids: Sequence[object] | None = None) -> None:

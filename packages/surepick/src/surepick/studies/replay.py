@@ -88,15 +88,12 @@ def _as_read(policy: Policy[Any], last: Closed) -> Step[Any]:
 
 
 def contradiction(repeats: Repeats, closed: Closed) -> str:
-    """What repeats say against the declared noise, with one more plan; where results were corrected, by what was read.
-
-    Source: docs/certified-elimination.md, lines 35 and 37.
-    """
+    """What repeats say against the declared noise, with one more plan: by what was read, where it was corrected."""
     if closed.past:
         repeats.forget()
     for one in closed.past:
         repeats.after(one.seen)
-    return repeats.after(closed.seen)
+    return repeats.after(closed.seen)  # docs/certified-elimination.md, lines 35 and 37
 
 
 def relisted(policy: Policy[Any], step: Step[Any], deviations: base.Deviations) -> Step[Any]:
@@ -136,12 +133,10 @@ def past_of(
     log: base.Log, number: int, came: base.Deviations, earlier: Sequence[Closed], *, minimize: bool
 ) -> tuple[Closed, ...]:
     """The plans before one, with what was read as it is known by then; () if nothing was corrected with it."""
-    found = []
-    for one in earlier if came.corrected else ():
-        num_arms = len(one.plan.counts)
-        seen = seen_of(log, one.number, one.plan, num_arms, minimize=minimize, known=number)
-        found.append(replace(one, seen=seen, past=()))
-    return tuple(found)
+    if not came.corrected:
+        return ()
+    now = (seen_of(log, one.number, one.plan, len(one.plan.counts), minimize=minimize, known=number) for one in earlier)
+    return tuple(replace(one, seen=seen, past=()) for one, seen in zip(earlier, now, strict=True))
 
 
 def as_read(looks: Sequence[Closed]) -> tuple[Closed, ...]:

@@ -31,3 +31,16 @@ def test_results_are_taken_back(study):
     assert study.undo() == ["a"]
     with pytest.raises(sp.OutOfTurn, match="left to undo"):
         study.undo()
+
+
+def test_what_was_read_takes_the_place_of_what_was_typed(study):
+    batch = study.ask()
+    study.tell(batch, [1.0, 20.0, 3.0], ["k1", "k2", "k3"], accept_unusual=True)
+    assert study.recommend() == "b"
+    done = study.correct("k2", 2.0, reason="wrong line")
+    assert (done.id, done.typed, done.read, done.waits) == ("b", 20.0, 2.0, 2)
+    study.abandon("independent-of-value")
+    assert study.recommend() == "c"
+    assert study.correct("b", 2.5, typed=2.0).typed == 2.0
+    with pytest.raises(sp.InvalidInput, match="no result has the key"):
+        study.correct("k9", 2.0)

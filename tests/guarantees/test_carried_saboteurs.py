@@ -24,11 +24,12 @@ from carried_studies import (
     lost_at_random,
     lost_when_high,
     settled_wrongly,
+    without_bad_batches,
 )
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.estimators.running_processes import UNKNOWN, Flow, MeanProcesses, VectorProcesses
+from surepick.estimators.running_processes import UNKNOWN, MeanProcesses, VectorProcesses
 from surepick.policies.carried import elimination
 from surepick.policies.sequential import state as rest
 
@@ -57,20 +58,6 @@ def noticed(wrong: int, runs: int) -> bool:
 
 
 # --- weights that have seen the batch
-
-
-def without_bad_batches(after):
-    """No bet of an arm on batches that lower its evidence: the log value, with what T says of a bad candidate."""
-
-    def spoilt(self, *given):
-        found = after(self, *given)
-        better = found.log_values + found.taken > self.log_values + self.taken
-        taken = np.where(better, found.taken, self.taken)
-        named = {one.arm for one in (*self.given, *found.given)}
-        kept = tuple(Flow(arm, np.where(better, found.given_to(arm), self.given_to(arm))) for arm in named)
-        return replace(found, log_values=np.where(better, found.log_values, self.log_values), taken=taken, given=kept)
-
-    return spoilt
 
 
 @pytest.mark.parametrize(("name", "looks"), [("normal", SOON), ("rare bernoulli", LOOKS)])

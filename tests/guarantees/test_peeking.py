@@ -71,6 +71,7 @@ SHOWN = {  # commands that show something of a study -> arguments after URL and 
     "certificate": [[], ["--format", "json"], ["--out", "FOLDER/certificate.json"]],
     "ask": [[], ["--format", "json"], ["--worker", "cy", "--max-pulls", "1", "--format", "json"]],
     "tell": [["FOLDER/again.csv"], ["FOLDER/other.csv"], ["FOLDER/again.csv", "--format", "json"]],
+    "correct": [["k1", "7"], ["p2.0@a", "7"], ["a", "7"], ["a", "7", "--typed", "900"], ["a", "7", "--typed", "0.3"]],
     "export": [["--out", "FOLDER/results.csv"], ["--out", "FOLDER/results.csv", "--format", "json"]],
     "report": [["--out", "FOLDER/report.html", "--forecast-up-to", "0"]],
 }

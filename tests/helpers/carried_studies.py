@@ -7,7 +7,7 @@ others the processes themselves. Only the process of the best arm matters: all o
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from bounds import counted
@@ -18,7 +18,7 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan
 from surepick.estimators import NoiseMgf, noise_mgf_after
-from surepick.estimators.running_processes import ArmVectors, MeanProcesses, VectorProcesses
+from surepick.estimators.running_processes import ArmVectors, Flow, MeanProcesses, VectorProcesses
 from surepick.linalg.factorisations import whitened
 from surepick.noise import Noise
 from surepick.policies.base import stopped
@@ -298,3 +298,20 @@ def fooled_by_bias(runs: int, *, gamma: float, batches: int = 20, told: float = 
                 break
         else:
             yield False
+
+
+# --- weights that have seen the batch
+
+
+def without_bad_batches(after):
+    """No bet of an arm on batches that lower its evidence: the log value, with what T says of a bad candidate."""
+
+    def spoilt(self, *given):
+        found = after(self, *given)
+        better = found.log_values + found.taken > self.log_values + self.taken
+        taken = np.where(better, found.taken, self.taken)
+        named = {one.arm for one in (*self.given, *found.given)}
+        kept = tuple(Flow(arm, np.where(better, found.given_to(arm), self.given_to(arm))) for arm in named)
+        return replace(found, log_values=np.where(better, found.log_values, self.log_values), taken=taken, given=kept)
+
+    return spoilt

@@ -99,6 +99,13 @@ CASES = {
         *(("POST", f"{STUDY}/undo", {"json": {"keys": [key]}}) for key in (LEASED, OWN, "no")),
         ("POST", f"{STUDY}/undo", {"json": {}}),
     ],
+    f"{API}/studies/{{name}}/correct": [
+        *(
+            ("POST", f"{STUDY}/correct", {"json": {"key": key, "value": 0.0, **typed}})
+            for key in (LEASED, OWN, "a", "no")
+            for typed in ({}, {"typed": 1.0}, {"typed": 0.0})
+        )
+    ],
     f"{API}/studies/{{name}}/release": [("POST", f"{STUDY}/release", {"json": {"worker": "ann"}})],
     f"{API}/studies/{{name}}/webhooks": [("GET", f"{STUDY}/webhooks", {})],  # a new one has a random secret
     f"{API}/studies/{{name}}/webhooks/{{number}}": [("DELETE", f"{STUDY}/webhooks/1", {})],

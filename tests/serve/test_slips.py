@@ -7,7 +7,7 @@ from page_forms import Visitor
 from server_studies import make_study
 from servers import serving, token_for
 
-RESULTS, UNDO = "/api/v1/studies/paint/results", "/api/v1/studies/paint/undo"
+RESULTS, UNDO, CORRECT = (f"/api/v1/studies/paint/{verb}" for verb in ("results", "undo", "correct"))
 
 
 def taken(client, header, most=10) -> list[dict]:
@@ -137,3 +137,29 @@ def test_what_was_reported_can_be_taken_back_on_the_page(page):
     assert (name, key) in page.tasks("paint")
     refused = page.send("/studies/paint/undo", key=key, worker="ann")
     assert (refused.status_code, "undone already" in refused.text) == (422, True)
+
+
+def test_a_result_of_a_complete_round_is_corrected_by_who_reported_it(client, ann, bob):
+    rows = [{"id": one["id"], "key": one["key"], "reward": 1.0} for one in taken(client, ann, 100)]
+    assert client.post(RESULTS, json={"results": rows}, headers=ann).json()["stored"] == len(rows)
+    body = {"key": rows[0]["key"], "value": 2.0, "reason": "wrong line"}
+    assert client.post(CORRECT, json=body, headers=bob).status_code == 422
+    assert client.post(CORRECT, json=body | {"worker": "ann"}, headers=bob).status_code == 403
+    done = client.post(CORRECT, json=body, headers=ann)
+    assert (done.status_code, done.json()["typed"], done.json()["read"]) == (200, 1.0, 2.0)
+    assert "already" in client.post(CORRECT, json=body, headers=ann).json()["detail"]
+    assert client.post(CORRECT, json=body | {"value": "2"}, headers=ann).status_code == 422
+
+
+def test_a_result_of_a_complete_round_is_corrected_on_the_page(page):
+    first_round(page)
+    shown = page.get("/studies/paint").text
+    assert "Correct one that was typed wrongly" in shown
+    key = re.search(r'action="[^"]*/correct".*?name="key" value="([^"]+)"', shown, re.DOTALL)[1]
+    done = page.send("/studies/paint/correct", key=key, worker="ann", value="3,5", reason="")
+    assert done.status_code == 303
+    shown = page.get(done.headers["location"]).text
+    assert "3.5 counts in the place of " in shown
+    assert "all are in, and 1 correction counts then." in shown
+    for value in ("", "many"):
+        assert page.send("/studies/paint/correct", key=key, worker="ann", value=value).status_code == 422

@@ -30,6 +30,7 @@ FORMS = {
     "/studies/coffee/results": "measurer",
     "/studies/coffee/release": "measurer",
     "/studies/coffee/undo": "measurer",
+    "/studies/coffee/correct": "measurer",
     "/studies/coffee/abandon": "owner",
     "/studies/coffee/withdraw": "owner",
     "/studies/coffee/add": "owner",

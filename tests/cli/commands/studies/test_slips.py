@@ -58,7 +58,9 @@ def test_undo_takes_back_the_latest_or_those_of_keys(lab, refused):
     assert "left to undo" in refused("undo", url, "bread")
     again = GOOD + "f,79,6\n"
     assert surepick("tell", url, "bread", table(again), "--worker", "ann")[0] == 0
-    assert "cannot be corrected: its round is closed" in refused("undo", url, "bread", "1", "--worker", "ann")
+    assert "its round is closed. What was read can take its place: surepick correct" in refused(
+        "undo", url, "bread", "1", "--worker", "ann"
+    )
 
 
 @pytest.mark.parametrize("answer", ["warn", "accept", "refuse"])
@@ -81,3 +83,23 @@ def test_run_study_warns_accepts_or_ends(lab, tmp_path, answer):
     told = sp.open_study(url, "bread")
     assert told.progress().pulls == (0 if answer == "refuse" else 6)
     told.log._engine.dispose()
+
+
+def test_correct_puts_what_was_read_in_its_place(lab, refused):
+    url, table = lab
+    typed = GOOD.replace("c,66", "c,790") + "f,79,6\n"
+    assert surepick("tell", url, "bread", table(typed), "--worker", "ann", "--accept-unusual")[0] == 0
+    assert "best of the closed rounds c" in surepick("status", url, "bread")[1]
+    assert "not reported under this name" in refused("correct", url, "bread", "3", "66")
+    code, output, _ = surepick("correct", url, "bread", "3", "66", "--worker", "ann", "--reason", "wrong line")
+    assert code == 0
+    assert "66 counts in the place of 790 of c once round 2 is complete, which stays as it was planned" in output
+    assert "surepick abandon --reason independent-of-value" in output
+    assert surepick("abandon", url, "bread", "--reason", "independent-of-value")[0] == 0
+    assert "best of the closed rounds f" in surepick("status", url, "bread")[1]
+    code, output, _ = surepick("correct", url, "bread", "a", "-57.5", "--typed", "57", "--worker", "ann")
+    assert "-57.5 counts in the place of 57 of a once round 2 is complete" in output
+    assert "1 correction counts then" in output
+    found = surepick("correct", url, "bread", "a", "57", "--worker", "ann", "--format", "json")[1]
+    assert '"typed": -57.5' in found
+    assert "57 already" in refused("correct", url, "bread", "a", "57", "--worker", "ann")

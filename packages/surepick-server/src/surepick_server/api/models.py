@@ -207,6 +207,16 @@ class Undone(Strict):
     reason: Annotated[str, Field(max_length=2_000)] = ""
 
 
+class Correction(Strict):
+    """What was read, in the place of a result of a closed round that was typed wrongly."""
+
+    key: Annotated[Key, Field(description="Of the result; or the id of its candidate, if that is enough.")]
+    value: Annotated[Finite, Field(description="What was read for this very measurement.")]
+    typed: Finite | None = Field(default=None, description="What was typed, where a candidate has several results.")
+    worker: Whose = None
+    reason: Annotated[str, Field(max_length=2_000)] = ""
+
+
 class Failures(Strict):
     """Measurements that gave no result."""
 

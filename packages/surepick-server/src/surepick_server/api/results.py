@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import asdict, field
 from functools import partial
 from http import HTTPStatus
 from itertools import zip_longest
@@ -27,7 +27,7 @@ from surepick.studies.recording import Receipt
 from surepick.studies.study import Study
 from surepick.text import quoted
 from surepick_server.access.tokens import Principal, Role
-from surepick_server.api.models import Failures, LeaseOf, ResultBody, ResultsBody, Totals, Undone, Worker
+from surepick_server.api.models import Correction, Failures, LeaseOf, ResultBody, ResultsBody, Totals, Undone, Worker
 from surepick_server.api.routing import API, Measurer, Routes, Shared, Visibility
 from surepick_server.api.studies import results_in
 from surepick_server.web.auth import ServerState, address_of
@@ -383,3 +383,17 @@ def undo_results(name: str, which: Undone, request: Request, server: Shared, cal
         ids = study.undo(which.keys, worker=worker, reason=which.reason)
     server.trail.add(caller.name, address_of(request), "undo", name, f"{len(ids)} results")
     return {"undone": len(ids), "ids": ids}
+
+
+@routes.add("POST", "/studies/{name}/correct", Visibility.own, who=Role.measurer)
+def correct_result(name: str, which: Correction, request: Request, server: Shared, caller: Measurer) -> dict[str, Any]:
+    """Put what was read in the place of a result of a closed round that the caller reported and that was typed wrongly.
+
+    What was planned because of it stays planned. Where a round is open, `waits` is its number: the correction counts
+    once it is closed.
+    """
+    worker = worker_of(caller, which.worker)
+    with server.studies.open(name) as study:
+        told = study.correct(which.key, which.value, typed=which.typed, worker=worker, reason=which.reason)
+    server.trail.add(caller.name, address_of(request), "correct", name, f"{told.id}: {told.typed:g} to {told.read:g}")
+    return asdict(told)

@@ -23,7 +23,7 @@ from surepick.studies.deviations import EarlyEnd
 from surepick.studies.ledger import Batch, ResultParser
 from surepick.studies.logs.base import Results
 from surepick.studies.logs.keys import canonical_keys
-from surepick.studies.operations import lease_terms
+from surepick.studies.operations import Corrected, lease_terms
 from surepick.studies.progress import Progress
 from surepick.studies.recording import Accept, Receipt, pairs
 from surepick.studies.study import Study
@@ -194,6 +194,13 @@ class RemoteStudy(Study):
         given = None if keys is None else list(keys)
         body = {"keys": given, "reason": reason, **({} if worker is None else {"worker": worker})}
         return [str(one) for one in self._post("undo", body)["ids"]]
+
+    def correct(
+        self, key: object, value: float, *, typed: float | None = None, worker: str | None = None, reason: str = ""
+    ) -> Corrected:
+        """As `Study.correct`; worker None is the name of the token."""
+        body = {"key": str(key), "value": float(value), "typed": typed, "reason": reason}
+        return Corrected(**self._post("correct", body if worker is None else body | {"worker": worker}))
 
     def tell_prior(
         self,

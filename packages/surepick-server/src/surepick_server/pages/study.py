@@ -21,7 +21,18 @@ from surepick.studies.progress import ListedSoFar, Progress, times
 from surepick.studies.study import Study
 from surepick_server.access.tokens import Principal, Role
 from surepick_server.api import documents, results, studies
-from surepick_server.api.models import Ids, LeaseOf, Reason, ReasonFor, ResultBody, ResultsBody, Undone, Worker, brought
+from surepick_server.api.models import (
+    Correction,
+    Ids,
+    LeaseOf,
+    Reason,
+    ReasonFor,
+    ResultBody,
+    ResultsBody,
+    Undone,
+    Worker,
+    brought,
+)
 from surepick_server.api.results import part_of
 from surepick_server.api.routing import Measurer, Routes, Shared, Viewer, Visibility
 from surepick_server.api.studies import results_in, study_status
@@ -88,6 +99,7 @@ def waits_for(progress: Progress, caller: Principal) -> tuple[str, bool]:
 
 
 MOST_ROWS = 40  # measurements with a field of their own; others go by a table
+MOST_ROUNDS = 50  # of which results are offered to be corrected
 MOST_NAMED = 500  # candidates that are offered for choice
 
 
@@ -113,13 +125,19 @@ def show(
         shown = standing_of(study, name, caller)
         tasks = tasks_shown(study, caller) if caller.role >= Role.measurer else []
         mine = own_results(study, caller) if caller.role >= Role.measurer else []
+        closed = closed_results(study, caller) if caller.role >= Role.measurer else []
         ids = study.ids if len(study.ids) <= MOST_NAMED else ()
         constraints = [one.name for one in study.constraints]
         in_parts = shown["progress"].judge != "closed rounds"
         words = {"question": question_of(study), "noise_words": noise_words(shown["asked"]["noise"])}
         shown |= {**words, "can_withdraw": study.policy.traits.withdraw is not None}
     shown |= {"tasks": tasks, "ids": ids, "constraints": constraints, "in_parts": in_parts}
-    shown |= {"own_results": mine, "asked_about": list(asked), "odd_keys": {one.rpartition(" ")[0] for one in asked}}
+    shown |= {
+        "closed_results": closed,
+        "own_results": mine,
+        "asked_about": list(asked),
+        "odd_keys": {one.rpartition(" ")[0] for one in asked},
+    }
     shown |= {"error": error, "typed": defaultdict(str, typed or {}), "most_rows": MOST_ROWS}
     return page(request, "study.html", caller, status=status, **shown)
 
@@ -168,6 +186,22 @@ def own_results(study: Study, caller: Principal) -> list[dict[str, Any]]:
         {"id": study.ids[one.arm], "key": one.key, "worker": one.source, "value": one.total / one.pulls}
         for one in reversed(own[-MOST_ROWS:])
     ]
+
+
+def closed_results(study: Study, caller: Principal) -> list[dict[str, Any]]:
+    """What the caller reported in the last closed rounds and can correct, the latest first."""
+    if not study.policy.traits.corrects or study.log.ended() is not None:
+        return []
+    judged, found = study.progress().judged, list[dict[str, Any]]()
+    now = {one.result: one.read for one in study.log.corrections()}
+    for number in range(judged, max(judged - MOST_ROUNDS, 0), -1):
+        for one in reversed(study.log.reported(number, None)):
+            if caller.is_worker(one.source) and one.key and one.pulls == 1:
+                value = now.get(one.number, one.total)
+                found.append({"id": study.ids[one.arm], "key": one.key, "worker": one.source, "value": value})
+        if len(found) >= MOST_ROWS:
+            break
+    return found[:MOST_ROWS]
 
 
 def question_of(study: Study) -> str:
@@ -262,6 +296,16 @@ def undo_form(name: str, form: Form, *call: Any) -> str:
     fields = {"keys": [form.raw("key")], "worker": form.text("worker") or None}
     ids = results.undo_results(name, brought(Undone, fields, "The result is"), *call)["ids"]
     return f"The result of {', '.join(ids)} was taken back. Take its measurement again to enter the right one."
+
+
+@form("correct", Visibility.own, who=Role.measurer)
+def correct_form(name: str, form: Form, *call: Any) -> str:
+    """Correct a result of a closed round, as the API's correct."""
+    fields = {"key": form.raw("key"), "value": form.number("value", "what was read"), "reason": form.text("reason")}
+    fields["worker"] = form.text("worker") or None
+    told = results.correct_result(name, brought(Correction, fields, "What was read is"), *call)
+    when = "once the round that is open is complete" if told["waits"] else "from now on"
+    return f"{told['read']:.12g} counts in the place of {told['typed']:.12g} of {told['id']}, {when}."
 
 
 @form("release", Visibility.own, who=Role.measurer)

@@ -11,10 +11,12 @@ import numpy as np
 from surepick.core.observations import Answers, BlockTotals, Observations, Quantity
 from surepick.core.plans import Intervals, Plan
 from surepick.core.records import FloatArray, IntArray, first_difference
-from surepick.studies.logs.base import Addition, Withdrawal
+from surepick.studies.logs.base import Addition, Correction, Withdrawal
+from surepick.studies.replay import Closed
 
 MOST = 2**53
 ROUNDING = 1e-9  # of the sums of absolute values: each block's sum is rounded by itself
+CORRECTED = ("arm", "typed", "read", "reason", "at")  # what is said of a correction beside the plan
 
 
 def answers_entry(plan: Plan, seen: Observations) -> dict[str, Any]:
@@ -110,6 +112,49 @@ def withdrawals_of(look: Mapping[str, Any], num_arms: int, before: set[int]) -> 
         found.append(Withdrawal(arm, reason, at))
     before.update(one.arm for one in found)
     return tuple(found)
+
+
+def corrections_entry(look: Closed, *, minimize: bool) -> dict[str, Any]:
+    """What was corrected with a look, and the totals of its plans with what was read; nothing where nothing was."""
+    if not look.past:
+        return {}
+    made = look.deviations.corrected
+    texts = [{"plan": one.of, **{name: getattr(one, name) for name in CORRECTED}} for one in made]
+    retold = []
+    for one in (look.past[number - 1] for number in sorted({one.of for one in made})):
+        beside = answers_entry(one.plan, one.seen) | blocks_entry(one.seen, minimize=minimize)
+        beside.pop("first_items", None)
+        retold.append({"plan": one.number, "told": totals_of(one.seen, minimize=minimize), **beside})
+    return {"corrections": texts, "retold": retold}
+
+
+def corrections_of(look: Mapping[str, Any], num_arms: int) -> tuple[Correction, ...]:
+    """What was corrected with a look."""
+    found: list[Correction] = []
+    for entry in look.get("corrections", ()):
+        of, arm, typed, read, at = (entry[name] for name in ("plan", "arm", "typed", "read", "at"))
+        known = type(of) is int and 1 <= of < look["plan"] and type(arm) is int and 0 <= arm < num_arms
+        numbers = all(isinstance(one, float) and math.isfinite(one) for one in (typed, read, at))
+        if not (known and numbers and isinstance(entry["reason"], str) and set(entry) == {"plan", *CORRECTED}):
+            raise ValueError(
+                f"plan {look['plan']}: a correction is not an earlier plan, a candidate, two values, reason and time"
+            )
+        found.append(Correction(look["plan"], 0, of, arm, typed, read, entry["reason"], at=at))
+    return tuple(found)
+
+
+def check_corrected(before: Observations, after: Observations, made: Sequence[Correction], *, minimize: bool) -> None:
+    """Refuse totals of a plan that its corrections do not lead to."""
+    arms, sign = [one.arm for one in made], -1.0 if minimize else 1.0
+    others = np.setdiff1d(np.arange(len(before.counts)), arms)
+    same = np.array_equal(before.counts, after.counts) and np.array_equal(before.sums[others], after.sums[others])
+    for arm in set(arms):
+        values = [(one.typed, one.read) for one in made if one.arm == arm]
+        scale = sum(abs(typed) + abs(read) for typed, read in values) + abs(before.sums[arm])
+        moved = sign * sum(read - typed for typed, read in values)
+        same &= bool(abs(after.sums[arm] - before.sums[arm] - moved) <= ROUNDING * scale)
+    if not same:
+        raise ValueError(f"the corrections of plan {made[0].of} do not lead to the totals that are said to follow")
 
 
 # --- Where a certificate differs from the computed one, in words.

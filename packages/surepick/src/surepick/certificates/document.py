@@ -29,7 +29,7 @@ from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.logs.base import CLOSED_ROUNDS
 from surepick.studies.logs.hash_chain import hash_of_arms
 from surepick.studies.registration import code_of
-from surepick.studies.replay import Closed, Judged, in_order, replay, seen_of
+from surepick.studies.replay import Closed, Judged, as_read, contradiction, in_order, past_of, replay, seen_of
 from surepick.studies.slips import Repeats
 from surepick.studies.study import Study
 from surepick.text import quoted
@@ -132,14 +132,15 @@ def version() -> str:
 def _looks(study: Study) -> tuple[Closed, ...]:
     judged = [decision for decision in study.log.decisions() if decision.plan > 0]
     plans = {planned.number: planned.plan for planned in study.log.plans()}
-    looks = []
+    looks: list[Closed] = []
     for decision in judged:
         plan, seen = plans.get(decision.plan), decision.seen
         if plan is None:
             raise StorageError(f"decision {decision.plan} is on a plan that is not there; look again.")
         if seen is None:  # a log in memory keeps the rows and the latest sums
             seen = seen_of(study.log, decision.plan, plan, len(study.ids), minimize=study.minimize)
-        looks.append(Closed(decision.plan, plan, seen, decision.deviations))
+        past = past_of(study.log, decision.plan, decision.deviations, looks, minimize=study.minimize)
+        looks.append(Closed(decision.plan, plan, seen, decision.deviations, past))
     return tuple(looks)
 
 
@@ -169,7 +170,7 @@ def document_of(
         rounds.setdefault(step.record.round, []).append(entry)
         rows[step.record.round] = step.record
         state, active = step.state, step.record.active
-        deviations.append(replace(look.deviations, contradicted=repeats.after(look.seen)))
+        deviations.append(replace(look.deviations, contradicted=contradiction(repeats, look)))
     if facts.end is not None and stopped(policy, state):
         raise ValueError("the study is said to have been closed early, and its policy had stopped")
     answer = answer_of(
@@ -277,6 +278,7 @@ def _look_entry(
         "repeated": look.deviations.repeated,
         "abandoned": list(look.deviations.abandoned),
         **{name: encode(getattr(look.deviations, name)) for name in CARRIED_OUT},
+        **answers.corrections_entry(look, minimize=facts.minimize),
         **_outcome(row, facts.arms),
         "width": answers.widths_of(intervals),
         "left": _left(np.setdiff1d(np.setdiff1d(active, row.active), dropped), intervals, facts.arms.num_arms),
@@ -317,7 +319,7 @@ def _candidates(facts: Facts, best: int, active: IntArray) -> dict[str, Any] | N
         return None
     sign = -1.0 if facts.minimize else 1.0
     pulls, sums = np.zeros(num_arms, np.int64), np.zeros(num_arms)
-    for look in facts.looks:
+    for look in as_read(facts.looks):
         pulls += look.seen.counts
         sums += sign * look.seen.sums
     means = np.divide(sums, pulls, out=np.full(num_arms, np.nan), where=pulls > 0)

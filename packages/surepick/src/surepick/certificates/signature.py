@@ -278,8 +278,8 @@ class Repeated:
 
     def watch(self, look: Closed, state: Any) -> None:
         """Count the plan if all before it and it itself come out equal."""
-        if look.number == self.equal + 1 <= self.most and not stopped(self._policy, state):
-            self.equal += not plan_difference(look.plan, self._policy.ask(state))
+        if look.number == self.equal + 1 <= self.most and (look.deviations.alone or not stopped(self._policy, state)):
+            self.equal += look.deviations.alone or not plan_difference(look.plan, self._policy.ask(state))
 
 
 def plan_difference(stored: Plan, again: Plan) -> str:

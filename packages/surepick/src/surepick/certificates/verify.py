@@ -250,6 +250,12 @@ def _recompute(
     ):
         if not found.attempt(what, step):
             return
+    made = [one for look in box["facts"].looks for one in look.deviations.corrected]
+    if made:
+        said = (
+            f"{one.typed:.12g} of {box['arms'].ids[one.arm]!r} in plan {one.of} became {one.read:.12g}" for one in made
+        )
+        found.add("the corrections", "", f"{times(len(made), 'result')}, by what was read: {'; '.join(said)}")
     listed: LongListed | None = box["policy"].traits.long_list
     found.unselected = "" if listed is None else UNSELECTED.format(total=listed.total)
     if long_list is not None:

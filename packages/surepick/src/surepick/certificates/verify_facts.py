@@ -95,6 +95,8 @@ def stated_facts(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -
     if [look.number for look in looks] != list(range(1, len(looks) + 1)):
         raise ValueError("the plans are not numbered 1, 2, 3, ...")
     _check_asked(looks, arms)
+    retold = {look["plan"]: look.get("retold", []) for entry in document["rounds"] for look in entry["looks"]}
+    looks = _corrected(looks, retold, arms, policy, minimize)
     reproduced = document["reproduced"]
     if type(reproduced) is not int or not 0 <= reproduced <= len(looks):
         raise ValueError(f"reproduced is {_short(reproduced)}, which is not a number of plans from 0 to {len(looks)}")
@@ -190,8 +192,34 @@ def _looks(
                 undone=look["undone"],
                 confirmed=look["confirmed"],
                 unasked=look["unasked"],
+                corrected=answers.corrections_of(look, arms.num_arms),
+                alone="corrections" in look and not counts.any(),
             )
             yield Closed(number, plan, seen, came)
+
+
+def _corrected(
+    looks: Sequence[Closed],
+    retold: Mapping[int, Sequence[Mapping[str, Any]]],
+    arms: Arms,
+    policy: Policy[Any],
+    minimize: bool,
+) -> list[Closed]:
+    """The plans, each with those before it as they were read, where results were corrected with it."""
+    now, found = [look.seen for look in looks], list[Closed]()
+    for look in looks:
+        made = look.deviations.corrected
+        if [entry["plan"] for entry in retold[look.number]] != sorted({one.of for one in made}):
+            raise ValueError(f"plan {look.number}: corrections are not of the plans whose totals are told again")
+        for entry in retold[look.number]:
+            before = now[entry["plan"] - 1]
+            seen = answers.with_answers(_seen(entry["told"], arms, policy, minimize), entry, arms.num_arms)
+            seen = answers.with_blocks(seen, entry, wanted=policy.traits.blocks is not None, minimize=minimize)
+            answers.check_corrected(before, seen, [one for one in made if one.of == entry["plan"]], minimize=minimize)
+            now[entry["plan"] - 1] = replace(seen, quantities=before.quantities)
+        past = tuple(replace(one, seen=seen, past=()) for one, seen in zip(found, now, strict=False)) if made else ()
+        found.append(replace(look, past=past))
+    return found
 
 
 def _places(look: Mapping[str, Any], policy: Policy[Any]) -> IntArray | None:
@@ -283,6 +311,9 @@ class Plans:
     def watch(self, look: Closed, state: Any) -> None:
         """Compare one plan with what the policy asks in that state."""
         policy = self._facts.policy
+        if look.deviations.alone:  # it asks for nothing, and was opened for a correction, also after the last plan
+            self._done += self._done < self._most
+            return
         if stopped(policy, state):
             self._wrong.append(f"plan {look.number}: the policy had stopped before it")
             return

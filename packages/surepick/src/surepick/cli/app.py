@@ -73,6 +73,10 @@ PANELS = {  # name -> (module and function, the first line of the command's own 
             "Start the study of a short list, once the study of a long list in files has found it.",
         ),
         "undo": ("measure:undo", "Take back results that were typed wrongly, while their round is open."),
+        "correct": (
+            "measure:correct",
+            "Put what was read in the place of a result that was typed wrongly, after its round was closed.",
+        ),
         "withdraw": ("studies:withdraw", "Go on without some candidates."),
         "close": ("studies:close", "End a study early."),
         "list": ("studies:list_studies", "List the studies of a database."),
@@ -94,6 +98,7 @@ OURS = {
     for name, (place, summary) in entries.items()
 }
 ORDER = ("Try", "Studies", "Team", "Share and check", "Experiments")  # of the panels of --help; others follow
+NEGATIVE = ("correct",)  # commands with an argument that may be a negative number
 ELSEWHERE = {"serve": "serve", "token": "serve", "bench": "bench"}  # commands of other packages -> the extra
 
 
@@ -128,7 +133,7 @@ def loaded(name: str, *, helps: bool = False) -> Any:
     if isinstance(found, typer.Typer):
         return _with_plain_help(typer.main.get_group(found), helps=helps)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name)(with_groups(found))
+    alone.command(name, context_settings={"ignore_unknown_options": name in NEGATIVE})(with_groups(found))
     return _with_plain_help(typer.main.get_command(alone), helps=helps)
 
 

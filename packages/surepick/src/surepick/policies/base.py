@@ -166,6 +166,8 @@ class Traits:
         slack: zeta, what rounding to whole pulls may cost.
         misspecification: d -> gamma-tilde of its plans in d dimensions; None where it is estimated from the results.
         judges_parts: `tell` may get any part of a plan's results, and those of an earlier plan with them.
+        corrects: `tell` may get any plan whose counts the past decided, also one that it would not have asked for in
+            that state, or for another candidate: so results can be corrected after their plan was judged.
         uses_costs: its plans weigh what measurements cost.
         batch_cost: what a batch costs beside its measurements, in the currency of `Arms.costs`, as its plans weigh it.
         items: the test items that its arms answer, in their order; None: its pulls are independent draws.
@@ -193,6 +195,7 @@ class Traits:
     slack: float = 0.1
     misspecification: Callable[[int], float | None] = field(default=_none, compare=False)
     judges_parts: bool = False
+    corrects: bool = False
     uses_costs: bool = False
     batch_cost: float = 0.0
     items: ItemOrder | None = None

@@ -219,7 +219,7 @@ class CertifiedItems(SequentialTest):
 
     @property
     def traits(self) -> Traits:
-        return Traits(eliminates=True, certifies="candidate", items=self.order)
+        return Traits(eliminates=True, certifies="candidate", corrects=True, items=self.order)
 
     def init(self) -> ItemsState:
         finished, _ = self.problem.answer_without_pulls()
@@ -242,6 +242,9 @@ class CertifiedItems(SequentialTest):
         return Plan(round=state.round, counts=counts, candidate=candidate, first_items=first)
 
     def tell(self, state: ItemsState, plan: Plan, seen: Observations) -> Step[ItemsState]:
+        if plan.total == 0:
+            row = trace_row(plan, state, pulls=0, gap=self._gap(state))
+            return Step(state, row, lambda _: self._intervals(state))
         at, scores = self._placed(plan, seen)
         processes = self._processes(state)
         if state.drawn < self.items.num_items:

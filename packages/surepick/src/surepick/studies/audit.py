@@ -13,7 +13,16 @@ from surepick.policies.prices import cost_of
 from surepick.studies.logs.base import AS_THEY_COME, Decision, Planned, format_utc
 from surepick.studies.logs.hash_chain import UNREADABLE, CorruptRow
 from surepick.studies.logs.open_plan import OpenPlan
-from surepick.studies.replay import Closed, Judged, closed_plan, decision_on, first_decision, in_order, replay
+from surepick.studies.replay import (
+    Closed,
+    Judged,
+    closed_plan,
+    contradiction,
+    decision_on,
+    first_decision,
+    in_order,
+    replay,
+)
 from surepick.studies.slips import Repeats
 from surepick.studies.study import Study
 from surepick.tables.delimited import check_suffix, write_table
@@ -83,7 +92,7 @@ def _replayed(
                 again = first_decision(policy)
             else:
                 judged = next(steps)
-                contradicted = repeats.after(judged.closed.seen)
+                contradicted = contradiction(repeats, judged.closed)
                 again = decision_on(policy, judged, doubtful=doubtful, contradicted=contradicted)
             difference = _difference(decision, again, tolerance)
         except (SurepickError, *UNREADABLE) as error:
@@ -176,10 +185,10 @@ KINDS: dict[str, type] = {
 def export_results(study: Study, path: str | Path) -> int:
     """Write the results to a CSV, Parquet or JSON-lines file, row by row as they were reported.
 
-    Columns: plan (0 for prior results), status ("counted", "late", "prior" or "undone"), id, pulls, sum and squares in
-    the user's sign and unit, key, source, told_at (UTC); and the item that was answered, of test items; and cost, of
-    the row's measurements, where they have one; and the block, under the name that the study has for it; and the sums
-    of what constraints are on, under their names.
+    Columns: plan (0 for prior results), status ("counted", "late", "prior", "undone", or "corrected": what was typed in
+    place of the row behind it), id, pulls, sum and squares in the user's sign and unit, key, source, told_at (UTC); and
+    the item that was answered, of test items; and cost, of the row's measurements, where they have one; and the block,
+    under the name that the study has for it; and the sums of what constraints are on, under their names.
     """
     if study.elsewhere is not None:
         check_suffix(Path(path))

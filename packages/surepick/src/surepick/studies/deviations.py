@@ -66,7 +66,8 @@ def answer_of(
     answer = with_deviations(answer, prepared, [*deviations, *late], judge)
     prices = Costs.of(policy, arms)
     if prices is not None:
-        answer = replace(answer, cost=prices.spent(measured(), arms.num_arms, batches=len(deviations)))
+        batches = sum(not one.alone for one in deviations)
+        answer = replace(answer, cost=prices.spent(measured(), arms.num_arms, batches=batches))
     if end is None:
         return answer
     why = f" ({end.reason})" if end.reason else ""
@@ -98,8 +99,10 @@ def with_deviations(
             "their values."
         )
         answer = replace(answer, assumptions=(*answer.assumptions, sentence))
-    found = next((one.contradicted for one in deviations if one.contradicted), None)
-    if found is not None:
+    found = ""
+    for one in deviations:  # what was found stays, unless results were corrected
+        found = one.contradicted if one.corrected else found or one.contradicted
+    if found:
         answer = _unproved(
             answer,
             f"The data speak against the declared noise: {found}. Look at these measurements, and start anew, with "
@@ -159,6 +162,11 @@ def _facts(prepared: tuple[str, ...], deviations: Sequence[base.Deviations], jud
         facts.append(
             f"{times(undone, 'result')} taken back by whoever reported them, while their round was open: because each "
             "was not what was read, whatever its value."
+        )
+    if corrected := sum(len(one.corrected) for one in deviations):
+        facts.append(
+            f"{times(corrected, 'result')} corrected after their round was closed: because each was not what was read, "
+            "whatever its value; what counts instead was read for that very measurement."
         )
     if confirmed := total("confirmed"):
         facts.append(

@@ -4,10 +4,12 @@ Each verb is written here once; `Study` inherits them. What a certificate says o
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from surepick.core.records import IntArray
+from surepick.core.plans import Plan
+from surepick.core.records import IntArray, record
 from surepick.core.values import storable_text, text_of, whole_number
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.policies.base import name_of
@@ -15,18 +17,27 @@ from surepick.studies.ledger import Batch, StudyLog
 from surepick.studies.logs import base
 from surepick.studies.logs.keys import normal_form
 from surepick.studies.logs.open_plan import LeaseProgress, OpenPlan
-from surepick.studies.validation import checked_reason, source
+from surepick.studies.validation import check_rewards, checked_reason, source
 from surepick.text import quoted
 
 USUAL_LEASE = "8h"
 BACKWARDS = 120.0  # seconds that the clock of one writer may be behind that of another
 LONGEST_PAUSE = 366 * 86_400.0  # seconds without an entry; a clock that is ahead by years takes all leases of others
 NO_REASON = "a typing error"
-MEANWHILE = (
-    "it cannot be corrected: its round is closed, and what was judged stays judged. Leave it as it is; if it is far "
-    "off, repeats of the candidate show it and the verdict becomes heuristic. To be sure, close this study and begin "
-    "another, with fresh measurements."
-)
+CLOSED = "its round is closed. What was read can take its place: surepick correct (Study.correct)."
+
+
+@record
+class Corrected:
+    """What was read took the place of what was typed."""
+
+    id: str  # of the candidate
+    typed: float  # what counted before, in the user's sign and unit
+    read: float  # what counts in its place
+    plan: int  # number of the plan that the result is of
+    waits: (
+        int  # number of the open plan, with which it will count, and which asks for what it did; 0: it counts already
+    )
 
 
 class Operations:
@@ -143,7 +154,7 @@ class Operations:
                 raise OutOfTurn(
                     f"nothing that {you} reported in the open round is left to undo. Nothing was changed."
                     if is_open
-                    else f"no round is open. If a result is wrong, {MEANWHILE}"
+                    else f"no round is open. If a result is not what was read, {CLOSED}"
                 )
             chosen = own[-1:] if keys is None else [self._found(key, own, there) for key in dict.fromkeys(wanted)]
             number, now = 0 if planned is None else planned.number, log.clock()
@@ -166,7 +177,102 @@ class Operations:
                 f"the result {quoted(key)} was not reported under this name: only whoever reported a result may undo "
                 "it (worker, --worker). Nothing was changed."
             )
-        raise OutOfTurn(f"the result {quoted(key)} counts, and {MEANWHILE}")
+        raise OutOfTurn(f"the result {quoted(key)} counts, and {CLOSED}")
+
+    def correct(
+        self, key: object, value: float, *, typed: float | None = None, worker: str | None = None, reason: str = ""
+    ) -> Corrected:
+        """Put what was read in the place of a result that was typed wrongly, after its round was closed.
+
+        What was planned stays planned; all that the study says rests on what was read: at once, or where a round is
+        open once that is closed. Valid only if `value` was read for this very measurement, and a result is corrected
+        because it is not what was read, whatever its value; the certificate says how many were.
+
+        Args:
+            key: of the result; or the id of its candidate, if it has one result or `typed` says which.
+            value: what was read, in the user's sign and unit.
+            typed: what was typed; None: not said.
+            worker: who reported it: nobody corrects the results of others.
+            reason: why, for the record.
+
+        Raises OutOfTurn if its round is open (`undo` it) or the study was closed early; InvalidInput if no result is
+        meant, or several are, or somebody else reported it, for a value that it cannot have, or where the policy cannot
+        judge corrected results. Source: docs/certified-elimination.md, line 37.
+        """
+        ledger, why = self._ledger, checked_reason(reason) or NO_REASON
+        log, replay, whose = ledger.log, ledger.replay, {"", base.ANYONE} if worker is None else {source(worker)}
+        name = normal_form(storable_text("a key", text_of("a key", key)))
+        if not replay.policy.traits.corrects:
+            raise InvalidInput(
+                f"{name_of(replay.policy)} cannot judge corrected results: what it ruled out because of the typed one "
+                "was not measured any more. The policies that start with certified- can, but for certified-neural. "
+                "Close this study, and begin another with fresh measurements."
+            )
+        while True:
+            head = replay.settle()
+            judged, ended = head.decision.plan, log.ended()
+            if ended is not None:
+                raise OutOfTurn(
+                    f"the study was closed on {base.format_time(ended.at)}, and what it says stays as it is. To be "
+                    "sure, begin another, with fresh measurements. Nothing was changed."
+                )
+            if head.refusal:
+                raise OutOfTurn(head.refusal)
+            with ledger.turn():
+                planned, last, number = log.last_plan(), log.last_decision(), judged + 1
+                is_open = planned is not None and planned.number == number
+                if last is None or last.plan != judged or (planned and is_open != replay.look(planned).takes_results):
+                    continue  # others went on meanwhile
+                one, now = self._meant(name, typed, whose, judged), log.clock()
+                read = float(check_rewards([value], ledger.noise, 1, [self.ids[one.arm]])[0])
+                if read == one.total:
+                    raise InvalidInput(f"the result {quoted(name)} is {read:.12g} already. Nothing was changed.")
+                if planned is not None and not is_open:  # a plan of nothing, which is judged with what was read
+                    log.add_plan(base.Planned(number, _nothing(planned.plan, replay.state_of(last).round), now))
+                made = (number, one.number, one.plan, one.arm, one.total, read, why, source(worker), now)
+                log.add_correction(base.Correction(*made))
+                if not is_open:
+                    log.add_event(base.Event(base.CLOSED, number, at=now))
+                break
+        replay.settle()
+        return Corrected(self.ids[one.arm], one.total, read, one.plan, number if is_open else 0)
+
+    def _meant(self, name: str, typed: float | None, whose: set[str], judged: int) -> base.Reported:
+        """The result of a judged plan of that key, or of the candidate of that id, with the value that counts."""
+        log, arm = self._ledger.log, self.ids.index(name) if name in self.ids else -1
+        now = {one.result: one.read for one in log.corrections()}
+        found = [replace(one, total=now.get(one.number, one.total)) for one in log.named(name, arm)]
+        found = [one for one in found if one.plan <= judged or one.source in whose]  # no open ones of others
+        found = [one for one in found if one.key == name] or found
+        wanted = [one for one in found if typed is None or one.total == typed]
+        if not wanted:
+            stored, of = log.recorded([name]).get(name), "" if typed is None else f" that counts as {typed:.12g}"
+            if stored is not None and stored.status != base.COUNTED:
+                raise OutOfTurn(f"the result {quoted(name)} is kept apart and enters nothing: nothing is to correct.")
+            raise InvalidInput(
+                f"no result has the key, or is of the candidate, {quoted(name)}{of}. Nothing was changed."
+            )
+        alike = (
+            typed is not None and self._ledger.blocking is None and len({(one.plan, one.source) for one in wanted}) == 1
+        )
+        if len(wanted) > 1 and not alike:
+            raise InvalidInput(
+                f"{len(wanted)} results are of {quoted(name)}: say which, by its key, or by what was typed (--typed "
+                "VALUE, typed=...). Nothing was changed."
+            )
+        one, why = wanted[0], ""
+        if one.plan > judged:
+            raise OutOfTurn(
+                f"the round of the result {quoted(name)} is open: take it back (surepick undo), and tell what was read "
+                "under the same key. Nothing was changed."
+            )
+        if one.pulls > 1:
+            why = f"adds up {one.pulls} measurements, and one that is told by itself can be corrected"
+        if one.source not in whose:
+            why = "was not reported under this name: only whoever reported a result may correct it (worker, --worker)"
+        if why:
+            raise InvalidInput(f"the result {quoted(name)} {why}. Nothing was changed.")
+        return one
 
     def abandon(self, reason: str, ids: Sequence[object] | None = None) -> None:
         """Do not measure the rest of the open plan, or the rest of some arms; it closes once nothing else is wanted.
@@ -317,9 +423,20 @@ class Operations:
                 waits = planned is not None and planned.number > judged and replay.look(planned).closed
                 if waits and not head.refusal:
                     continue  # its last result came meanwhile: it may have stopped the study
+                if log.ended() is None and log.corrections(judged + 1):
+                    raise OutOfTurn(
+                        "a correction waits for the open round, and would not count. Give up what is missing of it "
+                        "(surepick abandon, with the reason independent-of-value), then close the study."
+                    )
                 if log.ended() is None:
                     log.add_event(base.Event(base.ENDED, 0, reason=checked_reason(reason), at=log.clock()))
                 return
+
+
+def _nothing(plan: Plan, round_number: int) -> Plan:
+    """A plan like another one that asks for nothing."""
+    like = (plan.dim, None, None, None, plan.misspecification, plan.candidate, None, plan.first_items)
+    return Plan(round_number, np.zeros_like(plan.counts), 1, 1, None, *like)
 
 
 def lease_terms(max_pulls: int | None, worker: str | None, duration: str | float | None) -> tuple[str, float]:

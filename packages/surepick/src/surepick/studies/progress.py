@@ -10,7 +10,7 @@ from surepick.core.records import record
 from surepick.noise import Noise, informative
 from surepick.policies.prices import added
 from surepick.policies.verdict import PolicySummary
-from surepick.studies.logs.base import CLOSED_ROUNDS, Decision, Judge, format_time
+from surepick.studies.logs.base import CLOSED_ROUNDS, Decision, Judge, Log, format_time
 from surepick.studies.replay import Replay
 from surepick.text import money, percent
 
@@ -75,6 +75,7 @@ class Progress:
         asked: measurements that the open plan wants, without those that were abandoned.
         told: how many are in.
         complete: all are in, and wait to be judged.
+        corrections: of results of closed rounds, that count once they are judged.
         refused: why they cannot be judged; "" where they can, or nobody has tried.
         free: how many nobody has.
         out: who has the others.
@@ -114,6 +115,7 @@ class Progress:
     asked: int = 0
     told: int = 0
     complete: bool = False
+    corrections: int = 0
     free: int = 0
     out: tuple[Out, ...] = ()
     set_aside: tuple[int, int] = (0, 0)
@@ -214,7 +216,9 @@ class Progress:
         who = [left] if self.ruled_out is None and not self.listed else []
         if self.shortens:
             who = [f"{self.candidates:,} are measured to shorten a list of {self.shortens:,}"]
-        return "; ".join([f"round {self.round}{known}{part}", *who, self._received, self.best]) + "."
+        number = self.corrections
+        late = [f"{times(number, 'correction')} count{'s' * (number == 1)} then"] if number else []
+        return "; ".join([f"round {self.round}{known}{part}", *who, self._received, *late, self.best]) + "."
 
     @property
     def _batches_over(self) -> bool:
@@ -278,7 +282,7 @@ def progress_of(
     ended, prices, judged = log.ended(), terms.prices, 0 if decision is None else decision.plan
     closed = Progress(
         judged=judged,
-        rounds=0 if row is None else row.round,
+        rounds=0 if decision is None or row is None else row.round - decision.deviations.alone,
         pulls=0 if row is None else row.total_pulls,
         candidates=number,
         waiting=waiting,
@@ -299,7 +303,9 @@ def progress_of(
         judge=judge,
         listed=terms.listed,
         equal=() if row is None or row.equal is None else tuple(ids[arm] for arm in row.equal.tolist()),
-        cost=None if prices is None else prices.spent(log.measured(judged), len(ids), batches=judged),
+        cost=None
+        if prices is None
+        else prices.spent(log.measured(judged), len(ids), batches=judged - _alone(log, judged)),
     )
     over = closed.stopped or closed.ended is not None
     if planned is None or planned.number <= closed.judged or over:
@@ -326,7 +332,14 @@ def progress_of(
         look=planned.plan.look,
         looks=planned.plan.looks,
         plan_cost=None if prices is None else prices.total(asked, batches=1),
+        corrections=len(log.corrections(planned.number)),
     )
+
+
+def _alone(log: Log, judged: int) -> int:
+    """How many of the judged plans asked for nothing, and were opened for corrections."""
+    made = {one.plan for one in log.corrections() if one.plan <= judged}
+    return sum(planned.plan.total == 0 for planned in map(log.plan, made) if planned is not None)
 
 
 def _proves(terms: PolicySummary, decision: Decision) -> bool:

@@ -172,7 +172,8 @@ def fresh(log: base.Log, results: base.Results, ids: Sequence[str]) -> tuple[bas
             raise InvalidInput(
                 f"key {key!r} was reported before {other}; a key names one result. Nothing of this call was stored. If "
                 "it is another measurement, give it a key of its own. If the first was a typing error, undo it while "
-                "its round is open (surepick undo), and report the key again; under a new key both would count."
+                "its round is open (surepick undo), and report the key again; once it is closed, correct it (surepick "
+                "correct). Under a new key both would count."
             )
     return results.rows(kept), len(results.keys) - len(kept)
 

@@ -1,6 +1,6 @@
 """The replay of a log: we judge its closed plans in order, each once. Only the replay turns results into states."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,6 +38,7 @@ class Closed:
     plan: Plan
     seen: Observations  # what was received, in the policy's sign
     deviations: base.Deviations = field(default_factory=base.Deviations)
+    past: "tuple[Closed, ...]" = ()  # where results were corrected with it: the plans before it, with what was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,49 @@ class Judged:
 
 
 def replay(policy: Policy[Any], closed: Callable[[Any], Closed | None], *, state: Any = None) -> Iterator[Judged]:
-    """Judge closed plans one after the other: `state, plan -> policy.tell -> state, plan -> ...`."""
+    """Judge closed plans one after the other: `state, plan -> policy.tell -> state, plan -> ...`.
+
+    A plan with which results were corrected is judged in the state that these lead to.
+    """
     state = policy.init() if state is None else state
     while (one := closed(state)) is not None:
-        step = policy.tell(state, one.plan, one.seen)
-        if one.deviations.relists:
-            step = relisted(policy, step, one.deviations)
+        step = _as_read(policy, one) if one.past else _step(policy, state, one)
         yield Judged(one, state, step)
         state = step.state
+
+
+def _step(policy: Policy[Any], state: Any, one: Closed) -> Step[Any]:
+    step = policy.tell(state, one.plan, one.seen)
+    return relisted(policy, step, one.deviations) if one.deviations.relists else step
+
+
+def _as_read(policy: Policy[Any], last: Closed) -> Step[Any]:
+    """The step of a plan, with all that was read from the first plan on in the place of what was typed.
+
+    The plans are those that were carried out. Since the first corrected result they may be for a candidate that it made
+    look good: such a batch is evidence for the one that leads by what was read before it.
+
+    Source: docs/certified-elimination.md, line 37.
+    """
+    if not policy.traits.corrects:
+        raise StorageError("a stored plan has corrected results, and the policy cannot judge them: it was altered.")
+    told, step = (*last.past, last), Step.at(policy.init())
+    first = min(made.of for one in told for made in one.deviations.corrected)
+    for one in told:
+        plan = one.plan
+        if one.number > first and plan.candidate is not None:
+            plan = replace(plan, candidate=policy.claim(step.state).leader)
+        step = _step(policy, step.state, replace(one, plan=plan))
+    return step
+
+
+def contradiction(repeats: Repeats, closed: Closed) -> str:
+    """What repeats say against the declared noise, with one more plan: by what was read, where it was corrected."""
+    if closed.past:
+        repeats.forget()
+    for one in closed.past:
+        repeats.after(one.seen)
+    return repeats.after(closed.seen)  # docs/certified-elimination.md, lines 35 and 37
 
 
 def relisted(policy: Policy[Any], step: Step[Any], deviations: base.Deviations) -> Step[Any]:
@@ -82,12 +118,39 @@ def in_order(closed: Iterable[Closed]) -> Callable[[Any], Closed | None]:
 def closed_plan(log: base.Log, open_plan: OpenPlan, num_arms: int, *, minimize: bool) -> Closed:
     """The plan that was open, with its results."""
     number, plan = open_plan.planned.number, open_plan.planned.plan
-    return Closed(number, plan, seen_of(log, number, plan, num_arms, minimize=minimize), open_plan.deviations)
+    seen, deviations = seen_of(log, number, plan, num_arms, minimize=minimize), open_plan.deviations
+    corrected = tuple(log.corrections(number))
+    if not corrected:
+        return Closed(number, plan, seen, deviations)
+    came = {one.plan: one.deviations for one in log.decisions()}
+    earlier = [Closed(one.number, one.plan, seen, came[one.number]) for one in log.plans() if one.number < number]
+    deviations = replace(deviations, corrected=corrected, alone=plan.total == 0)
+    past = past_of(log, number, deviations, earlier, minimize=minimize)
+    return Closed(number, plan, seen, deviations, past)
 
 
-def seen_of(log: base.Log, number: int, plan: Plan, num_arms: int, *, minimize: bool) -> Observations:
-    """What came of the plan of that number, in the policy's sign; of test items with the single answers."""
-    results = log.results(number)
+def past_of(
+    log: base.Log, number: int, came: base.Deviations, earlier: Sequence[Closed], *, minimize: bool
+) -> tuple[Closed, ...]:
+    """The plans before one, with what was read as it is known by then; () if nothing was corrected with it."""
+    if not came.corrected:
+        return ()
+    now = (seen_of(log, one.number, one.plan, len(one.plan.counts), minimize=minimize, known=number) for one in earlier)
+    return tuple(replace(one, seen=seen, past=()) for one, seen in zip(earlier, now, strict=True))
+
+
+def as_read(looks: Sequence[Closed]) -> tuple[Closed, ...]:
+    """The closed plans with all that was corrected by the last of them."""
+    last = max((place for place, one in enumerate(looks) if one.past), default=0)
+    return (*(looks[last].past if looks else ()), *looks[last:])
+
+
+def seen_of(log: base.Log, number: int, plan: Plan, num_arms: int, *, minimize: bool, known: int = 0) -> Observations:
+    """What came of the plan of that number, in the policy's sign; of test items with the single answers.
+
+    What was corrected with one of the first `known` plans is as it was read.
+    """
+    results = log.results(number, known)
     seen = received(results, num_arms, minimize=minimize)
     return seen if plan.first_items is None else replace(seen, answers=answers_of(results, minimize=minimize))
 
@@ -210,7 +273,7 @@ class Replay:
             try:
                 for judged in replay(policy, in_order([closed]), state=state):
                     repeats = Repeats(policy, self.seen_up_to(decision.plan), decision.deviations.contradicted)
-                    found, now = repeats.after(closed.seen), self.log.clock()
+                    found, now = contradiction(repeats, closed), self.log.clock()
                     doubtful = decision.deviations.doubtful
                     self._add(decision_on(policy, judged, doubtful=doubtful, contradicted=found, at=now))
             except NOT_OF_RESULTS:
@@ -255,16 +318,24 @@ class Replay:
             for decision in self.log.decisions(number):
                 if not number < decision.plan <= judged:
                     continue
-                seen = decision.seen
-                if seen is None:  # a log in memory keeps the rows and the latest sums
-                    planned = self.log.plan(decision.plan)
-                    if planned is None:
-                        raise StorageError(f"decision {decision.plan} is on a plan that is not there; look again.")
-                    seen = seen_of(self.log, decision.plan, planned.plan, self._num_arms, minimize=self.minimize)
-                news = with_least_squares(seen)
-                number, found = decision.plan, news if found is None else found.plus(news)
+                if decision.deviations.corrected:  # what was told before is another
+                    found = None
+                    for earlier in range(1, decision.plan):
+                        found = self._plus(found, None, earlier, decision.plan)
+                number, found = decision.plan, self._plus(found, decision.seen, decision.plan)
             self._seen = (number, found)
         return found
+
+    def _plus(self, found: Observations | None, seen: Observations | None, number: int, known: int = 0) -> Observations:
+        """The sum with what was seen in one more plan."""
+        if seen is None:  # a log in memory keeps the rows and the latest sums
+            planned = self.log.plan(number)
+            if planned is None:
+                raise StorageError(f"decision {number} is on a plan that is not there; look again.")
+            how: dict[str, Any] = {"minimize": self.minimize, "known": known}
+            seen = seen_of(self.log, number, planned.plan, self._num_arms, **how)
+        news = with_least_squares(seen)
+        return news if found is None else found.plus(news)
 
     def trace(self, judged: int) -> tuple[RoundRecord, ...]:
         """The trace up to the decision on that plan; what others decided since belongs to a later moment."""

@@ -335,6 +335,10 @@ class Repeats:
         self._seen = seen
         self.found = found
 
+    def forget(self) -> None:
+        """Begin anew: what was told is another."""
+        self._seen, self.found = None, ""
+
     def after(self, seen: Observations) -> str:
         """What was found so far in words, with one more plan; "" if nothing was.
 

@@ -386,3 +386,37 @@ def undo(
         return
     say(f"{times(len(ids), 'result')} taken back, of {', '.join(dict.fromkeys(ids))}.")
     say(f"{name}: {study.progress()}")
+
+
+# --- `surepick correct`: what was read takes the place of what was typed, after its round was closed.
+
+
+def correct(
+    url: UrlArgument,
+    name: NameArgument,
+    key: Annotated[str, Argument(metavar="KEY", help="Of the result; or the candidate's id, if that is enough.")],
+    value: Annotated[float, Argument(metavar="VALUE", help="What was read.")],
+    *,
+    typed: Annotated[float | None, Option(help="What was typed, where a candidate has several results.")] = None,
+    worker: WorkerOption = None,
+    reason: Annotated[str, Option(help="Why, for the record.")] = "a typing error",
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Put what was read in the place of a result that was typed wrongly, after its round was closed.
+
+    What was planned because of it stays planned; from then on all that is said rests on what was read. Do so only
+    because the result is not what was read for this very measurement, whatever its value: a second measurement is no
+    correction. The certificate says how many there were, and the log keeps both values.
+    """
+    study = resumed(url, name)
+    told = study.correct(key, value, typed=typed, worker=worker, reason=reason)
+    if output is options.Format.json:
+        print_json({"study": name, **picked(told, "id", "typed", "read", "plan", "waits")})
+        return
+    progress, when = study.progress(), " from now on."
+    if told.waits:
+        when = f" once round {progress.round} is complete, which stays as it was planned."
+    say(f"{told.read:.12g} counts in the place of {told.typed:.12g} of {told.id}{when}")
+    if told.waits and not progress.told:
+        say("If nobody has begun to measure it, `surepick abandon --reason independent-of-value` makes it anew.")
+    say(f"{name}: {progress}")

@@ -119,6 +119,7 @@ class PairedElimination(EmbeddedTest):
         return Traits(
             eliminates=True,
             certifies="candidate",
+            corrects=True,
             checks=(model_checks.SPREAD,),
             embedding=self.embedding,
             misspecification=self.embedding.misspecification,

@@ -304,6 +304,7 @@ class EmbeddedTest(SequentialTest):
         price = () if blocking is None else (price_of_blocks(blocking.name),)
         spread = () if known_scale(self.problem.noise) else (model_checks.SPREAD,)
         return Traits(
+            corrects=True,
             uses_features=self._uses_features,
             assumptions=(*own.assumptions, *self._shared_effect),
             checks=(*model_checks.checks_of(self.embedding), *spread, *more.pop("checks", ())),

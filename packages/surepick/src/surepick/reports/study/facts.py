@@ -106,6 +106,11 @@ class StudyFacts:
         return tuple(self.names[one["arm"]] for look in self.looks for one in look["added"])
 
     @property
+    def corrections(self) -> tuple[dict[str, Any], ...]:
+        """The results that were corrected after their batch was complete."""
+        return tuple(one for look in self.looks for one in look.get("corrections", ()))
+
+    @property
     def unproved(self) -> bool:
         """Whether what the algorithm says of candidates is no more than its rule."""
         if self.document["verdict"] == "certified":
@@ -386,7 +391,7 @@ def answer_section(study: StudyFacts) -> AnswerSection:
 def users_words(study: StudyFacts) -> list[str]:
     """What people wrote into the study, longest first: reasons, and the candidate's name."""
     reasons = [reason for look in study.looks for reason in look["abandoned"]]
-    reasons += [reason for _, reason in study.withdrawals]
+    reasons += [reason for _, reason in study.withdrawals] + [one["reason"] for one in study.corrections]
     ended = study.document["ended"]
     closed = [] if ended is None else [ended["reason"]]
     return sorted({*reasons, *closed, study.document["best_arm"]} - {""}, key=len, reverse=True)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol
 
@@ -103,7 +103,7 @@ COUNTED, LATE, PRIOR = "counted", "late", "prior"
 STATUSES = (COUNTED, LATE, PRIOR)
 FAILED, ABANDONED, CLOSED, ENDED = "failed", "abandoned", "closed", "ended"
 WITHDRAWN, ADDED = "withdrawn", "added"
-UNDONE, UNUSUAL = "undone", "unusual"
+UNDONE, UNUSUAL, CORRECTED = "undone", "unusual", "corrected"
 CONFIRMED, UNASKED = "confirmed", "nobody was asked"  # why an unusual result counts
 REFUSED = "cannot be judged: "  # begins the reason of a second event "closed", of a plan that the policy refuses
 Judge = Literal["closed rounds", "as they come"]
@@ -168,6 +168,17 @@ class Results:
         return tuple(
             (int(one.counts[row]), float(one.sums[row]), float(one.squares[row])) for one in self.quantities or ()
         )
+
+    def as_read(self, values: Mapping[int, float]) -> Results:
+        """The rows, single ones at these places with other rewards."""
+        at = [place for place in values if 0 <= place < len(self.arms)]
+        if not at:
+            return self
+        sums, squares = self.sums.copy(), None if self.squares is None else self.squares.copy()
+        sums[at] = [values[place] for place in at]
+        if squares is not None:
+            squares[at] = sums[at] ** 2
+        return replace(self, sums=sums, squares=squares)
 
     def rows(self, kept: Sequence[int] | IntArray) -> Results:
         """The rows of these positions."""
@@ -257,6 +268,27 @@ class Reported:
     at: float
     source: str = ""
     unusual: bool = False  # it counts although it stands out
+    plan: int = 0  # number of its plan
+
+
+@record
+class Correction:
+    """What was read takes the place of a result that was typed otherwise, after its plan was closed."""
+
+    plan: int  # number of the plan with which it counts: that was open then, or was opened for it
+    result: int  # number of the result, as in `Reported`
+    of: int  # number of the result's plan
+    arm: int
+    typed: float  # what counted before, in the user's sign and unit
+    read: float  # what counts instead
+    reason: str = ""
+    source: str = ""  # who corrected it
+    at: float = 0.0  # seconds since 1970 (UTC)
+
+
+def read_instead(corrections: Iterable[Correction], of: int, known: int) -> dict[int, float]:
+    """What was read, by the number of the result, of the results of a plan that were corrected with the first plans."""
+    return {one.result: one.read for one in corrections if one.of == of and one.plan <= known}
 
 
 @record
@@ -286,9 +318,17 @@ class Stored:
     """Results as they are stored."""
 
     plan: int  # number of their plan; 0 for prior results
-    status: str  # "counted", "late", "prior" or "undone"
+    status: str  # "counted", "late", "prior", "undone" or "corrected"
     at: float
     results: Results
+
+
+def corrected_rows(told: Stored, made: Sequence[Correction]) -> Iterator[Stored]:
+    """A result as it was told, and what its corrections made of it: the last one counts."""
+    for one in made:
+        yield replace(told, status=CORRECTED)
+        told = replace(told, at=one.at, results=replace(told.results.as_read({0: one.read}), source=one.source))
+    yield told
 
 
 @record
@@ -330,6 +370,8 @@ class Deviations:
     undone: int = 0  # results that their reporters took back while it was open
     confirmed: int = 0  # unusual results that their reporters confirmed
     unasked: int = 0  # unusual results that came from a program, which nobody could ask
+    corrected: tuple[Correction, ...] = ()  # results of the plans before it that were corrected with it
+    alone: bool = False  # it was opened for them alone, and asked for nothing
 
     @property
     def relists(self) -> bool:
@@ -406,12 +448,25 @@ class Log(Protocol):
         """The results of a plan that count and that this source reported, as they came; None: that anybody did."""
         ...
 
+    def named(self, key: str, arm: int) -> list[Reported]:
+        """The results that count and have that key, or are of that arm (-1: of none), as they came."""
+        ...
+
+    def add_correction(self, correction: Correction) -> None: ...
+
+    def corrections(self, plan: int | None = None) -> list[Correction]:
+        """The corrections that count with that plan, as they came; None: all."""
+        ...
+
     def failed(self, keys: Sequence[str]) -> set[str]:
         """Those of the keys under which a measurement was reported that gave no result."""
         ...
 
-    def results(self, plan: int) -> list[Results]:
-        """The results of a plan that count, rewards included, keys perhaps left out: for the judgement alone."""
+    def results(self, plan: int, known: int = 0) -> list[Results]:
+        """The results of a plan that count, rewards included, keys perhaps left out: for the judgement alone.
+
+        Those that were corrected with one of the first `known` plans are as they were read.
+        """
         ...
 
     def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int, int]]:
@@ -435,7 +490,7 @@ class Log(Protocol):
         ...
 
     def history(self, judged: int) -> Iterator[Stored]:
-        """The results of the plans up to `judged`, also what was undone, and those set aside; rewards included."""
+        """The results of the plans up to `judged`, also what was undone or corrected with them, and those set aside."""
         ...
 
     def latest_time(self) -> float:

@@ -26,6 +26,7 @@ class MemoryLog:
         self._stored: list[base.Stored] = []
         self._starts: list[int] = []  # of each entry of _stored, the number of its first row
         self._undone: set[int] = set()  # numbers of rows
+        self._corrections: list[base.Correction] = []
         self._recorded: dict[str, base.Recorded] = {}
         self._in_blocks: dict[str, Counter[tuple[int, int]]] = {}
         self._latest = 0.0
@@ -37,7 +38,8 @@ class MemoryLog:
     @contextmanager
     def turn(self) -> Iterator[None]:
         stored_rows = self._events, self._stored
-        lists: tuple[list[Any], ...] = (self._starts, self._plans, self._decisions, self._leased, *stored_rows)
+        aside = self._starts, self._corrections
+        lists: tuple[list[Any], ...] = (*aside, self._plans, self._decisions, self._leased, *stored_rows)
         lengths = [len(rows) for rows in lists]
         try:
             yield
@@ -112,6 +114,16 @@ class MemoryLog:
             if stored.plan == plan and stored.status == base.COUNTED:
                 yield start, stored.results
 
+    def add_correction(self, correction: base.Correction) -> None:
+        self._corrections.append(correction)
+
+    def corrections(self, plan: int | None = None) -> list[base.Correction]:
+        return [one for one in self._corrections if plan in (None, one.plan)]
+
+    def named(self, key: str, arm: int) -> list[base.Reported]:
+        found = (one for planned in self._plans for one in self.reported(planned.number, None))
+        return [one for one in found if one.key == key or one.arm == arm]
+
     def reported(self, plan: int, source: str | None) -> list[base.Reported]:
         known = {event.result for event in self._events if event.kind == base.UNUSUAL}
         found = []
@@ -134,6 +146,7 @@ class MemoryLog:
                     at=at,
                     source=results.source,
                     unusual=start + row in known,
+                    plan=plan,
                 )
                 for row in range(number)
                 if start + row not in self._undone
@@ -175,14 +188,15 @@ class MemoryLog:
     def failed(self, keys: Sequence[str]) -> set[str]:
         return {event.reason for event in self._events if event.kind == base.FAILED} & set(keys)
 
-    def results(self, plan: int) -> list[base.Results]:
-        if not self._undone:
+    def results(self, plan: int, known: int = 0) -> list[base.Results]:
+        if not self._undone and not known:
             return list(self._results.get((plan, base.COUNTED), []))
-        found = []
+        read, found = base.read_instead(self._corrections, plan, known), []
         for start, results in self._counted(plan):
             kept = [row for row in range(len(results.arms)) if start + row not in self._undone]
+            as_read = results.as_read({number - start: value for number, value in read.items()})
             if kept:
-                found.append(results if len(kept) == len(results.arms) else results.rows(kept))
+                found.append(as_read if len(kept) == len(results.arms) else as_read.rows(kept))
         return found
 
     def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int, int]]:
@@ -219,13 +233,16 @@ class MemoryLog:
         for start, stored in zip(self._starts, self._stored, strict=True):
             if stored.plan > judged:
                 continue
-            taken = {row for row in range(len(stored.results.arms)) if start + row in self._undone}
-            if not taken:
+            number = len(stored.results.arms)
+            taken = {row for row in range(number) if start + row in self._undone}
+            made = [one for one in self._corrections if start <= one.result < start + number and one.plan <= judged]
+            if not taken and not made:
                 yield stored
                 continue
-            for row in range(len(stored.results.arms)):
+            for row in range(number):
                 status = base.UNDONE if row in taken else stored.status
-                yield replace(stored, status=status, results=stored.results.rows([row]))
+                told = replace(stored, status=status, results=stored.results.rows([row]))
+                yield from base.corrected_rows(told, [one for one in made if one.result == start + row])
 
     def latest_time(self) -> float:
         return self._latest

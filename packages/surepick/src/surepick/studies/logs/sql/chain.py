@@ -1,5 +1,6 @@
 """The hash chain of a database: each plan and each decision holds the hash of the one before it."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
@@ -18,7 +19,7 @@ from surepick.studies.logs.hash_chain import chained, readable, reading
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import in_words, shown
 from surepick.studies.logs.sql.one_file import file_of, opened_by
-from surepick.studies.logs.sql.schema import decision, event, lease, observation, plan
+from surepick.studies.logs.sql.schema import correction, decision, event, lease, observation, plan
 from surepick.studies.logs.sql.writing import Turns
 
 # --- What every turn asks of the database, composed once: to compose a statement takes longer than SQLite needs for it.
@@ -86,7 +87,7 @@ RECENT_TIMES = sa.select(  # the same among the last rows of all studies, which 
         for table, time in STAMPED
     )
 )
-INSERT = {table: sa.insert(table) for table in (plan, lease, observation, event, decision)}
+INSERT = {table: sa.insert(table) for table in (plan, lease, observation, event, correction, decision)}
 
 
 T = TypeVar("T")
@@ -288,7 +289,9 @@ class ChainedRows:
                 leader=int(row.leader),
                 seen=None if row.seen == "null" else self._read(Observations, row.seen, f"decision {row.plan}"),
                 row=None if row.trace == "null" else self._read(RoundRecord, row.trace, f"decision {row.plan}"),
-                deviations=self._read(Deviations, row.deviations, f"decision {row.plan}"),
+                deviations=self._read(
+                    Deviations, json.dumps(IN_SCHEMA_1 | json.loads(row.deviations)), f"decision {row.plan}"
+                ),
                 at=float(row.decided_at),
             )
 
@@ -316,6 +319,7 @@ class ChainedRows:
         return str(found)
 
 
+IN_SCHEMA_1 = {"corrected": [], "alone": False}  # what its decisions do not say of deviations
 HASHED = (
     *("plan", "round", "state", "seen", "trace", "deviations", "leader", "stopped", "verdict"),
     *("decided_at", "records"),

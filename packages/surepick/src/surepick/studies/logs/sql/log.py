@@ -1,6 +1,7 @@
 """The log in a database: SQLite or PostgreSQL, the same tables, one writer of a study at a time."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -199,21 +200,23 @@ class SqlLog(chain.ChainedRows):
         with self._reading() as connection:
             rows = connection.execute(wanted.order_by(columns.id), {chain.STUDY: self._study}).all()
             known = set(connection.execute(unusual).scalars())
-        return [
-            base.Reported(
-                number=int(row.id),
-                arm=int(row.arm),
-                pulls=int(row.pulls),
-                total=float(row.sum),
-                squares=None if row.squares is None else float(row.squares),
-                key=row.key,
-                lease=int(row.lease),
-                at=float(row.told_at),
-                source=row.source,
-                unusual=row.id in known,
-            )
-            for row in rows
-        ]
+        return [_reported(row, unusual=row.id in known) for row in rows]
+
+    def named(self, key: str, arm: int) -> list[base.Reported]:
+        columns = tables.observation.c
+        wanted = sa.select(tables.observation).where(chain.COUNTS, sa.or_(columns.key == key, columns.arm == arm))
+        return [_reported(row) for row in self._all(wanted.order_by(columns.id))]
+
+    def add_correction(self, correction: base.Correction) -> None:
+        self._insert(tables.correction, [asdict(correction)])
+
+    def corrections(self, plan: int | None = None) -> list[base.Correction]:
+        columns = tables.correction.c
+        wanted = sa.select(columns.plan, *(columns[name] for name in tables.CORRECTION))
+        wanted = wanted.where(columns.study == self._study).order_by(columns.id)
+        rows = self._all(wanted if plan is None else wanted.where(columns.plan == plan))
+        check_stored_arms([row.arm for row in rows], self._num_arms)
+        return [base.Correction(*row) for row in rows]
 
     def failed(self, keys: Sequence[str]) -> set[str]:
         columns = tables.event.c
@@ -234,12 +237,17 @@ class SqlLog(chain.ChainedRows):
                 found += connection.execute(some, {chain.STUDY: self._study}).all()
         return found
 
-    def results(self, plan: int) -> list[base.Results]:
+    def results(self, plan: int, known: int = 0) -> list[base.Results]:
         columns = tables.observation.c
-        told = (columns.arm, columns.pulls, columns.sum, columns.squares)
+        told = (columns.id, columns.arm, columns.pulls, columns.sum, columns.squares)
         wanted = sa.select(*told, columns.block, columns.item, columns.quantities)
         rows = self._all(wanted.where(chain.COUNTS, columns.plan == plan).order_by(columns.id))
-        return [_results(*zip(*rows, strict=True), num_arms=self._num_arms)] if rows else []
+        if not rows:
+            return []
+        numbers, *parts = zip(*rows, strict=True)
+        read = base.read_instead(self.corrections(), plan, known) if known else {}
+        found = _results(*parts, num_arms=self._num_arms)
+        return [found.as_read({numbers.index(number): value for number, value in read.items()})]
 
     def measured(self, plans: int) -> dict[int, int]:
         columns = tables.observation.c
@@ -276,11 +284,15 @@ class SqlLog(chain.ChainedRows):
                 .order_by(columns.id)
             ).all()
             undone = set(connection.execute(chain.UNDONE_ROWS, {chain.STUDY: self._study}).scalars())
+        made: dict[int, list[base.Correction]] = defaultdict(list)
+        for one in self.corrections():
+            made[one.result] += [one] * (one.plan <= judged)
         for row in rows:
             beside = [row.block], [row.item], [row.quantities]
             results = _results([row.arm], [row.pulls], [row.sum], [row.squares], *beside, num_arms=self._num_arms)
             told = replace(results, keys=(row.key,), leases=np.array([row.lease]), source=row.source)
-            yield base.Stored(int(row.plan), base.UNDONE if row.id in undone else row.status, float(row.told_at), told)
+            status = base.UNDONE if row.id in undone else row.status
+            yield from base.corrected_rows(base.Stored(int(row.plan), status, float(row.told_at), told), made[row.id])
 
     def latest_time(self) -> float:
         mine = {chain.STUDY: self._study}
@@ -300,6 +312,23 @@ class SqlLog(chain.ChainedRows):
                 *tables.altered_end(connection, self._study, self._start),
             ):
                 raise StorageError(chain.altered(row, self._name))
+
+
+def _reported(row: Row[Any], *, unusual: bool = False) -> base.Reported:
+    """A result from its row."""
+    return base.Reported(
+        number=int(row.id),
+        arm=int(row.arm),
+        pulls=int(row.pulls),
+        total=float(row.sum),
+        squares=None if row.squares is None else float(row.squares),
+        key=row.key,
+        lease=int(row.lease),
+        at=float(row.told_at),
+        source=row.source,
+        unusual=unusual,
+        plan=int(row.plan),
+    )
 
 
 def _results(

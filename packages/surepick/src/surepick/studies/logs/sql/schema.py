@@ -13,8 +13,8 @@ from sqlalchemy.types import TypeEngine
 from surepick.studies.logs.base import COUNTED, ENDED
 from surepick.studies.logs.hash_chain import chained, row_text, rows_hash
 
-SCHEMA = "1"  # the newest step that this version knows
-OLDER: tuple[str, ...] = ()  # steps from which `surepick migrate` can start
+SCHEMA = "2"  # the newest step that this version knows
+OLDER: tuple[str, ...] = ("1",)  # steps from which `surepick migrate` can start
 VERSION_TABLE = "surepick_schema"
 
 metadata = sa.MetaData()
@@ -130,6 +130,23 @@ _UNDONE = text("kind = 'undone'")
 Index("undone_results", event.c.study, event.c.result, unique=True, sqlite_where=_UNDONE, postgresql_where=_UNDONE)
 Index("events_of_a_plan", event.c.study, event.c.plan, event.c.id)
 
+correction = Table(
+    "correction",
+    metadata,
+    Column("id", _serial(), primary_key=True),
+    Column("study", _serial(), sa.ForeignKey("study.id"), nullable=False),
+    Column("plan", BigInteger, nullable=False),  # with which it counts
+    Column("result", BigInteger, nullable=False),  # id of the result
+    Column("of", BigInteger, nullable=False),  # its plan
+    Column("arm", BigInteger, nullable=False),
+    Column("typed", _double(), nullable=False),
+    Column("read", _double(), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("source", Text, nullable=False),  # who corrected it
+    Column("at", _double(), nullable=False),
+)
+Index("corrections_of_a_study", correction.c.study, correction.c.id)
+
 decision = Table(
     "decision",
     metadata,
@@ -154,8 +171,8 @@ decision = Table(
 
 # --- Seals against alteration: hashes of results, leases and events, beside the chain of plans and decisions.
 #
-#     a plan that is closed     its results that count, its leases and its events: `decision.records`, inside the
-#                               decision's hash, so that they are part of the chain
+#     a plan that is closed     its results that count, its leases, its events and its corrections: `decision.records`,
+#                               inside the decision's hash, so that they are part of the chain
 #     late and prior results    a chain of their own, row by row
 #     the end of the study      a hash of the event and of the rows of the plan that was open
 #
@@ -167,7 +184,12 @@ RESULT = (
 )
 LEASE = ("number", "worker", "arm", "pulls", "first", "again", "until", "leased_at")
 EVENT = ("kind", "arm", "pulls", "lease", "reason", "at", "result")
-KINDS = (("results", observation, RESULT), ("leases", lease, LEASE), ("events", event, EVENT))
+CORRECTION = ("result", "of", "arm", "typed", "read", "reason", "source", "at")
+CORRECTED = "corrections"  # in no hash of a plan without any
+KINDS = (
+    *(("results", observation, RESULT), ("leases", lease, LEASE), ("events", event, EVENT)),
+    (CORRECTED, correction, CORRECTION),
+)
 EMPTY = rows_hash(())
 AT_ONCE = 10_000  # rows
 
@@ -184,6 +206,8 @@ def row_hashes(connection: Connection, study: int, plan: int) -> str:
     for kind, table, columns in KINDS:
         wanted = _wanted(kind, table, columns, study).where(table.c.plan == plan).order_by(table.c.id)
         found[kind] = rows_hash(row[1:] for row in connection.execute(wanted))
+    if found[CORRECTED] == EMPTY:
+        del found[CORRECTED]
     return json.dumps(found, separators=(",", ":"))
 
 
@@ -210,7 +234,7 @@ def altered_records(connection: Connection, study: int) -> Iterator[str]:
             if plan in found:
                 found[plan] = _hash_or_nothing(part)
         for plan in sorted(stored):
-            if found[plan] != stored[plan].get(kind):
+            if found[plan] != stored[plan].get(kind, EMPTY if kind == CORRECTED else None):
                 yield f"one of the {kind} of plan {plan}"
 
 

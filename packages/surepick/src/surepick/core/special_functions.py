@@ -36,7 +36,7 @@ ERFC = (
 )  # fmt: skip
 
 
-def _log_tail(x: FloatArray) -> FloatArray:
+def log_tail(x: FloatArray) -> FloatArray:
     """log Phi(-|x|) entry by entry, log(erfc(|x| / sqrt 2) / 2).
 
     Source: the form is that of Schonfelder (1978), Chebyshev expansions for the error and related functions.
@@ -54,11 +54,11 @@ def _log_tail(x: FloatArray) -> FloatArray:
 
 def ndtr(x: FloatArray) -> FloatArray:
     """Phi(x), the standard normal distribution function, entry by entry."""
-    tail = np.exp(_log_tail(x))
+    tail = np.exp(log_tail(x))
     return np.where(x > 0.0, 1.0 - tail, tail)
 
 
 def log_ndtr(x: FloatArray) -> FloatArray:
     """log Phi(x) entry by entry, also where Phi(x) is smaller than any number, or 1 - Phi(x) is."""
-    tail = _log_tail(x)
+    tail = log_tail(x)
     return np.where(x > 0.0, np.log1p(-np.exp(tail)), tail)

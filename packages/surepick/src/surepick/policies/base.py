@@ -142,6 +142,32 @@ def _none(_: int) -> float | None:
     return 0.0
 
 
+class PlannedTogether(Protocol):
+    """The next batches of n studies."""
+
+    @property
+    def counts(self) -> IntArray: ...  # pulls of each arm, (n, K)
+
+
+class ToldTogether(Protocol):
+    """Where n studies stand."""
+
+    @property
+    def finished(self) -> BoolArray: ...  # (n,)
+
+
+class Together(Protocol):
+    """The rules of a policy for many studies at once, all of which have been told equally many batches.
+
+    Plans and where the studies stand are records of arrays with a row for each study; `rows_of` takes some of them.
+    """
+
+    def first(self, number: int, /) -> PlannedTogether: ...
+    def ask(self, rows: Any, /) -> PlannedTogether: ...
+    def tell(self, rows: Any, planned: Any, seen: Observations, /) -> ToldTogether: ...  # None: no batch was told yet
+    def state_of(self, rows: Any, row: int, round_number: int, /) -> Any: ...  # that of the policy
+
+
 @record
 class Traits:
     """What others must know of a policy to describe, forecast and verify it.
@@ -175,6 +201,7 @@ class Traits:
         later: arms that are not there when a study begins, and may come.
         long_list: from which the arms were selected, by measurements before the study; None: they are all there are.
         rows: the list that it shortens; its arms are a few of them. None: it chooses among its arms.
+        together: its rules for many simulated studies at once; None: they are played one by one.
     """
 
     stops: Literal["own", "never", "budget"] = "own"
@@ -203,6 +230,7 @@ class Traits:
     later: tuple[int, ...] = ()
     long_list: LongListed | None = None
     rows: RowBlocks | None = field(default=None, compare=False)
+    together: Together | None = field(default=None, compare=False)
 
     @property
     def narrows(self) -> bool:

@@ -17,7 +17,7 @@ from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, tuning, uniform
 from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 from surepick.policies.blocking import blocking_of, check_idle, filled_blocks, price_of_blocks, shared_effect
-from surepick.policies.carried import means_rule, vectors_rule
+from surepick.policies.carried import lockstep, means_rule, vectors_rule
 from surepick.policies.carried import means_rule as blocks_rule
 from surepick.policies.carried import state as states
 from surepick.policies.carried.planning import Planner
@@ -248,6 +248,7 @@ class CarriedElimination:
             withdraw=self.withdraw if self._changes else None,
             add=self.add if self._waiting else None,
             later=self._waiting,
+            together=lockstep.together(self) if type(self) is CarriedElimination else None,
         )
 
     @property

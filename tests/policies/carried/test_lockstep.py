@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from played_together import answer, answers
 
 import surepick as sp
 from surepick.core.random_streams import stream, streams
@@ -158,3 +159,11 @@ def test_what_one_study_refuses_many_refuse():
         sp.simulate_many(policy_for(environment), CASES["ten"][0], seeds=[1])
     with pytest.raises(sp.InvalidInput, match="was given"):
         sp.simulate_many(environment, environment, seeds=[1])
+
+
+@pytest.mark.parametrize("name", ["ten", "Bernoulli"])
+def test_the_helper_of_the_guarantees_plays_the_same_studies(name):
+    environment, options = CASES[name]
+    policy = policy_for(environment, **options)
+    first, again = ([np.random.default_rng([seed, 1]) for seed in range(5)] for _ in range(2))
+    assert answers(policy, environment, first) == [answer(policy, environment, rng) for rng in again]

@@ -21,8 +21,7 @@ from surepick.environments.rewards import DrawsMany, RecordedRewards, StreamedRe
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.base import Policy
-from surepick.policies.questions.asked import wrongly_listed
-from surepick.questions import constraints_of
+from surepick.questions import constraints_of, wrongly_listed
 from surepick.studies import Study
 from surepick.studies.closed_loop import Askable, EndedBy, until_stopped
 from surepick.studies.deviations import answer_of

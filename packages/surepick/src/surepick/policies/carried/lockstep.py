@@ -17,7 +17,7 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, record, rows_of
-from surepick.estimators import NoiseMgf, noise_mgf_after, with_squares
+from surepick.estimators import NoiseMgf, noise_mgf_after, posterior, with_squares
 from surepick.estimators.running_processes import UNKNOWN, Flow, MeanProcesses, bounds_of_means, flow_gains
 from surepick.noise import known_scale
 from surepick.policies import tuning
@@ -25,7 +25,6 @@ from surepick.policies.base import Problem
 from surepick.policies.carried import means_rule, planning
 from surepick.policies.carried import state as states
 from surepick.policies.certified.conclusion import threshold_of
-from surepick.policies.sequential import posterior
 from surepick.policies.sequential.batches import BatchSizes
 
 MOST_ARMS = posterior.HEURISTIC_SHORT_LIST  # with more, little of a study's time is spent on what arrays save
@@ -56,7 +55,7 @@ class Guesses:
         """Of all arms, (n, K)."""
         lead, errors = np.take_along_axis(self.scores, centres[:, None], 1) - self.scores, self.errors(centres)
         ahead = np.maximum(lead - caution * errors, 0.0)
-        short = np.minimum(lead + tuning.HEURISTIC_DOUBT * errors, 0.0)
+        short = np.minimum(lead + posterior.HEURISTIC_DOUBT * errors, 0.0)
         return np.asarray(np.maximum(margin + np.where(lead >= 0.0, ahead, short), least * abs(margin)))
 
     def errors(self, centres: IntArray) -> FloatArray:

@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import field
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -173,9 +173,9 @@ class Replications:
 
     Args:
         seeds: of the studies, shape (n,).
+        counts: pulls of each arm, shape (n, K).
         arms: index of the arm returned, shape (n,).
         pulls: measurements until the policy stopped by itself, shape (n,).
-        counts: pulls of each arm, shape (n, K).
         rounds: batches that were measured, shape (n,).
         verdicts: of the certificates; "budget-exhausted" where the next plan would have passed max_pulls.
         right: whether the arm is epsilon-best, or no arm is on a wrong list, shape (n,).
@@ -185,9 +185,9 @@ class Replications:
     """
 
     seeds: IntArray
+    counts: IntArray
     arms: IntArray
     pulls: IntArray
-    counts: IntArray
     rounds: IntArray
     verdicts: tuple[str, ...]
     right: BoolArray
@@ -217,43 +217,31 @@ def simulate_many(
     Cost: of ten arms about a tenth of a millisecond a round and study; about 300 bytes of memory an arm and study.
     """
     chosen = [whole_number("seed", seed, least=0, meaning="each study has its own.") for seed in seeds]
-    ended: list[_Ended] = []
+    ended: list[tuple[Any, ...]] = []
     step = max(ENTRIES_AT_ONCE // max(getattr(environment, "num_arms", 1), 1), 1)
     for some in (chosen[first : first + step] for first in range(0, len(chosen), step)):
         found = _played_together(policy, environment, some, max_pulls)
         if found is None:
             found = [_ended(simulate(policy, environment, seed=seed, max_pulls=max_pulls)) for seed in some]
         ended += found
-    columns: dict[str, Any] = {name: [getattr(one, name) for one in ended] for name in _Ended._fields}
-    columns["counts"] = np.array(columns["counts"], np.int64).reshape(len(ended), environment.num_arms)
-    return Replications(seeds=np.array(chosen), **columns | {"verdicts": tuple(columns["verdicts"])})
+    columns: list[Any] = list(zip(*ended, strict=True)) or [()] * 8
+    counts = np.array(columns.pop(), np.int64).reshape(len(ended), environment.num_arms)
+    return Replications(np.array(chosen), counts, *columns)
 
 
 ENTRIES_AT_ONCE = 200_000  # studies that are played at once, times arms: what bounds the memory
 
 
-class _Ended(NamedTuple):
-    """The end of one study: an entry of each column of `Replications`."""
-
-    arms: int
-    pulls: int
-    counts: IntArray
-    rounds: int
-    verdicts: str
-    right: bool
-    success: bool
-    certified_gaps: float
-
-
-def _ended(run: Run) -> _Ended:
+def _ended(run: Run) -> tuple[Any, ...]:
+    """What `Replications` says of one study, counts last."""
     gap = run.certificate.certified_gap
     known = math.inf if gap is None else gap
-    return _Ended(run.arm, run.pulls, run.counts, len(run.rounds), run.verdict, run.right, run.success, known)
+    return run.arm, run.pulls, len(run.rounds), run.verdict, run.right, run.success, known, run.counts
 
 
 def _played_together(
     policy: Policy[Any], environment: Environment, seeds: list[int], max_pulls: int
-) -> list[_Ended] | None:
+) -> list[tuple[Any, ...]] | None:
     """Studies that are played at once; None where they cannot be, or where something is to be refused."""
     if not isinstance(environment, Environment) or not isinstance(policy, Policy):
         return None
@@ -261,7 +249,7 @@ def _played_together(
     if rule is None or not isinstance(law, DrawsMany) or policy.problem.num_arms != num_arms or max_pulls < num_arms:
         return None
     minimize, good = environment.minimize, environment.epsilon_best(policy.problem.epsilon)
-    ended, contradicted = dict[int, _Ended](), dict[int, str]()
+    ended, contradicted = dict[int, tuple[Any, ...]](), dict[int, str]()
     at, rows, planned = np.arange(len(seeds)), None, rule.first(len(seeds))  # the studies that go on
     nothing = np.zeros((len(seeds), num_arms))
     totals = Observations(nothing.astype(np.int64), nothing, nothing)
@@ -292,8 +280,8 @@ def _played_together(
             )
             gap = math.inf if answer.certified_gap is None else answer.certified_gap
             verdict, right = answer.verdict if own else "budget-exhausted", bool(good[answer.arm])
-            spent = answer.pulls, totals.counts[row], number + 1
-            ended[place] = _Ended(answer.arm, *spent, verdict, right, own and right, gap)
+            said = verdict, right, own and right, gap
+            ended[place] = (answer.arm, answer.pulls, number + 1, *said, np.array(totals.counts[row]))
         if not fits.any():
             break
         rows, planned, totals, at = (

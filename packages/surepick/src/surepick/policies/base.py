@@ -142,29 +142,16 @@ def _none(_: int) -> float | None:
     return 0.0
 
 
-class PlannedTogether(Protocol):
-    """The next batches of n studies."""
-
-    @property
-    def counts(self) -> IntArray: ...  # pulls of each arm, (n, K)
-
-
-class ToldTogether(Protocol):
-    """Where n studies stand."""
-
-    @property
-    def finished(self) -> BoolArray: ...  # (n,)
-
-
 class Together(Protocol):
     """The rules of a policy for many studies at once, all of which have been told equally many batches.
 
-    Plans and where the studies stand are records of arrays with a row for each study; `rows_of` takes some of them.
+    The next plans have `counts`, (n, K), and where studies stand has `finished`, (n,): records of arrays with a row for
+    each study, of which `rows_of` takes some.
     """
 
-    def first(self, number: int, /) -> PlannedTogether: ...
-    def ask(self, rows: Any, /) -> PlannedTogether: ...
-    def tell(self, rows: Any, planned: Any, seen: Observations, /) -> ToldTogether: ...  # None: no batch was told yet
+    def first(self, number: int, /) -> Any: ...  # the first plans of so many
+    def ask(self, rows: Any, /) -> Any: ...
+    def tell(self, rows: Any, planned: Any, seen: Observations, /) -> Any: ...  # rows None: no batch was told yet
     def state_of(self, rows: Any, row: int, round_number: int, /) -> Any: ...  # that of the policy
 
 

@@ -21,11 +21,11 @@ from surepick.estimators import NoiseMgf, noise_mgf_after, posterior, with_squar
 from surepick.estimators.running_processes import UNKNOWN, Flow, MeanProcesses, bounds_of_means, flow_gains
 from surepick.noise import known_scale
 from surepick.policies import tuning
-from surepick.policies.base import Problem
+from surepick.policies.base import Problem, threshold_of
 from surepick.policies.carried import means_rule, planning
-from surepick.policies.carried import state as states
-from surepick.policies.certified.conclusion import threshold_of
+from surepick.policies.sequential import state as states
 from surepick.policies.sequential.batches import BatchSizes
+from surepick.questions.protocol import Lists
 
 MOST_ARMS = posterior.HEURISTIC_SHORT_LIST  # with more, little of a study's time is spent on what arrays save
 ENTRIES = 32_768  # of an array that is worked on at a time: some of them stay near the processor
@@ -91,7 +91,7 @@ class Plans:
 
 @dataclass(slots=True)
 class Rows:
-    """Where the studies stand, as `CarriedState` has it; flows are in slots, in the order in which they came."""
+    """Where the studies stand, as `SequentialState` has it; flows are in slots, in the order in which they came."""
 
     seen: Observations  # (n, K)
     log_values: FloatArray  # (n, K)
@@ -424,17 +424,17 @@ class Lockstep:
         bounds[np.arange(len(bounds)), candidates] = 0.0
         return bounds
 
-    def state_of(self, rows: Rows, row: int, round_number: int) -> states.CarriedState:
+    def state_of(self, rows: Rows, row: int, round_number: int) -> states.SequentialState:
         """Where one of the studies stands."""
         tested = zip(rows.tested[row].tolist(), rows.bounds[row], strict=True)
         hubs = zip(rows.hubs[row].tolist(), rows.flows[row], strict=True)
         given = tuple(Flow(arm, flow) for arm, flow in hubs if arm >= 0)
-        return states.CarriedState(
+        return states.SequentialState(
             round=round_number,
             seen=rows_of(rows.seen, row),
+            lists=Lists.empty(self.problem.num_arms),
             means=MeanProcesses(rows.log_values[row], rows.starts[row], rows.taken[row], given),
-            vectors=None,
-            tested=tuple(states.CandidateBounds(arm, bounds) for arm, bounds in tested if arm >= 0),
+            tested=tuple(states.UpperBounds(arm, bounds) for arm, bounds in tested if arm >= 0),
             beaten=rows.beaten[row],
             candidate=int(rows.candidate[row]),
             dim=self.problem.num_arms,

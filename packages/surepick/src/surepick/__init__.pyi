@@ -16,7 +16,7 @@ from .noise import Bernoulli, Bounded, Normal, PilotGaussian, SubGaussian, parse
 from .policies.base import Claim, Policy, Problem, Traits
 from .policies.registry import make_policy, paper_settings, policy_names
 from .reports.study.page import write_report
-from .simulation import simulate
+from .simulation import simulate, simulate_many
 from .studies.closed_loop import Result
 from .studies.ledger import Batch
 from .studies.opening import create_study, list_studies, open_study
@@ -76,6 +76,7 @@ __all__ = [
     "short_list_policy",
     "sign_certificate",
     "simulate",
+    "simulate_many",
     "solve_design",
     "testing",
     "verify_certificate",

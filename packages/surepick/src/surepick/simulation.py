@@ -1,28 +1,36 @@
 """One policy against one environment, from the first ask to its own stop."""
 
+import itertools
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Any, cast
 
 import numpy as np
 
 from surepick.core.certificate import Certificate
+from surepick.core.observations import Observations
 from surepick.core.plans import RoundRecord
-from surepick.core.random_streams import stream
-from surepick.core.records import record
-from surepick.core.values import not_negative
+from surepick.core.random_streams import stream, streams
+from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record, rows_of
+from surepick.core.values import not_negative, whole_number
 from surepick.environments import Environment
 from surepick.environments.environment import RecordedAnswers
-from surepick.environments.rewards import RecordedRewards, StreamedRewards
+from surepick.environments.rewards import DrawsMany, RecordedRewards, StreamedRewards
 from surepick.errors import InvalidInput
+from surepick.noise import Noise
 from surepick.policies.base import Policy
 from surepick.questions import constraints_of, wrongly_listed
 from surepick.studies import Study
 from surepick.studies.closed_loop import Askable, EndedBy, until_stopped
+from surepick.studies.deviations import answer_of
 from surepick.studies.ledger import Batch
+from surepick.studies.logs.base import Deviations
 from surepick.studies.registration import REHEARSAL
-from surepick.studies.rehearsal import Rehearsal
+from surepick.studies.rehearsal import Rehearsal, plausible, received
+from surepick.studies.slips import Repeats, doubtful_repeats
+from surepick.studies.validation import check_sums
 
 
 @record
@@ -46,6 +54,7 @@ class Run:
         ended_by: "policy", by itself; "batches", "pulls", "cost" or "seconds", the budget that was exhausted.
         cost: money spent on the pulls, in the currency of the costs; None where nothing has a cost.
         right: the same as success, for a study that was ended before.
+        counts: pulls of each arm, shape (K,).
     """
 
     best_arm: str
@@ -62,6 +71,7 @@ class Run:
     ended_by: EndedBy = "policy"
     cost: float | None = None
     right: bool = True
+    counts: IntArray = field(default_factory=lambda: np.zeros(0, np.int64), compare=False, repr=False)
 
     @property
     def study(self) -> Study:
@@ -109,13 +119,14 @@ def simulate(
         )
     started = time.perf_counter()
     study: Study | Rehearsal
-    drawn = _are_draws(environment, policy)
+    drawn, counts = _are_draws(environment, policy), np.zeros(environment.num_arms, np.int64)
     if on_plan is None and drawn:
         study = Rehearsal(environment.arms, policy, minimize=environment.minimize)
     else:
         study = Study(environment.arms, policy, minimize=environment.minimize, study_id=REHEARSAL)
 
     def pull(batch: Batch) -> None:
+        np.add(counts, batch.counts, out=counts)
         if isinstance(study, Rehearsal):
             study.tell_simulated(environment.pull(batch.counts, stream(seed, "rewards", study.number - 1)))
             return
@@ -152,7 +163,146 @@ def simulate(
         ended_by=ended.ended_by,
         cost=answer.cost,
         right=bool(right),
+        counts=counts,
     )
+
+
+@record
+class Replications:
+    """What many simulated studies of one policy spent, and whether their answers were right; an entry a seed.
+
+    Args:
+        seeds: of the studies, shape (n,).
+        counts: pulls of each arm, shape (n, K).
+        arms: index of the arm returned, shape (n,).
+        pulls: measurements until the policy stopped by itself, shape (n,).
+        rounds: batches that were measured, shape (n,).
+        verdicts: of the certificates; "budget-exhausted" where the next plan would have passed max_pulls.
+        right: whether the arm is epsilon-best, or no arm is on a wrong list, shape (n,).
+        success: right, and stopped by itself, shape (n,).
+        certified_gaps: by how much the arm is worse than the best one at most, in reward units; infinite where nothing
+            is known, shape (n,).
+    """
+
+    seeds: IntArray
+    counts: IntArray
+    arms: IntArray
+    pulls: IntArray
+    rounds: IntArray
+    verdicts: tuple[str, ...]
+    right: BoolArray
+    success: BoolArray
+    certified_gaps: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, seeds=np.int64, arms=np.int64, pulls=np.int64, counts=np.int64, rounds=np.int64)
+        freeze(self, right=np.bool_, success=np.bool_, certified_gaps=np.float64)
+
+
+def simulate_many(
+    policy: Policy[Any], environment: Environment, *, seeds: Iterable[int] = range(1000), max_pulls: int = 10_000_000
+) -> Replications:
+    """Run a study for each seed: the same as by `simulate`, and many times as fast where studies can be played at once.
+
+    That is so for `certified-independent` with noise of a known scale, rewards that are drawn from the noise, and
+    batches that the policy chooses; others are played one by one.
+
+    Args:
+        policy, environment, max_pulls: as in `simulate`, of each study.
+        seeds: one for each study.
+
+    Raises:
+        InvalidInput: as `simulate`.
+
+    Cost: of ten arms about a tenth of a millisecond a round and study; about 300 bytes of memory an arm and study.
+    """
+    chosen = [whole_number("seed", seed, least=0, meaning="each study has its own.") for seed in seeds]
+    ended: list[tuple[Any, ...]] = []
+    step = max(ENTRIES_AT_ONCE // max(getattr(environment, "num_arms", 1), 1), 1)
+    for some in (chosen[first : first + step] for first in range(0, len(chosen), step)):
+        found = _played_together(policy, environment, some, max_pulls)
+        if found is None:
+            found = [_ended(simulate(policy, environment, seed=seed, max_pulls=max_pulls)) for seed in some]
+        ended += found
+    columns: list[Any] = list(zip(*ended, strict=True)) or [()] * 8
+    counts = np.array(columns.pop(), np.int64).reshape(len(ended), environment.num_arms)
+    return Replications(np.array(chosen), counts, *columns)
+
+
+ENTRIES_AT_ONCE = 200_000  # studies that are played at once, times arms: what bounds the memory
+
+
+def _ended(run: Run) -> tuple[Any, ...]:
+    """What `Replications` says of one study, counts last."""
+    gap = run.certificate.certified_gap
+    known = math.inf if gap is None else gap
+    return run.arm, run.pulls, len(run.rounds), run.verdict, run.right, run.success, known, run.counts
+
+
+def _played_together(
+    policy: Policy[Any], environment: Environment, seeds: list[int], max_pulls: int
+) -> list[tuple[Any, ...]] | None:
+    """Studies that are played at once; None where they cannot be, or where something is to be refused."""
+    if not isinstance(environment, Environment) or not isinstance(policy, Policy):
+        return None
+    rule, law, num_arms = policy.traits.together, environment.law, environment.num_arms
+    if rule is None or not isinstance(law, DrawsMany) or policy.problem.num_arms != num_arms or max_pulls < num_arms:
+        return None
+    minimize, good = environment.minimize, environment.epsilon_best(policy.problem.epsilon)
+    ended, contradicted = dict[int, tuple[Any, ...]](), dict[int, str]()
+    at, rows, planned = np.arange(len(seeds)), None, rule.first(len(seeds))  # the studies that go on
+    nothing = np.zeros((len(seeds), num_arms))
+    totals = Observations(nothing.astype(np.int64), nothing, nothing)
+    for number in itertools.count():
+        drawn = law.draw_many(planned.counts, streams([seeds[one] for one in at.tolist()], "rewards", number))
+        if not _as_declared(drawn, policy.problem.noise):
+            return None
+        seen = received(drawn, minimize=minimize)
+        before, totals = totals, totals.plus(seen)
+        for row in doubtful_repeats(policy, totals).tolist():
+            repeats, place = Repeats(policy, rows_of(before, row), contradicted.get(at[row], "")), int(at[row])
+            contradicted[place] = repeats.after(rows_of(seen, row))
+        rows = rule.tell(rows, planned, seen)
+        left = np.flatnonzero(~rows.finished)
+        planned = rule.ask(rows_of(rows, left))
+        fits = totals.counts[left].sum(axis=1) + planned.counts.sum(axis=1) <= max_pulls
+        for row in np.setdiff1d(np.arange(len(at)), left[fits]).tolist():
+            place, own = int(at[row]), bool(rows.finished[row])
+            answer = answer_of(
+                policy,
+                environment.arms,
+                rule.state_of(rows, row, number + 2),
+                minimize=minimize,
+                rounds=(),
+                deviations=[Deviations(contradicted=contradicted.get(place, ""))],
+                end=None,
+                measured=dict,
+            )
+            gap = math.inf if answer.certified_gap is None else answer.certified_gap
+            verdict, right = answer.verdict if own else "budget-exhausted", bool(good[answer.arm])
+            said = verdict, right, own and right, gap
+            ended[place] = (answer.arm, answer.pulls, number + 1, *said, np.array(totals.counts[row]))
+        if not fits.any():
+            break
+        rows, planned, totals, at = (
+            rows_of(rows, kept := left[fits]),
+            rows_of(planned, fits),
+            rows_of(totals, kept),
+            at[kept],
+        )
+    return [ended[place] for place in range(len(seeds))]
+
+
+def _as_declared(drawn: Observations, noise: Noise) -> bool:
+    """Whether a study takes these totals of many, (n, K)."""
+    if noise.support is None:
+        return plausible(drawn)
+    counts, sums, squares = drawn.counts.ravel(), drawn.sums.ravel(), drawn.squares
+    try:
+        check_sums(counts, sums, None if squares is None else squares.ravel(), noise, [""] * len(counts))
+    except InvalidInput:
+        return False
+    return True
 
 
 def _are_draws(environment: Environment, policy: Policy[Any]) -> bool:

@@ -159,13 +159,13 @@ class Observations:
         digits, exponent = math.frexp(middle)
         return math.ldexp(round(digits * 2**LEVEL_BITS), exponent - LEVEL_BITS)
 
-    def less(self, level: float) -> Observations:
+    def less(self, level: float | FloatArray) -> Observations:
         """The same with that number taken from every reward, and what rounding took given back.
 
         Args:
-            level: from `level`.
+            level: from `level`; for totals of many studies, (n, K), that of each, (n, 1), where no rewards have blocks.
         """
-        if level == 0.0:
+        if not np.any(level):
             return self
         sums = (self.sums - level * self.counts) + (0.0 if self.rests is None else self.rests)
         squares = self.squares
@@ -173,7 +173,7 @@ class Observations:
             squares = self.within + np.divide(sums**2, self.counts, out=np.zeros_like(sums), where=self.counts > 0)
         elif squares is not None:  # told as totals: digits that are lost stay lost, and the rounding allows for it
             squares = np.maximum(squares - 2.0 * level * self.sums + level**2 * self.counts, 0.0) + ROUNDING * squares
-        blocks = None if self.blocks is None else self.blocks.less(level)
+        blocks = None if self.blocks is None else self.blocks.less(float(level))
         return replace(self, sums=sums, squares=squares, blocks=blocks, rests=None)
 
     @property

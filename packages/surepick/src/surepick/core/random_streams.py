@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import numpy as np
@@ -16,12 +17,20 @@ WHO_CHOSE = {"program": "drawn by the program when the study was set up", "user"
 
 def stream(seed: int, *names: str | int) -> np.random.Generator:
     """A generator that depends on the seed and on the names, and on nothing else: neither calls nor workers."""
-    if seed < 0:
-        raise InvalidInput(f"seed is {seed}; a seed must be a non-negative integer.")
+    return next(streams([seed], *names))
+
+
+def streams(seeds: Iterable[int], *names: str | int) -> Iterator[np.random.Generator]:
+    """The `stream` of each of many seeds, one after the other."""
     labelled = [f"{'str' if isinstance(name, str) else 'int'}:{name}" for name in names]
     digest = hashlib.sha256("\x1f".join(labelled).encode()).digest()
-    words = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 32, 4)]
-    return np.random.default_rng(np.random.SeedSequence([seed, *words]))
+    words = np.frombuffer(digest, "<u4").astype(np.uint32)
+    for seed in seeds:
+        if seed < 0:
+            raise InvalidInput(f"seed is {seed}; a seed must be a non-negative integer.")
+        own = [seed >> shift & (MOST_SEED - 1) for shift in range(0, max(seed.bit_length(), 1), 32)]
+        entropy = np.concatenate([np.array(own, np.uint32), words])  # read faster than the same whole numbers
+        yield np.random.default_rng(np.random.SeedSequence(entropy))
 
 
 def settled_seed(name: str, seed: int | None, by: Chooser | None, meaning: str) -> tuple[int, Chooser]:

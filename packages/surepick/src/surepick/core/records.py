@@ -11,7 +11,7 @@ import functools
 import json
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
 from reprlib import recursive_repr
 from typing import Any, TypeVar, Union, cast, dataclass_transform, get_args, get_origin, get_type_hints
 
@@ -168,6 +168,15 @@ def _kept(value: Any, dtype: np.dtype[Any] | type) -> Any:
     array = np.array(value, dtype=dtype)
     array.flags.writeable = False
     return array
+
+
+def rows_of(value: T, rows: Any) -> T:
+    """Of arrays with a row for each study, alone or in a record, those rows."""
+    if isinstance(value, np.ndarray):
+        return cast(T, value[rows])
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    return replace(value, **{one.name: rows_of(getattr(value, one.name), rows) for one in fields(value)})
 
 
 def array_bytes(value: object) -> int:

@@ -36,7 +36,7 @@ ERFC = (
 )  # fmt: skip
 
 
-def _log_tail(x: FloatArray) -> FloatArray:
+def log_tail(x: FloatArray) -> FloatArray:
     """log Phi(-|x|) = log(erfc(|x| / sqrt 2) / 2) entry by entry, in the form of Schonfelder (1978)."""
     t = 2.0 / (2.0 + np.abs(x) * math.sqrt(0.5))
     place, found = 2.0 * t - 1.0, np.full_like(t, ERFC[-1])
@@ -51,11 +51,11 @@ def _log_tail(x: FloatArray) -> FloatArray:
 
 def ndtr(x: FloatArray) -> FloatArray:
     """Phi(x), the standard normal distribution function, entry by entry."""
-    tail = np.exp(_log_tail(x))
+    tail = np.exp(log_tail(x))
     return np.where(x > 0.0, 1.0 - tail, tail)
 
 
 def log_ndtr(x: FloatArray) -> FloatArray:
     """log Phi(x) entry by entry, also where Phi(x) is smaller than any number, or 1 - Phi(x) is."""
-    tail = _log_tail(x)
+    tail = log_tail(x)
     return np.where(x > 0.0, np.log1p(-np.exp(tail)), tail)

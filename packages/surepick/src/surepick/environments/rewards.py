@@ -4,7 +4,7 @@ The sum and the sum of squares of n rewards of an arm are drawn from their joint
 a call costs the same for one pull and for a million.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -36,6 +36,15 @@ class MeasuresMore(Protocol):
 
 
 @runtime_checkable
+class DrawsMany(Protocol):
+    """A law that draws for many studies at once."""
+
+    def draw_many(self, counts: IntArray, rngs: Iterable[np.random.Generator]) -> Observations:
+        """Pull arm k `counts[i, k]` times in study i, with its randomness; as `draw` of each row, (n, K)."""
+        ...
+
+
+@runtime_checkable
 class StreamedRewards(Protocol):
     """A law whose rewards are functions of an arm and a stream of random numbers that arms can share."""
 
@@ -61,6 +70,19 @@ class NormalRewards:
         chi_squared = 2.0 * rng.standard_gamma((n - 1.0) / 2.0)  # 0 for n = 1
         return _scattered(counts, pulled, sums, sums**2 / n + sigma**2 * chi_squared, sigma**2 * chi_squared)
 
+    def draw_many(self, counts: IntArray, rngs: Iterable[np.random.Generator]) -> Observations:
+        """As `draw` of each row of counts, (n, K), with its own randomness."""
+        study, arm = np.nonzero(counts)
+        n, sigma = counts[study, arm].astype(np.float64), self.scales[arm]
+        normal, shapes, gamma = np.empty(len(n)), (n - 1.0) / 2.0, np.empty(len(n))
+        for part, rng in zip(_parts_of(study, len(counts)), rngs, strict=True):
+            rng.standard_normal(out=normal[part])
+            rng.standard_gamma(shapes[part], out=gamma[part])
+        sums = n * self.means[arm] + sigma * np.sqrt(n) * normal
+        chi_squared = 2.0 * gamma
+        columns = sums, sums**2 / n + sigma**2 * chi_squared, sigma**2 * chi_squared
+        return _scattered(counts, (study, arm), *columns)
+
 
 @frozen
 class TwoPointRewards:
@@ -73,12 +95,26 @@ class TwoPointRewards:
     def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
         """Pull arm k `counts[k]` times: the number of `high` rewards is binomial."""
         pulled = np.flatnonzero(counts)
-        n = counts[pulled]
-        chance = np.clip((self.means[pulled] - self.low) / (self.high - self.low), 0.0, 1.0)
-        highs = rng.binomial(n, chance)
-        sums = self.low * (n - highs) + self.high * highs
+        n, chance = counts[pulled], self._chances[pulled]
+        return _scattered(counts, pulled, *self._totals(n, rng.binomial(n, chance)))
+
+    def draw_many(self, counts: IntArray, rngs: Iterable[np.random.Generator]) -> Observations:
+        """As `draw` of each row of counts, (n, K), with its own randomness."""
+        study, arm = np.nonzero(counts)
+        n, chance = counts[study, arm], self._chances[arm]
+        parts = zip(_parts_of(study, len(counts)), rngs, strict=True)
+        highs = np.concatenate([rng.binomial(n[part], chance[part]) for part, rng in parts])
+        return _scattered(counts, (study, arm), *self._totals(n, highs))
+
+    @property
+    def _chances(self) -> FloatArray:
+        return np.clip((self.means - self.low) / (self.high - self.low), 0.0, 1.0)
+
+    def _totals(self, n: IntArray, highs: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(sums, sums of squares, squared deviations) of n rewards of which so many are high."""
         within = (self.high - self.low) ** 2 * ((n - highs) * (highs / n))
-        return _scattered(counts, pulled, sums, self.low**2 * (n - highs) + self.high**2 * highs, within)
+        squares = self.low**2 * (n - highs) + self.high**2 * highs
+        return self.low * (n - highs) + self.high * highs, squares, within
 
 
 @record
@@ -199,9 +235,20 @@ def law_of(means: FloatArray, noise: Noise) -> RewardLaw:
     return TwoPointRewards(means, low, high)
 
 
+def _parts_of(studies: IntArray, number: int) -> Iterator[slice]:
+    """Where the entries of each study are, which come one after the other."""
+    ends = np.searchsorted(studies, np.arange(1, number + 1)).tolist()
+    return map(slice, [0, *ends[:-1]], ends)
+
+
 def _scattered(
-    counts: IntArray, pulled: IntArray, sums: FloatArray, squares: FloatArray, within: FloatArray
+    counts: IntArray,
+    pulled: IntArray | tuple[IntArray, IntArray],
+    sums: FloatArray,
+    squares: FloatArray,
+    within: FloatArray,
 ) -> Observations:
-    columns = np.zeros((3, len(counts)))
-    columns[:, pulled] = sums, squares, within
+    columns = [np.zeros(counts.shape) for _ in range(3)]
+    for column, values in zip(columns, (sums, squares, within), strict=True):
+        column[pulled] = values
     return Observations(counts, columns[0], columns[1], within=columns[2])

@@ -254,11 +254,14 @@ def spread_of(seen: Observations, scales: FloatArray) -> RepeatSpread:
 
 
 @np.errstate(over="ignore")
-def most_of_spread(seen: Observations, scales: FloatArray) -> float:
-    """At least the evidence of `spread_of`, in a fraction of its time: the largest of what it is a mean of."""
+def most_of_spread(seen: Observations, scales: FloatArray) -> FloatArray:
+    """At least the evidence of `spread_of`, in a fraction of its time: the largest of what it is a mean of.
+
+    Of many studies, totals of shape (n, K), that of each, shape (n,).
+    """
     ratios, counts = seen.deviations / scales**2, 0.5 * seen.counts
-    each = COSTS[:, None] * counts + HALVES[:, None] * ratios
-    return max(float(each.max()), float(each.sum(axis=1).max()))
+    each = np.multiply.outer(COSTS, counts) + np.multiply.outer(HALVES, ratios)
+    return np.asarray(np.maximum(each.max(axis=-1), each.sum(axis=-1)).max(axis=0))
 
 
 def _log_mean(logs: FloatArray) -> float:

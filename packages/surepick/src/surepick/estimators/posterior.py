@@ -14,7 +14,7 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Embedded
 from surepick.core.random_streams import stream
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
-from surepick.core.special_functions import log_ndtr, ndtr
+from surepick.core.special_functions import log_tail
 from surepick.errors import ContractError
 from surepick.estimators.least_squares import Estimate, LeastSquaresEstimate, RegularLeastSquares, estimate
 from surepick.estimators.noise_mgf import ROUNDED_UP
@@ -200,11 +200,7 @@ def posterior_of_means(
     """
     known = seen.counts > 0
     means, variances = seen.means[known], noise_scales[known] ** 2 / seen.counts[known]
-    widest = max(float(np.ptp(means)) ** 2, epsilon**2)
-    spreads = np.geomspace(max(epsilon**2, 1e-6 * widest), widest, HEURISTIC_SPREADS)
-    step = max(MOST_AT_ONCE // len(means), 1)
-    parts = (spreads[first : first + step] for first in range(0, len(spreads), step))
-    centre, spread = max((_likeliest(means, variances, part) for part in parts), key=lambda found: found[0])[1:]
+    centre, spread = (float(found[0]) for found in common_centres(means[None], variances[None], epsilon))
     share = spread / (spread + variances)
     scores, left = np.full(len(known), centre), np.full(len(known), spread)
     scores[known] = centre + (means - centre) * share
@@ -217,8 +213,9 @@ def posterior_of_means(
     return Posterior(scores, errors, number, chances=lambda allowed: chances_of_means(scores, np.sqrt(left), allowed))
 
 
-def measured_share(seen: Observations, declared: FloatArray) -> float:
-    """The noise scale that repeats of an arm show, as a share of the declared one, s; at most 1.
+def measured_share(seen: Observations, declared: FloatArray) -> FloatArray:
+    """The noise scale that repeats of an arm show, as a share of the declared one, s; at most 1. Of totals of many
+    studies, (n, K), that of each, (n,).
 
         share^2 = (D + sum_x sum_i (r_xi - mean_x)^2 / s_x^2) / (D + sum_x (n_x - 1))
 
@@ -226,10 +223,10 @@ def measured_share(seen: Observations, declared: FloatArray) -> float:
     """
     repeated = seen.counts > 1
     if seen.squares is None or not repeated.any():
-        return 1.0
-    counts, scales = seen.counts[repeated], declared[repeated]
-    within = float(np.sum(seen.deviations[repeated] / scales**2))
-    return min(1.0, float(np.sqrt((HEURISTIC_DECLARED + within) / (HEURISTIC_DECLARED + float(np.sum(counts - 1))))))
+        return np.ones(seen.counts.shape[:-1])
+    within = np.where(repeated, seen.deviations / declared**2, 0.0).sum(axis=-1)
+    freedom = np.where(repeated, seen.counts - 1, 0).sum(axis=-1)
+    return np.asarray(np.minimum(1.0, np.sqrt((HEURISTIC_DECLARED + within) / (HEURISTIC_DECLARED + freedom))))
 
 
 def _read_only(array: FloatArray) -> FloatArray:
@@ -237,15 +234,26 @@ def _read_only(array: FloatArray) -> FloatArray:
     return array
 
 
-def _likeliest(means: FloatArray, variances: FloatArray, spreads: FloatArray) -> tuple[float, float, float]:
-    """(log likelihood, likeliest centre, spread) of the likeliest of some spreads, the first of equals."""
-    weights = 1.0 / (spreads[:, None] + variances)
-    centres = np.array([row @ means for row in weights]) / weights.sum(axis=1)
-    strays = (means - centres[:, None]) ** 2
-    apart = np.array([row @ stray for row, stray in zip(weights, strays, strict=True)])
-    likelihoods = 0.5 * (np.log(weights).sum(axis=1) - apart)
-    best = int(np.argmax(likelihoods))
-    return float(likelihoods[best]), float(centres[best]), float(spreads[best])
+def common_centres(means: FloatArray, variances: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
+    """(mu, tau^2) of `posterior_of_means`, the likeliest in each of n rows of means and of their variances, (n, m)."""
+    widest = np.array([max(apart**2, epsilon**2) for apart in np.ptp(means, axis=1).tolist()])
+    lowest, spreads = np.maximum(epsilon**2, 1e-6 * widest), np.empty((len(means), HEURISTIC_SPREADS))
+    for part in (lowest < widest, lowest >= widest):  # a step of 0 has another formula there
+        spreads[part] = np.geomspace(lowest[part], widest[part], HEURISTIC_SPREADS, axis=1)
+    step = max(MOST_AT_ONCE // means.size, 1)
+    parts = (spreads[:, first : first + step] for first in range(0, HEURISTIC_SPREADS, step))
+    found = [_likelihoods(means, variances, part) for part in parts]
+    likelihoods, centres = (np.concatenate(columns, axis=1) for columns in zip(*found, strict=True))
+    rows, best = np.arange(len(means)), np.argmax(likelihoods, axis=1)  # the first of equals
+    return centres[rows, best], spreads[rows, best]
+
+
+def _likelihoods(means: FloatArray, variances: FloatArray, spreads: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(log likelihood, likeliest centre) of each of some spreads of each row, (n, s)."""
+    weights = 1.0 / (spreads[:, :, None] + variances[:, None])
+    centres = np.vecdot(weights, means[:, None]) / weights.sum(axis=2)
+    apart = np.vecdot(weights, (means[:, None] - centres[:, :, None]) ** 2)
+    return np.asarray(0.5 * (np.log(weights).sum(axis=2) - apart)), centres
 
 
 # --- The chance that an arm is within epsilon of the best one, by what the past suggests. For what is shown only.
@@ -259,34 +267,53 @@ HEURISTIC_RIVALS = 2000  # arms that are looked at one by one; of the others a s
 
 
 def chances_of_means(scores: FloatArray, errors: FloatArray, epsilon: float) -> FloatArray:
-    """P(h_c >= max_j h_j - epsilon) for independent h_j ~ N(f_j, s_j^2), f the scores and s their errors, shape (K,).
+    """P(h_c >= max_j h_j - epsilon) for independent h_j ~ N(f_j, s_j^2), f the scores and s their errors, (K,)."""
+    return np.asarray(chances_in_rows(scores[None], errors[None], epsilon)[0])
+
+
+def chances_in_rows(scores: FloatArray, errors: FloatArray, epsilon: float) -> FloatArray:
+    """The same of many studies, all of shape (n, K).
 
         E prod_{j != c} Phi((h_c + epsilon - f_j) / s_j)            over h_c
 
     The product is worked out at places where a factor rises or an arm may lie; between two of them it counts with its
-    mean there, times the chance that h_c lies between.
+    mean there, times the chance that h_c lies between. A place and the one epsilon below it share what is alike.
 
     Cost: O(K log K), and 4,000 arms at 400 places.
     """
-    order = np.argsort(-(scores + 2.0 * errors), kind="stable")
-    short, rivals, times = order[:HEURISTIC_SHORT_LIST], *_sampled(order)
-    placed = order[:HEURISTIC_PLACED]
-    spread = np.array(HEURISTIC_PLACES) * errors[placed, None]
-    places = np.unique([scores[placed, None] + spread, scores[placed, None] - epsilon + spread])
-    beyond = (places[:, None] + epsilon - scores[rivals]) / errors[rivals]
-    product = log_ndtr(beyond) @ times
-    away = (places - scores[short, None]) / errors[short, None]
-    others = np.exp(np.minimum(product - log_ndtr(away + epsilon / errors[short, None]), 0.0))
-    ends = np.pad(others, ((0, 0), (1, 1)), mode="edge")
-    between = np.diff(np.pad(ndtr(away), ((0, 0), (1, 1)), constant_values=((0.0, 0.0), (0.0, 1.0))), axis=1)
-    chances = np.zeros(len(scores))
-    chances[short] = np.sum(between * 0.5 * (ends[:, 1:] + ends[:, :-1]), axis=1)
+    order = np.argsort(-(scores + 2.0 * errors), axis=1, kind="stable")
+    columns, times = _sampled(scores.shape[1])
+    rivals, short = order[:, columns], order[:, :HEURISTIC_SHORT_LIST]
+    centres, widths = (np.take_along_axis(one, rivals, 1) for one in (scores, errors))
+    beside, few = centres[:, :HEURISTIC_PLACED], short.shape[1]
+    places = beside[:, :, None] + np.array(HEURISTIC_PLACES) * widths[:, :HEURISTIC_PLACED, None]
+    places = places.reshape(len(scores), -1, 1)
+    centres, widths = centres[:, None], widths[:, None]
+    here, log_here = _phi((places - centres) / widths)
+    _, log_above = _phi((places + epsilon - centres) / widths)
+    below, _ = _phi((places - epsilon - centres[:, :, :few]) / widths[:, :, :few])
+    reached = np.concatenate([here[:, :, :few], below], axis=1)
+    others = [(logs @ times)[:, :, None] - logs[:, :, :few] for logs in (log_above, log_here)]
+    product = np.exp(np.minimum(np.concatenate(others, axis=1), 0.0))
+    rising = np.argsort(np.concatenate([places, places - epsilon], axis=1), axis=1)
+    reached, product = (np.take_along_axis(one, rising, 1) for one in (reached, product))
+    between = np.sum((reached[:, 1:] - reached[:, :-1]) * 0.5 * (product[:, 1:] + product[:, :-1]), axis=1)
+    beyond = reached[:, 0] * product[:, 0] + (1.0 - reached[:, -1]) * product[:, -1]
+    chances = np.zeros_like(scores)
+    np.put_along_axis(chances, short, between + beyond, 1)
     return chances
 
 
-def _sampled(order: IntArray) -> tuple[IntArray, FloatArray]:
+def _phi(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(Phi(x), log Phi(x)), entry by entry."""
+    tail = log_tail(x)
+    beneath, right = np.exp(tail), x > 0.0
+    return np.where(right, 1.0 - beneath, beneath), np.where(right, np.log1p(-beneath), tail)
+
+
+def _sampled(num_arms: int) -> tuple[IntArray, FloatArray]:
     """(the first arms and some of the others, for how many arms each stands)."""
-    first, others = order[:HEURISTIC_RIVALS], order[HEURISTIC_RIVALS:]
+    first, others = np.arange(min(num_arms, HEURISTIC_RIVALS)), np.arange(HEURISTIC_RIVALS, num_arms)
     some = others[:: max(1, -(-len(others) // HEURISTIC_RIVALS))]
     stands = len(others) / max(len(some), 1)
     return np.concatenate([first, some]), np.concatenate([np.ones(len(first)), np.full(len(some), stands)])

@@ -383,10 +383,10 @@ class MeanProcesses:
         """
         log_values, whole = np.array(self.log_values), np.array(self.taken)
         flows = self._flows_with(given)
-        log_values[arms] += _told(taken - whole[arms], -1.0, arms, seen, noise_mgf.own)
+        log_values[arms] += flow_gains(taken - whole[arms], -1.0, arms, seen, noise_mgf.own)
         whole[arms] = taken
         for arm, flow in given.items():
-            log_values[arms] += _told(flow - flows[arm][arms], 1.0, np.full(len(arms), arm), seen, noise_mgf)
+            log_values[arms] += flow_gains(flow - flows[arm][arms], 1.0, np.full(len(arms), arm), seen, noise_mgf)
             flows[arm][arms] = flow
         return MeanProcesses(log_values, self.starts, whole, _left(flows))
 
@@ -419,27 +419,38 @@ class MeanProcesses:
 
         Cost: O(h K).
         """
-        lack, there = threshold - self.log_values, self.given_to(candidate)
         others = list(self.others_than(candidate).values())
-        if span is None:
-            matched = (self.taken > 0.0) & (there == self.taken)
-            for flow in others:
-                matched &= flow == 0.0
-            bounds = np.divide(lack, self.taken, out=np.full_like(lack, UNKNOWN), where=matched)
-        else:
-            flows = np.array(others).reshape(len(others), len(lack))
-            above, below = np.maximum(flows, 0.0).sum(axis=0), np.maximum(-flows, 0.0).sum(axis=0)
-            bounds = np.full_like(lack, span[1] - span[0])
-            for amount in (np.zeros_like(lack), self.taken, there):
-                moved, left = amount - self.taken, there - amount
-                gained = above + np.maximum(moved, 0.0) + np.maximum(left, 0.0)
-                lost = below + np.maximum(-moved, 0.0) + np.maximum(-left, 0.0)
-                missed = _largest_sum(gained, lost, span)
-                limit = np.where((lack + missed < 0.0) & (amount == 0.0), -UNKNOWN, UNKNOWN)
-                found = np.divide(lack + missed, amount, out=limit, where=amount > 0.0)
-                bounds = np.minimum(bounds, found)
+        lack, there = threshold - self.log_values, self.given_to(candidate)
+        bounds = bounds_of_means(lack, self.taken, there, others, span)
         bounds[candidate] = 0.0
+        return bounds
+
+
+def bounds_of_means(
+    lack: FloatArray,  # threshold - log value
+    taken: FloatArray,  # T_j
+    there: FloatArray,  # F_j(c)
+    others: list[FloatArray],  # flows on other arms
+    span: tuple[float, float] | None,
+) -> FloatArray:
+    """U of `MeanProcesses.upper_bounds`, entry by entry, of any shape."""
+    if span is None:
+        matched = (taken > 0.0) & (there == taken)
+        for flow in others:
+            matched &= flow == 0.0
+        bounds = np.divide(lack, taken, out=np.full_like(lack, UNKNOWN), where=matched)
         return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
+    flows = np.array(others).reshape(len(others), *lack.shape)
+    above, below = np.maximum(flows, 0.0).sum(axis=0), np.maximum(-flows, 0.0).sum(axis=0)
+    bounds = np.full_like(lack, span[1] - span[0])
+    for amount in (np.zeros_like(lack), taken, there):
+        moved, left = amount - taken, there - amount
+        gained = above + np.maximum(moved, 0.0) + np.maximum(left, 0.0)
+        lost = below + np.maximum(-moved, 0.0) + np.maximum(-left, 0.0)
+        missed = _largest_sum(gained, lost, span)
+        limit = np.where((lack + missed < 0.0) & (amount == 0.0), -UNKNOWN, UNKNOWN)
+        bounds = np.minimum(bounds, np.divide(lack + missed, amount, out=limit, where=amount > 0.0))
+    return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
 
 
 Processes = MeanProcesses | VectorProcesses
@@ -457,7 +468,7 @@ def _largest_sum(gained: FloatArray, lost: FloatArray, span: tuple[float, float]
     return np.asarray(np.maximum(gained * high - lost * low, lost * high - gained * low) + rounding)
 
 
-def _told(change: FloatArray, sign: float, arms: IntArray, seen: Observations, noise_mgf: Mgf) -> FloatArray:
+def flow_gains(change: FloatArray, sign: float, arms: IntArray, seen: Observations, noise_mgf: Mgf) -> FloatArray:
     """sum w r - sum cost(w) of the pulls of each arm, all with the weight that makes its flow change by that much."""
     counts = seen.counts[arms]
     moved = change != 0.0

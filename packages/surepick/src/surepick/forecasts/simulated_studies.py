@@ -2,8 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,13 @@ from surepick.core.arms import Arms
 from surepick.core.observations import BlockTotals, Observations, Quantity
 from surepick.core.plans import Blocking, Plan, RoundRecord
 from surepick.core.random_streams import stream
-from surepick.core.records import FloatArray, IntArray, record
+from surepick.core.records import FloatArray, IntArray, record, rows_of
 from surepick.core.values import positive_number, real_numbers, whole_number
 from surepick.environments import Environment
 from surepick.errors import InvalidInput
 from surepick.forecasts.result import ForecastOfRows
 from surepick.noise import Noise, SubGaussian, known_scale, largest_scale, parse_noise, scales
-from surepick.policies.base import Policy, Problem, Rounds, spec_of, stopped
+from surepick.policies.base import Policy, Problem, Rounds, spec_of, stopped, trace_row
 from surepick.policies.long_lists import after_selection
 from surepick.policies.options import OF_BLOCKS, PAIRED, fitting_policy
 from surepick.policies.prices import Costs
@@ -52,10 +53,15 @@ class Effort:
         """Take one round; False, and `over` says why, if nothing is left."""
         if self.rounds < 1:
             self.over = self.over or "the rounds that a forecast simulates were over"
-        elif time.thread_time() - self._began > self.seconds:
+        elif self.late:
             self.over = self.over or f"the {self.seconds:g} s that a forecast takes were over"
         self.rounds -= 1
         return not self.over
+
+    @property
+    def late(self) -> bool:
+        """Whether the seconds are over."""
+        return time.thread_time() - self._began > self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +100,22 @@ def simulate_studies(
 ) -> list[SimulatedStudy]:
     """Simulated studies until the mean of their pulls is known well enough, or until two seemed endless."""
     opening, runs = _opening(policy), list[SimulatedStudy]()
+
+    def rewards(number: int) -> _Rewards:
+        return _Rewards(means, noise, sign, stream(seed, "forecast", number))
+
+    wanted = FEWEST_STUDIES
     while len(runs) < most:
-        rng = stream(seed, "forecast", len(runs))
-        runs.append(_Simulation(policy, limit, opening, _Rewards(means, noise, sign, rng)).ended())
-        if sum(bool(run.hopeless) for run in runs) == 2 or limit.effort.over:
-            break
-        totals = np.array([run.total for run in runs], dtype=np.float64)
-        if len(runs) >= FEWEST_STUDIES and totals.std(ddof=1) <= STANDARD_ERROR * totals.mean() * math.sqrt(len(runs)):
-            break
+        numbers = range(len(runs), min(max(wanted, len(runs) + len(runs) // 4 + 1), most))
+        for run in _studies(policy, limit, opening, [partial(rewards, number) for number in numbers]):
+            runs.append(run)
+            if sum(bool(run.hopeless) for run in runs) == 2 or limit.effort.over:
+                return runs
+            totals = np.array([run.total for run in runs], dtype=np.float64)
+            spread = totals.std(ddof=1) if len(runs) > 1 else math.inf
+            if len(runs) >= FEWEST_STUDIES and spread <= STANDARD_ERROR * totals.mean() * math.sqrt(len(runs)):
+                return runs
+            wanted = math.ceil(min((spread / (STANDARD_ERROR * max(totals.mean(), 1.0))) ** 2, most))
     return runs
 
 
@@ -239,10 +253,14 @@ def _studies_of_equals(
     """Studies of equal arms with noise, all with the same first plan; one where there is none."""
     middle = 0.0 if noise.support is None else 0.5 * sum(noise.support)
     means = np.full(policy.problem.num_arms, _level(policy.problem) or middle)
+
+    def rewards(number: int) -> _Rewards:
+        return _Rewards(means, noise, 1.0, stream(seed, "forecast", "equal", number), HALFWAY)
+
     runs: list[SimulatedStudy] = []
-    for number in range(EQUAL_STUDIES if opening else 1):
-        rng = stream(seed, "forecast", "equal", number)
-        runs.append(_Simulation(policy, limit, opening, _Rewards(means, noise, 1.0, rng, HALFWAY)).ended())
+    made = [partial(rewards, one) for one in range(EQUAL_STUDIES if opening else 1)]
+    for run in _studies(policy, limit, opening, made):
+        runs.append(run)
         if limit.effort.over:
             break
     return runs
@@ -315,6 +333,60 @@ class _Simulation:
         answer = certificate_of(self._policy, state)
         said = answer.arm, answer.verdict, answer.reason, self.cut, self.hopeless
         return SimulatedStudy(tuple(last.values()), tuple(self.plans), self.total, self.cost, *said)
+
+
+def _studies(
+    policy: Policy[Any], limit: Limit, known: tuple[Plan, ...], rewards: Sequence[Callable[[], _Rewards]]
+) -> Iterator[SimulatedStudy]:
+    """A study for each of these rewards, one after the other; at once where the policy can, and they fit the effort."""
+    early = _played_together(policy, limit, known, [make() for make in rewards]) if len(rewards) > 1 else []
+    for number, make in enumerate(rewards):
+        run = early[number] if number < len(early) else None
+        if run is None or len(run.plans) > limit.effort.rounds:
+            run = _Simulation(policy, limit, known, make()).ended()
+        elif run.cut and limit.effort.late:
+            limit.effort.spend()
+        else:
+            limit.effort.rounds -= len(run.plans)
+        yield run
+
+
+def _played_together(
+    policy: Policy[Any], limit: Limit, known: tuple[Plan, ...], rewards: list[_Rewards]
+) -> list[SimulatedStudy | None]:
+    """These studies, played at once; None where one takes more rounds than there are."""
+    rule, number = policy.traits.together, len(rewards)
+    if rule is None or not known or known[0].total > limit.pulls:
+        return []
+    played, ended = [list[tuple[Plan, RoundRecord]]() for _ in rewards], dict[int, SimulatedStudy]()
+    at, rows, planned, totals = np.arange(number), None, rule.first(number), np.zeros(number, np.int64)
+    for round_number in range(1, MOST_PLANS + 1):
+        drawn = [rewards[study].draw(counts) for study, counts in zip(at, planned.counts, strict=True)]
+        columns = (np.array([getattr(one, name) for one in drawn]) for name in ("counts", "sums", "squares", "within"))
+        counts, sums, squares, within = columns
+        rows = rule.tell(rows, planned, Observations(counts, sums, squares, within=within))
+        totals[at] += counts.sum(axis=1)
+        for row, study in enumerate(at.tolist()):
+            plan = known[0] if round_number == 1 else Plan(round=round_number, counts=counts[row], dim=counts.shape[1])
+            after = rule.state_of(rows, row, round_number + 1)
+            played[study].append((plan, trace_row(plan, after, pulls=plan.total, gap=None)))
+        left = np.flatnonzero(~rows.finished)
+        planned = rule.ask(rows_of(rows, left))
+        fits = totals[at[left]] + planned.counts.sum(axis=1) <= limit.pulls
+        late = limit.effort.late
+        for row in np.setdiff1d(np.arange(len(at)), [] if late else left[fits]).tolist():
+            answer, study = certificate_of(policy, rule.state_of(rows, row, round_number + 1)), int(at[row])
+            why = f"when the {limit.effort.seconds:g} s that a forecast takes were over"
+            why = why if late else "before it stopped by itself"
+            cut = "" if rows.finished[row] else f"after {totals[study]:,} pulls, {why}"
+            plans, said = tuple(plan for plan, _ in played[study]), (answer.arm, answer.verdict, answer.reason)
+            ended[study] = SimulatedStudy(tuple(played[study]), plans, int(totals[study]), 0.0, *said, cut)
+        before = np.cumsum([len(one) for one in played]) - [len(one) for one in played]
+        fits &= before[at[left]] + round_number < limit.effort.rounds
+        if late or not fits.any():
+            break
+        rows, planned, at = rows_of(rows, left[fits]), rows_of(planned, fits), at[left[fits]]
+    return [ended.get(study) for study in range(number)]
 
 
 # --- What the best of a list in files will cost: both steps of it, played on the list itself against truths made up.

@@ -143,6 +143,19 @@ def _none(_: int) -> float | None:
     return 0.0
 
 
+class Together(Protocol):
+    """The rules of a policy for many studies at once, all of which have been told equally many batches.
+
+    The next plans have `counts`, (n, K), and where studies stand has `finished`, (n,): records of arrays with a row for
+    each study, of which `rows_of` takes some.
+    """
+
+    def first(self, number: int, /) -> Any: ...  # the first plans of so many
+    def ask(self, rows: Any, /) -> Any: ...
+    def tell(self, rows: Any, planned: Any, seen: Observations, /) -> Any: ...  # rows None: no batch was told yet
+    def state_of(self, rows: Any, row: int, round_number: int, /) -> Any: ...  # that of the policy
+
+
 @record
 class Traits:
     """What others must know of a policy to describe, forecast and verify it.
@@ -178,6 +191,7 @@ class Traits:
         later: arms that are not there when a study begins, and may come.
         long_list: from which the arms were selected, by measurements before the study; None: they are all there are.
         rows: the list that it shortens; its arms are a few of them. None: it chooses among its arms.
+        together: its rules for many simulated studies at once; None: they are played one by one.
     """
 
     stops: Literal["own", "never", "budget"] = "own"
@@ -207,6 +221,7 @@ class Traits:
     later: tuple[int, ...] = ()
     long_list: LongListed | None = None
     rows: RowBlocks | None = field(default=None, compare=False)
+    together: Together | None = field(default=None, compare=False)
 
     @property
     def narrows(self) -> bool:

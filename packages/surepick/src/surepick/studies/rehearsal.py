@@ -122,14 +122,9 @@ class Rehearsal(Stated):
     def _received(self, seen: Observations) -> Observations:
         """Totals in the policy's sign, as those that a log gives back: of one row, nothing is added up."""
         noise = self.policy.problem.noise
-        if noise.support is not None or not _plausible(seen):
+        if noise.support is not None or not plausible(seen):
             seen = replace(check_sums(seen.counts, seen.sums, seen.squares, noise, self.ids), within=seen.within)
-        counts, sums, squares, within = seen.counts, seen.sums, seen.squares, seen.within
-        if squares is not None:  # those of single pulls are known, whatever was told
-            squares = np.where(counts == 1, sums**2, np.where(counts > 0, squares, 0.0))
-        sums = np.where(counts > 0, -sums if self.minimize else sums, 0.0)
-        within = None if within is None else np.where(counts > 0, within, 0.0)
-        return Observations(counts, sums, squares, within=known_deviations(counts, within))
+        return received(seen, minimize=self.minimize)
 
 
 def _pulled(seen: Observations) -> tuple[IntArray, Observations]:
@@ -148,7 +143,17 @@ def _of_all(arms: IntArray, seen: Observations, num_arms: int) -> Observations:
     return Observations(whole(seen.counts), whole(seen.sums), whole(seen.squares), within=whole(seen.within))
 
 
-def _plausible(seen: Observations) -> bool:
+def received(seen: Observations, *, minimize: bool) -> Observations:
+    """Totals that were drawn as a policy gets them, of any shape."""
+    counts, sums, squares, within = seen.counts, seen.sums, seen.squares, seen.within
+    if squares is not None:  # those of single pulls are known, whatever was told
+        squares = np.where(counts == 1, sums**2, np.where(counts > 0, squares, 0.0))
+    sums = np.where(counts > 0, -sums if minimize else sums, 0.0)
+    within = None if within is None else np.where(counts > 0, within, 0.0)
+    return Observations(counts, sums, squares, within=known_deviations(counts, within))
+
+
+def plausible(seen: Observations) -> bool:
     """Whether totals are surely what `check_sums` takes, where the noise has no bounds."""
     if seen.squares is None or seen.counts.dtype != np.int64:
         return False

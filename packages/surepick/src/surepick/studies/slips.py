@@ -320,6 +320,14 @@ def _declared(policy: Policy[Any]) -> list[tuple[str, int, FloatArray]]:
     ]
 
 
+def doubtful_repeats(policy: Policy[Any], seen: Observations) -> IntArray:
+    """In which of n studies without constraints `Repeats` may find something in all that was told, (n, K)."""
+    declared = _declared(policy)
+    if not declared:
+        return np.empty(0, np.int64)
+    return np.flatnonzero(most_of_spread(seen, declared[0][2]) >= -math.log(FALSE_CONTRADICTION))
+
+
 class Repeats:
     """All that was told in the judged plans of a study, and what it says against declared scales.
 

@@ -18,7 +18,7 @@ from surepick.estimators.running_processes import UNKNOWN, Processes
 from surepick.noise import known_scale
 from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Traits
-from surepick.policies.carried import means_rule, vectors_rule
+from surepick.policies.carried import lockstep, means_rule, vectors_rule
 from surepick.policies.carried.means_rule import Bets, BlockBets
 from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later
@@ -200,6 +200,7 @@ class CarriedElimination(EmbeddedTest):
             withdraw=self.withdraw if changes else None,
             add=self.add if self._waiting else None,
             later=self._waiting,
+            together=lockstep.together(self) if type(self) is CarriedElimination else None,
         )
 
     @property

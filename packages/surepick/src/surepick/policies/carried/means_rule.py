@@ -199,12 +199,12 @@ def place_bets(
     for one in unseen:
         stuck |= former[one] != 0.0
     matching = _matching_cost(account, former, counts, variances, rivals, hub)
-    cost = _cost(now - taken, rivals, counts, noise_mgf) + _cost(
+    cost = expected_cost(now - taken, rivals, counts, noise_mgf) + expected_cost(
         now - given, np.full(len(rivals), centre), counts, noise_mgf
     )
     for one, flow in former.items():
         if counts[one] > 0:
-            cost += _cost(flow, np.full(len(rivals), one), counts, noise_mgf)
+            cost += expected_cost(flow, np.full(len(rivals), one), counts, noise_mgf)
     gain = (now - taken) * (goal.epsilon + goal.scores[centre] - goal.scores[rivals]) - cost
     settled = account.needs <= gain
     closing = ~stuck & ((matching <= tuning.HEURISTIC_CLOSING) | settled | (future.sum() <= 0.0))
@@ -237,10 +237,10 @@ def _matching_cost(
     return np.asarray(cost)
 
 
-def _cost(change: FloatArray, arms: IntArray, counts: IntArray, noise_mgf: Mgf) -> FloatArray:
+def expected_cost(change: FloatArray, arms: IntArray, counts: IntArray, noise_mgf: Mgf) -> FloatArray:
     """What changing a flow by that much with the pulls of an arm is expected to cost."""
     pulls = counts[arms]
-    each = np.divide(np.abs(change), pulls, out=np.zeros(len(arms)), where=pulls > 0)
+    each = np.divide(np.abs(change), pulls, out=np.zeros(pulls.shape), where=pulls > 0)
     return np.asarray(noise_mgf.expected(each, arms, pulls))
 
 

@@ -93,7 +93,7 @@ class DecisionContext:
         The noise counts as it was measured where repeats say that it is less than declared: this enters no test.
         """
         declared = self._typical_scales(seen)
-        share = guesses.measured_share(seen, declared)
+        share = float(guesses.measured_share(seen, declared))
         if not processes.structured:
             guess = guesses.posterior_of_means(seen, share * declared, self.problem.epsilon)
         else:

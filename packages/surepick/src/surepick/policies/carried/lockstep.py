@@ -1,0 +1,574 @@
+"""Many studies of carried evidence without structure at once, batch by batch: arrays with a row for each study.
+
+The rules are those of `elimination`, `planning` and `means_rule`, for noise of known scale and batches that are chosen.
+Studies with equally many open rivals go together, so that sums have the same terms in the same order as in a study
+alone, and with them the same bits: a test holds the two beside each other, state by state.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from surepick.core.observations import Observations
+from surepick.core.records import BoolArray, FloatArray, IntArray, record, rows_of
+from surepick.estimators import NoiseMgf, noise_mgf_after, posterior, with_squares
+from surepick.estimators.running_processes import UNKNOWN, Flow, MeanProcesses, bounds_of_means, flow_gains
+from surepick.noise import known_scale
+from surepick.policies import tuning
+from surepick.policies.base import Problem, threshold_of
+from surepick.policies.carried import means_rule, planning
+from surepick.policies.sequential import state as states
+from surepick.policies.sequential.batches import BatchSizes
+from surepick.questions.protocol import Lists
+
+MOST_ARMS = posterior.HEURISTIC_SHORT_LIST  # with more, little of a study's time is spent on what arrays save
+ENTRIES = 32_768  # of an array that is worked on at a time: some of them stay near the processor
+
+
+def together(policy: Any) -> Lockstep | None:
+    """The rules for many studies of a `CarriedElimination`; None where they are not among those that are here."""
+    problem, sizes = policy.problem, BatchSizes.of(policy)
+    chosen = sizes.exact is None and sizes.most is None and sizes.fixed == 0.0
+    alike = problem.relative_costs is None and known_scale(problem.noise) and problem.question is None
+    plain = policy.embedding.traits.family == "independent" and policy.blocks is None and policy.later is None
+    begins = not problem.answer_without_pulls()[0]
+    fits = chosen and alike and plain and begins and 2 <= problem.num_arms <= MOST_ARMS
+    return Lockstep(problem, sizes.largest) if fits else None
+
+
+@dataclass(slots=True)
+class Guesses:
+    """As `Posterior`."""
+
+    scores: FloatArray  # f, (n, K)
+    left: FloatArray  # squared errors of the means, (n, K)
+
+    def margins(
+        self, centres: IntArray, margin: float, caution: float = 0.0, least: float = tuning.HEURISTIC_LEAST_MARGIN
+    ) -> FloatArray:
+        """Of all arms, (n, K)."""
+        lead, errors = np.take_along_axis(self.scores, centres[:, None], 1) - self.scores, self.errors(centres)
+        ahead = np.maximum(lead - caution * errors, 0.0)
+        short = np.minimum(lead + posterior.HEURISTIC_DOUBT * errors, 0.0)
+        return np.asarray(np.maximum(margin + np.where(lead >= 0.0, ahead, short), least * abs(margin)))
+
+    def errors(self, centres: IntArray) -> FloatArray:
+        """Standard errors of the differences to an arm of each study, (n, K)."""
+        return np.asarray(np.sqrt(self.left + np.take_along_axis(self.left, centres[:, None], 1)))
+
+
+@dataclass(slots=True)
+class Rest:
+    """As `OpenComparisons` and `RemainingPulls`."""
+
+    candidates: IntArray  # (n,)
+    rivals: BoolArray  # (n, K)
+    margins: FloatArray  # of all arms, (n, K)
+    scales: FloatArray  # s, (n, K)
+    pulls: FloatArray  # (n, K)
+    fresh: BoolArray  # whose processes had better start anew, (n, K)
+
+    @property
+    def total(self) -> FloatArray:
+        """V, (n,)."""
+        return np.asarray(np.maximum(self.pulls.sum(axis=1), 1.0))
+
+
+@dataclass(slots=True)
+class Plans:
+    """The next batches."""
+
+    counts: IntArray  # (n, K)
+    testing: BoolArray  # which are for a candidate, (n,)
+    rest: Rest | None = None  # None: the first batch
+
+
+@dataclass(slots=True)
+class Rows:
+    """Where the studies stand, as `SequentialState` has it; flows are in slots, in the order in which they came."""
+
+    seen: Observations  # (n, K)
+    log_values: FloatArray  # (n, K)
+    starts: IntArray  # (n, K)
+    taken: FloatArray  # T, (n, K)
+    hubs: IntArray  # on whose pulls a slot's flow is, or -1, (n, h)
+    flows: FloatArray  # (n, h, K)
+    tested: IntArray  # candidates, the one looked at last at the end, or -1, (n, MOST_TESTED)
+    bounds: FloatArray  # theirs, (n, MOST_TESTED, K)
+    beaten: BoolArray  # (n, K)
+    candidate: IntArray  # (n,)
+    leader: IntArray  # (n,)
+    finished: BoolArray  # (n,)
+    levels: FloatArray  # what was taken from every reward, (n,)
+    guesses: Guesses  # before the next batch
+
+
+@dataclass(slots=True)
+class Account:
+    """As the account of `means_rule`, of g studies with m rivals each."""
+
+    needs: FloatArray  # (g, m)
+    apart: FloatArray  # (g, m)
+    former: list[tuple[IntArray, FloatArray, BoolArray]]  # of each slot: hub (g,), flow on it (g, m), if it is one
+
+
+@record
+class Lockstep:
+    """The rules of a policy for many studies that have been told equally many batches."""
+
+    problem: Problem
+    largest: int | None  # most pulls in a batch; None: no limit
+
+    @property
+    def epsilon(self) -> float:
+        """In reward units."""
+        return self.problem.epsilon
+
+    @property
+    def _threshold(self) -> float:
+        return threshold_of(self.problem)
+
+    def first(self, number: int) -> Plans:
+        """The first batches of so many studies."""
+        return Plans(np.ones((number, self.problem.num_arms), np.int64), np.zeros(number, bool))
+
+    # --- what to measure next
+
+    def ask(self, rows: Rows) -> Plans:
+        """As `Planner.next_batch`."""
+        spent, leaders = rows.seen.counts.sum(axis=1).astype(np.float64), np.argmax(rows.guesses.scores, axis=1)
+        mgf, shape = self.noise_mgf(rows.seen), rows.taken.shape
+        arrays = (np.zeros(shape, kind) for kind in (bool, float, float, float, bool))
+        rest, total, opening = Rest(leaders.copy(), *arrays), np.zeros(len(spent)), rows.candidate < 0
+        at = np.flatnonzero(opening)
+        errors = rows_of(rows.guesses, at).errors(leaders[at])
+        likely = rows_of(rows.guesses, at).margins(leaders[at], self.epsilon, tuning.HEURISTIC_OPENING_CAUTION)
+        margins = np.maximum(likely, planning.HEURISTIC_LEAST_LEAD * errors)
+        wanted = self._rest(rows_of(rows, at), leaders[at], margins, rows_of(mgf, at)).total
+        enough = planning.HEURISTIC_OPENING_OF_MEANS * wanted
+        going = spent[at] < enough
+        opening[at] = going
+        at, enough = at[going], enough[going]
+        apart = np.maximum(self.epsilon, planning.HEURISTIC_LEAST_TOLD * errors[going])
+        asked = np.maximum(apart, likely[going] - self.epsilon + apart)
+        _put(rest, at, self._rest(rows_of(rows, at), leaders[at], asked, rows_of(mgf, at)))
+        total[at] = np.minimum(spent[at], enough - spent[at])
+        at = np.flatnonzero(~opening)
+        _put(rest, at, found := self._chosen(rows_of(rows, at), leaders[at], rows_of(mgf, at)))
+        usual = np.maximum(tuning.HEURISTIC_BATCH * found.total, tuning.HEURISTIC_LEAST_BATCH * spent[at])
+        total[at] = np.minimum(usual, spent[at])
+        weights = planning.steadied_weights(rest.pulls / rest.pulls.sum(axis=1, keepdims=True))
+        number = np.maximum(1, np.ceil(total).astype(np.int64))
+        number = np.maximum(2, number if self.largest is None else np.minimum(number, self.largest))
+        return Plans(_whole_pulls(weights, number, np.where(opening, -1, rest.candidates)), ~opening, rest)
+
+    def _chosen(self, rows: Rows, best: IntArray, mgf: NoiseMgf) -> Rest:
+        """As `Predictions.rest`; `best` looks best."""
+        candidates = np.where(rows.candidate < 0, best, rows.candidate)
+        other = np.flatnonzero(best != candidates)
+        if len(other):
+            some = rows_of(rows, other), rows_of(mgf, other)
+            doubted = self._planned(*some, candidates[other], posterior.HEURISTIC_LEAST_WHEN_SWITCHING).total
+            better = self._planned(*some, best[other]).total < tuning.HEURISTIC_SWITCH * doubted
+            candidates[other[better]] = best[other[better]]
+        return self._planned(rows, mgf, candidates)
+
+    def _planned(
+        self, rows: Rows, mgf: NoiseMgf, candidates: IntArray, least: float = tuning.HEURISTIC_LEAST_MARGIN
+    ) -> Rest:
+        margins = rows.guesses.margins(candidates, self.epsilon, tuning.HEURISTIC_CAUTION, least)
+        return self._rest(rows, candidates, margins, mgf)
+
+    def _rest(self, rows: Rows, candidates: IntArray, margins: FloatArray, mgf: NoiseMgf) -> Rest:
+        """As `DecisionContext.goal` and `means_remaining`; margins of all arms, (n, K)."""
+        every = np.arange(len(candidates))
+        at = np.argmax(rows.tested == candidates[:, None], axis=1)
+        known = np.where((rows.tested[every, at] == candidates)[:, None], rows.bounds[every, at], UNKNOWN)
+        rivals = ~(rows.beaten | (np.minimum(known, self._upper_bounds(rows, candidates)) <= self.epsilon))
+        rivals[every, candidates] = False
+        nobody = np.flatnonzero(~rivals.any(axis=1))
+        rivals[nobody, np.where(candidates[nobody] == 0, 1, 0)] = True
+        seen_at = np.array(margins)
+        seen_at[every, candidates] = np.where(rivals, margins, np.inf).min(axis=1)
+        pulls, fresh = np.zeros(margins.shape), np.zeros(margins.shape, bool)
+        found = Rest(candidates, rivals, margins, mgf.noise_scales(seen_at), pulls, fresh)
+        for at, arms in _equally_many(rivals):
+            step = max(ENTRIES // (tuning.HEURISTIC_GRID * arms.shape[1]), 1)
+            for first in range(0, len(at), step):
+                self._predict(rows, at[first : first + step], arms[first : first + step], found)
+        return found
+
+    def _predict(self, rows: Rows, at: IntArray, arms: IntArray, found: Rest) -> None:
+        """As `means_remaining`, of studies with m open rivals, (g, m); into `found`."""
+        every, candidates, places = np.arange(len(at)), found.candidates[at], (at[:, None], arms)
+        account, starts, margins = self._account(rows, at, arms, candidates), rows.starts[places], found.margins[places]
+        variances = found.scales[at] ** 2
+        own, centre = np.take_along_axis(variances, arms, 1), variances[every, candidates]
+        fresh_needs = _aimed(self._threshold - states.start_weights(starts + 1))
+        saved = 2.0 * own * (fresh_needs - np.maximum(account.needs, 0.0)) / margins**2
+        fresh, freed = (saved < 0.0) & (starts < tuning.MOST_STARTS), []
+        for hub, flow, there in account.former:
+            variance = variances[every, hub][:, None]
+            loads = variance * flow**2 / (2.0 * means_rule.HEURISTIC_FORMER)
+            pulls = np.where(there, _former_pulls(fresh, loads, saved, starts), 0.0)
+            freed.append((hub, pulls, 0.5 * variance * flow**2 / np.where(pulls > 0.0, pulls, np.inf)[:, None]))
+        extra = sum((np.where(fresh, 0.0, cost) for _, _, cost in freed), np.zeros(arms.shape))
+        needs = np.where(fresh, fresh_needs, _aimed(account.needs))
+        terms = own, needs, np.where(fresh, 0.0, account.apart), extra, margins
+        best = _best_share(centre, *terms)
+        wanted = _rival_pulls((centre / best)[:, None], *terms)[:, 0]
+        wanted = np.where(np.isfinite(wanted) & (wanted > 0.0), np.maximum(wanted, 1.0), 0.0)
+        counts = np.zeros_like(variances)
+        np.put_along_axis(counts, arms, wanted, 1)
+        counts[every, candidates] = np.maximum(best, 1.0)
+        for hub, pulls, _ in freed:
+            counts[every, hub] = np.maximum(counts[every, hub], pulls)
+        found.pulls[at], found.fresh[places] = counts, fresh
+
+    def _account(self, rows: Rows, at: IntArray, arms: IntArray, candidates: IntArray) -> Account:
+        every, places = np.arange(len(at)), (at[:, None], arms)
+        scores, taken = rows.guesses.scores[at], rows.taken[places]
+        own, centre = np.take_along_axis(scores, arms, 1), scores[every, candidates][:, None]
+        given, former = np.zeros_like(taken), []
+        for slot in range(rows.hubs.shape[1]):
+            hub, flow = rows.hubs[at, slot], rows.flows[at[:, None], slot, arms]
+            there = (hub >= 0) & (hub != candidates) & rows.flows[at, slot].any(axis=1)
+            given = np.where((hub == candidates)[:, None], flow, given)
+            former.append((np.where(there, hub, candidates), np.where(there[:, None], flow, 0.0), there))
+        held = rows.log_values[places] + taken * own - given * centre
+        for hub, flow, _ in former:
+            held = held - flow * scores[every, hub][:, None]
+        return Account(self._threshold - held - taken * (self.epsilon + (centre - own)), taken - given, former)
+
+    # --- what a batch says
+
+    def tell(self, rows: Rows | None, planned: Plans, seen: Observations) -> Rows:
+        """As `CarriedElimination.tell`; `rows` None: before the first batch."""
+        rows = self._started(seen) if rows is None else rows_of(rows, np.arange(len(rows.taken)))  # a copy
+        seen = seen.less(rows.levels[:, None])
+        batch, mgf, candidate = with_squares(self.problem.noise, seen), self.noise_mgf(rows.seen), rows.candidate
+        margins = np.full(rows.taken.shape, 2.0 * self.epsilon)
+        at = np.flatnonzero(~planned.testing)
+        if planned.rest is not None:
+            guesses = rows_of(rows.guesses, at)
+            leaders = np.argmax(guesses.scores, axis=1)
+            margins = np.maximum(guesses.margins(leaders, self.epsilon), 2.0 * self.epsilon)
+            self._bet(rows, planned, planned.rest, batch, mgf)
+            candidate = np.where(planned.testing, planned.rest.candidates, -1)
+        taken, scales = rows.taken[at], rows_of(mgf, at).noise_scales(margins)
+        after = taken + tuning.HEURISTIC_KAPPA * margins * batch.counts[at] / scales**2
+        places: Any = at[:, None], np.arange(taken.shape[1])[None]
+        rows.log_values[at] += flow_gains(after - taken, -1.0, places, batch, mgf)
+        rows.taken[at] = after
+        return self._concluded(replace(rows, seen=rows.seen.plus(seen), candidate=candidate))
+
+    def _started(self, seen: Observations) -> Rows:
+        """Before the first batch, in which each arm is pulled."""
+        number, num_arms = shape = seen.counts.shape
+        nobody, nothing = np.full(number, -1), np.zeros(shape)
+        tested, least = np.full((number, states.MOST_TESTED), -1), states.FAR * self.epsilon
+        known = range(number) if self.problem.noise.support is None else ()
+        return Rows(
+            seen=Observations(np.zeros(shape, np.int64), nothing, nothing),
+            log_values=np.full(shape, math.log(states.HEURISTIC_FIRST_START)),
+            starts=np.ones(shape, np.int64),
+            taken=np.zeros(shape),
+            hubs=np.empty((number, 0), np.int64),
+            flows=np.empty((number, 0, num_arms)),
+            tested=tested,
+            bounds=np.full((*tested.shape, num_arms), UNKNOWN),
+            beaten=np.zeros(shape, bool),
+            candidate=nobody,
+            leader=nobody,
+            finished=np.zeros(number, bool),
+            levels=np.array([rows_of(seen, row).level(least) for row in known] or np.zeros(number)),
+            guesses=Guesses(nothing, nothing),
+        )
+
+    def _bet(self, rows: Rows, planned: Plans, rest: Rest, batch: Observations, mgf: NoiseMgf) -> None:
+        """The bets of batches for candidates, after new starts."""
+        chosen = planned.testing[:, None]
+        at, arm = np.nonzero(rest.fresh & chosen)
+        rows.starts[at, arm] += 1
+        rows.log_values[at, arm] = states.start_weights(rows.starts[at, arm])
+        rows.taken[at, arm] = 0.0
+        rows.flows[at, :, arm] = 0.0
+        testing = np.flatnonzero(planned.testing)
+        _find_slots(rows, testing, rest.candidates[testing])
+        share = np.maximum(1.0 - planned.counts.sum(axis=1) / rest.total, 0.0)
+        future, margins = rest.pulls * share[:, None], rows.guesses.margins(rest.candidates, self.epsilon)
+        for at, arms in _equally_many(rest.rivals & chosen):
+            self._place(rows, at, arms, replace(rest, margins=margins), future, batch, mgf)
+        _drop_slots(rows)
+
+    def _place(
+        self, rows: Rows, at: IntArray, arms: IntArray, rest: Rest, future: FloatArray, batch: Observations, mgf: Any
+    ) -> None:
+        """As `place_bets` and `MeanProcesses.after`, of g studies with m rivals each, (g, m)."""
+        every, candidates = np.arange(len(at)), rest.candidates[at]
+        places: Any = at[:, None], arms
+        account, variances = self._account(rows, at, arms, candidates), rest.scales[at] ** 2
+        counts, later = batch.counts[at], batch.counts[at] + future[at]
+
+        def of(hub: IntArray) -> tuple[Any, FloatArray, IntArray, FloatArray, BoolArray]:
+            """Of an arm of each study: its places, variance of its mean, pulls, share of them now, if it has pulls."""
+            pulls, there = counts[every, hub][:, None], counts[every, hub][:, None] > 0
+            some = np.where(there, pulls, 1)
+            share = pulls / np.where(later[every, hub] > 0.0, later[every, hub], 1.0)[:, None]
+            where = at[:, None], np.broadcast_to(hub[:, None], arms.shape)
+            return where, variances[every, hub][:, None] / some, pulls, share, there
+
+        centre_places, centre, _, centre_share, measured = of(candidates)
+        margins, own, taken = rest.margins[places], np.take_along_axis(variances, arms, 1), rows.taken[places]
+        pulls, afterwards = batch.counts[places], np.take_along_axis(later, arms, 1)
+        given, seen = taken - account.apart, batch.counts[places] > 0
+
+        def best(number: FloatArray, hub: FloatArray) -> FloatArray:
+            each = np.where(number > 0, own / np.where(number > 0, number, 1.0), 1.0)
+            target = (each * taken + hub * given + tuning.HEURISTIC_KAPPA * margins) / (each + hub)
+            return np.asarray(np.where(number > 0, np.maximum(target, 0.0), taken))
+
+        centre_later = later[every, candidates][:, None]
+        going = centre_later > 0.0
+        hub_later = variances[every, candidates][:, None] / np.where(going, centre_later, 1.0)
+        spread = np.where(going, best(afterwards, hub_later), taken)
+        partly = taken + np.where(seen, pulls / np.where(seen, afterwards, 1.0), 0.0) * np.where(
+            seen, spread - taken, 0
+        )
+        now = best(pulls.astype(np.float64), centre)
+        each = own / np.where(seen, pulls, 1)
+        matching = 0.5 * account.apart**2 * np.where(seen, each * centre / (each + centre), centre)
+        cost = means_rule.expected_cost(now - taken, places, batch.counts, mgf)
+        cost = cost + means_rule.expected_cost(now - given, centre_places, batch.counts, mgf)
+        stuck, former = np.zeros(arms.shape, bool), [(of(hub), flow, there) for hub, flow, there in account.former]
+        for (where, variance, _, _, there), flow, _ in former:
+            stuck |= ~there & (flow != 0.0)
+            matching = matching + np.where(there, 0.5 * variance * flow**2, 0.0)
+            cost = cost + np.where(there, means_rule.expected_cost(flow, where, batch.counts, mgf), 0.0)
+        scores = rows.guesses.scores
+        gain = (now - taken) * (self.epsilon + scores[at, candidates][:, None] - scores[places]) - cost
+        over = (future[at].sum(axis=1) <= 0.0)[:, None]
+        closing = measured & ~stuck & ((matching <= tuning.HEURISTIC_CLOSING) | (account.needs <= gain) | over)
+        after = np.where(closing, np.where(seen, now, taken), partly)
+        slot = at[:, None], np.argmax(rows.hubs[at] == candidates[:, None], axis=1)[:, None], arms
+        flow = rows.flows[slot]
+        moved = np.where(closing, after, np.where(measured, given + centre_share * (spread - given), flow))
+        gained: FloatArray = rows.log_values[places] + flow_gains(after - taken, -1.0, places, batch, mgf)
+        gained = gained + flow_gains(moved - flow, 1.0, centre_places, batch, mgf)
+        rows.taken[places], rows.flows[slot] = after, moved
+        for number, ((where, variance, _, share, there), flow, kept) in enumerate(former):
+            free = np.where(measured, closing, 0.5 * variance * flow**2 <= tuning.HEURISTIC_CLOSING)
+            left = np.where(there, np.where(free, 0.0, flow * (1.0 - share)), flow)
+            gained = gained + flow_gains(left - flow, 1.0, where, batch, mgf)
+            rows.flows[at[kept, None], number, arms[kept]] = left[kept]
+        rows.log_values[places] = gained
+
+    def _concluded(self, rows: Rows) -> Rows:
+        """Who leads, what is known of it and of the candidate, who is beaten, and whether that decides."""
+        declared = self.noise_mgf(rows.seen).noise_scales(np.full(rows.taken.shape, self.epsilon))
+        share, guesses = posterior.measured_share(rows.seen, declared), _guesses(rows.seen, declared, self.epsilon)
+        less, shown = np.flatnonzero(share < 1.0), Guesses(np.array(guesses.scores), np.array(guesses.left))
+        _put(shown, less, _guesses(rows_of(rows.seen, less), share[less, None] * declared[less], self.epsilon))
+        rows = replace(rows, guesses=guesses, leader=_likeliest(shown, self.epsilon))
+        tested = np.where(rows.candidate < 0, rows.leader, rows.candidate)
+        first = _leaders_first(rows.taken.shape[1])[rows.leader, tested]
+        self._look_at(rows, np.arange(len(tested)), np.where(first, rows.leader, tested))
+        both = np.flatnonzero(rows.leader != tested)
+        self._look_at(rows, both, np.where(first, tested, rows.leader)[both])
+        rows.beaten = rows.beaten | (rows.bounds < 0.0).any(axis=1)
+        settled = (rows.beaten[:, None] | (rows.bounds <= self.epsilon)).all(axis=2) & (rows.tested >= 0)
+        answer = rows.tested[np.arange(len(tested)), np.argmax(settled, axis=1)]
+        rows.finished = np.asarray(settled.any(axis=1))
+        rows.candidate, rows.leader = (np.where(rows.finished, answer, arm) for arm in (rows.candidate, rows.leader))
+        return rows
+
+    def _look_at(self, rows: Rows, at: IntArray, candidates: IntArray) -> None:
+        """As `intersected`, in those studies, with the bounds of now."""
+        some, every = rows_of(rows, at), np.arange(len(at))
+        bounds, same = self._upper_bounds(some, candidates), some.tested == candidates[:, None]
+        place = np.argmax(same, axis=1)
+        known = np.where(same.any(axis=1)[:, None], some.bounds[every, place], bounds)
+        kept = np.arange(states.MOST_TESTED - 1)
+        order = kept + (kept >= place[:, None])
+        rows.tested[at] = np.concatenate([np.take_along_axis(some.tested, order, 1), candidates[:, None]], axis=1)
+        rows.bounds[at, :-1] = np.take_along_axis(some.bounds, order[:, :, None], 1)
+        rows.bounds[at, -1] = np.minimum(known, bounds)
+
+    def noise_mgf(self, seen: Observations) -> NoiseMgf:
+        """What the next batches may assume of the noise, all of shape (n, K)."""
+        shape = seen.counts.shape
+        if self.problem.noise.support is None:
+            scales = np.broadcast_to(self.problem.scales, shape)
+            return NoiseMgf(scales, np.inf, seen.means, seen.counts > 0, scales**2)
+        flat = (None if one is None else one.ravel() for one in (seen.squares, seen.within))
+        squares, within = flat
+        mgf = noise_mgf_after(
+            self.problem.noise, Observations(seen.counts.ravel(), seen.sums.ravel(), squares, within=within)
+        )
+        arrays = {name: getattr(mgf, name).reshape(shape) for name in ("scales", "centres", "known", "variances")}
+        return replace(mgf, **arrays)
+
+    def _upper_bounds(self, rows: Rows, candidates: IntArray) -> FloatArray:
+        """As `MeanProcesses.upper_bounds`, against a candidate of each study, (n, K)."""
+        own = (rows.hubs == candidates[:, None])[:, :, None]
+        there = np.where(own, rows.flows, 0.0).sum(axis=1)
+        others = list(np.where(own, 0.0, rows.flows).transpose(1, 0, 2))
+        span = self.problem.noise.support
+        bounds = bounds_of_means(self._threshold - rows.log_values, rows.taken, there, others, span)
+        bounds[np.arange(len(bounds)), candidates] = 0.0
+        return bounds
+
+    def state_of(self, rows: Rows, row: int, round_number: int) -> states.SequentialState:
+        """Where one of the studies stands."""
+        tested = zip(rows.tested[row].tolist(), rows.bounds[row], strict=True)
+        hubs = zip(rows.hubs[row].tolist(), rows.flows[row], strict=True)
+        given = tuple(Flow(arm, flow) for arm, flow in hubs if arm >= 0)
+        return states.SequentialState(
+            round=round_number,
+            seen=rows_of(rows.seen, row),
+            lists=Lists.empty(self.problem.num_arms),
+            means=MeanProcesses(rows.log_values[row], rows.starts[row], rows.taken[row], given),
+            tested=tuple(states.UpperBounds(arm, bounds) for arm, bounds in tested if arm >= 0),
+            beaten=rows.beaten[row],
+            candidate=int(rows.candidate[row]),
+            dim=self.problem.num_arms,
+            leader=int(rows.leader[row]),
+            finished="certified" if rows.finished[row] else "",
+            level=float(rows.levels[row]) or None,
+        )
+
+
+def _put(whole: Any, at: IntArray, part: Any) -> None:
+    """Take those rows from another record of arrays."""
+    for name in whole.__slots__:
+        getattr(whole, name)[at] = getattr(part, name)
+
+
+def _equally_many(chosen: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """(studies, their chosen arms, (g, m)) for each number m of these, from rows of (n, K)."""
+    numbers = chosen.sum(axis=1)
+    for number in np.unique(numbers[numbers > 0]).tolist():
+        at = np.flatnonzero(numbers == number)
+        yield at, np.nonzero(chosen[at])[1].reshape(-1, number)
+
+
+def _find_slots(rows: Rows, at: IntArray, candidates: IntArray) -> None:
+    """See that the flows on these candidates have slots."""
+    new = ~(rows.hubs[at] == candidates[:, None]).any(axis=1)
+    at, candidates = at[new], candidates[new]
+    used, (number, width, num_arms) = (rows.hubs[at] >= 0).sum(axis=1), rows.flows.shape
+    if used.max(initial=-1) == width:
+        rows.hubs = np.concatenate([rows.hubs, np.full((number, 1), -1)], axis=1)
+        rows.flows = np.concatenate([rows.flows, np.zeros((number, 1, num_arms))], axis=1)
+    rows.hubs[at, used] = candidates
+
+
+def _drop_slots(rows: Rows) -> None:
+    """Forget slots in which no flow is left."""
+    left = rows.flows.any(axis=2)
+    order = np.argsort(~left, axis=1, kind="stable")[:, : int(left.sum(axis=1).max(initial=0))]
+    rows.hubs = np.take_along_axis(np.where(left, rows.hubs, -1), order, 1)
+    rows.flows = np.take_along_axis(rows.flows, order[:, :, None], 1)
+
+
+def _aimed(need: FloatArray) -> FloatArray:
+    """As `OpenComparisons.aimed`, without a quantile."""
+    return np.asarray(need + states.HEURISTIC_EXCESS * np.clip(need, 1e-3, 1.0))
+
+
+def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, starts: IntArray) -> FloatArray:
+    """As that of `means_rule`, (g,); `fresh` gets the rivals whose new start costs less, (g, m)."""
+    loads = np.where(fresh, 0.0, loads)
+    order = np.argsort(-loads, axis=1)
+    ordered = partial(np.take_along_axis, indices=order, axis=1)
+    able = np.cumprod(ordered(starts) < tuning.MOST_STARTS, axis=1).astype(bool)
+    spent = np.where(ordered(fresh), 0.0, np.maximum(ordered(saved), 0.0))
+    left, nothing = np.pad(ordered(loads), ((0, 0), (0, 1))), np.zeros((len(loads), 1))
+    totals = left + np.concatenate([nothing, np.cumsum(np.where(able, spent, np.inf), axis=1)], axis=1)
+    number = np.argmin(totals, axis=1)[:, None]
+    begun = np.zeros_like(fresh)
+    np.put_along_axis(begun, order, np.arange(loads.shape[1]) < number, 1)
+    fresh |= begun
+    load = np.take_along_axis(left, number, 1)[:, 0]
+    return np.where(load > 0.0, np.maximum(load, 1.0), 0.0)
+
+
+def _best_share(
+    centre: FloatArray, own: FloatArray, needs: FloatArray, apart: FloatArray, extra: FloatArray, margins: FloatArray
+) -> FloatArray:
+    """The pulls of the candidate with which all of them are fewest, (g,)."""
+    least = centre * np.max(2.0 * np.maximum(needs, 1e-3) / margins**2, axis=1)
+    low = np.array([math.log(max(one, 1e-3)) for one in least.tolist()])
+    best, left = np.empty(len(low)), np.arange(len(low))
+    for span in (math.log(4.0 * math.sqrt(needs.shape[1]) + 50.0), 30.0):
+        grid = np.exp(np.linspace(low[left], low[left] + span, tuning.HEURISTIC_GRID, axis=1))
+        terms = (one[left] for one in (own, needs, apart, extra, margins))
+        totals = grid + _rival_pulls(centre[left, None] / grid, *terms).sum(axis=2)
+        best[left] = grid[np.arange(len(left)), np.argmin(totals, axis=1)]
+        left = left[~np.isfinite(totals.min(axis=1))]
+        if len(left) == 0:
+            break
+    return best
+
+
+def _rival_pulls(
+    share: FloatArray, own: FloatArray, needs: FloatArray, apart: FloatArray, extra: FloatArray, margins: FloatArray
+) -> FloatArray:
+    """Of each rival, for each variance of the candidate's mean in `share`, (g, s): shape (g, s, m)."""
+    share = share[:, :, None]
+    lacking = needs[:, None] + 0.5 * share * apart[:, None] ** 2 + extra[:, None]
+    room = margins[:, None] - share * apart[:, None]
+    rate = room**2 / (2.0 * np.maximum(lacking, 1e-6)) - share
+    able = (room > 0.0) & (rate > 0.0)
+    found = np.where(able, own[:, None] / np.where(able, rate, 1.0), np.inf)
+    return np.where(lacking <= 0.0, 0.0, found)
+
+
+def _whole_pulls(weights: FloatArray, total: IntArray, of: IntArray) -> IntArray:
+    """As `means_rule.integer_pulls`, row by row; `of` -1: of nobody in particular."""
+    shares = weights / weights.sum(axis=1, keepdims=True) * total[:, None]
+    counts = np.floor(shares).astype(np.int64)
+    more, rest = np.zeros_like(counts), total - counts.sum(axis=1)
+    order = np.argsort(counts - shares, axis=1, kind="stable")
+    np.put_along_axis(more, order, np.arange(weights.shape[1]) < rest[:, None], 1)
+    counts += more
+    short = np.flatnonzero((of >= 0) & (counts[np.arange(len(of)), of] == 0) & (total >= 2))
+    if len(short):
+        counts[short] = _whole_pulls(weights[short], total[short] - 1, np.full(len(short), -1))
+        counts[short, of[short]] += 1
+    return np.asarray(counts)
+
+
+def _guesses(seen: Observations, scales: FloatArray, epsilon: float) -> Guesses:
+    """As `posterior_of_means`, where every arm has pulls."""
+    means, variances = seen.means, scales**2 / seen.counts
+    step = max(ENTRIES // (posterior.HEURISTIC_SPREADS * means.shape[1]), 1)
+    found = np.empty((2, len(means), 1))
+    for first in range(0, len(means), step):
+        some = slice(first, first + step)
+        found[:, some, 0] = posterior.common_centres(means[some], variances[some], epsilon)
+    centre, spread = found
+    share = spread / (spread + variances)
+    return Guesses(centre + (means - centre) * share, variances * share)
+
+
+def _likeliest(guesses: Guesses, epsilon: float) -> IntArray:
+    """As `Posterior.likeliest`, (n,)."""
+    scores, errors, num_arms = guesses.scores, np.sqrt(guesses.left), guesses.scores.shape[1]
+    step = max(ENTRIES // (len(posterior.HEURISTIC_PLACES) * num_arms * min(num_arms, posterior.HEURISTIC_PLACED)), 1)
+    blocks = [slice(first, first + step) for first in range(0, len(scores), step)]
+    chances = np.concatenate([posterior.chances_in_rows(scores[one], errors[one], epsilon) for one in blocks])
+    good = chances >= chances.max(axis=1, keepdims=True) - posterior.SAME_CHANCE
+    return np.asarray(np.argmax(np.where(good, scores, -np.inf), axis=1))
+
+
+@lru_cache(maxsize=8)
+def _leaders_first(num_arms: int) -> BoolArray:
+    """Whether a leader is looked at before a candidate, (K, K): the order of a set of the two."""
+    return np.array([[next(iter({one, other})) == one for other in range(num_arms)] for one in range(num_arms)])

@@ -229,7 +229,8 @@ def hidden_by_rounding(features: np.ndarray, design: Design, active: np.ndarray,
         seen = differences @ vt[:rank].T
         leak = np.linalg.norm(differences - seen @ vt[:rank], axis=2)
         value = ((seen / s[:rank]) ** 2).sum(axis=2).max()
-        if (leak <= np.minimum(unseen, 2e-4 * lengths) + EPS * lengths).all() and value <= design.value * (1 + max(close, 1e-6)):
+        small = (leak <= np.minimum(unseen, 2e-4 * lengths) + EPS * lengths).all()
+        if small and value <= design.value * (1 + max(close, 1e-6)):
             return True
     return False
 

@@ -214,7 +214,7 @@ def optimised(features: np.ndarray, chosen: np.ndarray, steps: int = STEPS) -> B
 # ---- what is checked
 
 
-def hidden_by_rounding(features: np.ndarray, design: Design, active: np.ndarray, close: float) -> bool:
+def hidden_by_rounding(features: np.ndarray, design: Design, active: np.ndarray, coarse: float) -> bool:
     """Whether the value holds for the differences without parts that no isotropic coordinates in double precision show.
 
     An entry of theirs is exact to 64 eps of the largest, plus the condition times the eps of extended precision, in
@@ -230,7 +230,7 @@ def hidden_by_rounding(features: np.ndarray, design: Design, active: np.ndarray,
         leak = np.linalg.norm(differences - seen @ vt[:rank], axis=2)
         value = ((seen / s[:rank]) ** 2).sum(axis=2).max()
         small = (leak <= np.minimum(unseen, 2e-4 * lengths) + EPS * lengths).all()
-        if small and value <= design.value * (1 + max(close, 1e-6)):
+        if small and value <= design.value * (1 + max(coarse, 1e-6)):
             return True
     return False
 
@@ -254,7 +254,7 @@ def violation(features: np.ndarray, active: np.ndarray, design: Design, bounds: 
     close, coarse = rounding_of(features, active)
     if design.weights.min() < 0 or abs(design.weights.sum() - 1) > 1e-9:
         return "the weights are no design"
-    if design.value < exact * (1 - close) and not hidden_by_rounding(features, design, active, close):
+    if design.value < exact * (1 - close) and not hidden_by_rounding(features, design, active, coarse):
         return f"value {design.value} below the exact {exact} of its weights"
     if design.value > exact * (1 + close):
         return f"value {design.value} above the exact {exact} of its weights"

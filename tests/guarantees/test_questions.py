@@ -13,6 +13,7 @@ import pytest
 from bounds import failures_allowed, shares_allowed, until_clear
 from budgets import STUDIES, at_each_delta
 from question_studies import (
+    KNOWN,
     Adversary,
     End,
     World,
@@ -27,6 +28,7 @@ from question_studies import (
     partly_bad,
     played,
     played_out,
+    steadily,
 )
 
 import surepick as sp
@@ -35,7 +37,7 @@ from surepick.estimators.posterior import Posterior
 from surepick.policies.base import Problem
 from surepick.policies.questions.elimination import CertifiedLists
 from surepick.policies.questions.outlook import Ground
-from surepick.questions import Above, above, protocol
+from surepick.questions import Above, TopM, above, protocol
 from surepick.questions.protocol import Lists, View
 
 DELTAS = [0.05, 0.3]
@@ -74,11 +76,16 @@ def bad_ones_first(policy: CertifiedLists, world: World) -> Adversary:
 
 
 def swapping(policy: CertifiedLists, world: World) -> Adversary:
-    return one_swapped(policy, world, best=2, pulls=3)
+    return one_swapped(policy, world, best=2, pulls=1)
 
 
 def good_as_bad(policy: CertifiedLists, world: World) -> Adversary:
     return good_look_bad(policy, world, good=16, pulls=6)
+
+
+def a_bad_one_looks_best(policy: CertifiedLists, world: World) -> Adversary:
+    scores = np.where(np.arange(len(world.means)) == 2, 1e-6, 0.0)
+    return Adversary(lambda state: np.full(len(scores), KNOWN), steadily(scores), doubt=world.epsilon)
 
 
 TAU, CONTROL = {"threshold": 0.0}, {"control": "20"}
@@ -158,6 +165,15 @@ def without_bad_batches(wager):
 def test_bets_that_look_at_the_batch_are_caught(name, monkeypatch):
     monkeypatch.setattr(Ground, "wager", without_bad_batches(Ground.wager))
     assert FAMILY[name].wrong(15, 0.05) > failures_allowed(15, 0.05)
+
+
+def test_a_list_on_which_one_more_may_be_better_is_caught(monkeypatch):
+    """Then m true nulls may stand against an arm of the list."""
+    decided = TopM.decided
+    cell = Cell(cut_by_a_hair(8, 2, sigma=2.0), "top", {"m": 2}, a_bad_one_looks_best, 5)
+    assert cell.wrong(20, 0.05) <= failures_allowed(20, 0.05)
+    monkeypatch.setattr(TopM, "decided", lambda self, view: decided(TopM(self.m + 1), view))
+    assert cell.wrong(20, 0.05) > failures_allowed(20, 0.05)
 
 
 @at_each_delta

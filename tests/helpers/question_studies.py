@@ -238,7 +238,8 @@ def cut_by_a_hair(num_arms: int, best: int, *, sigma: float | None) -> World:
 
 
 def one_swapped(policy: CertifiedLists, world: World, best: int, pulls: int) -> Adversary:
-    """The list that is guessed has one bad arm in the place of a good one: the pair with the most evidence for it.
+    """Good arms look too bad to get on the list, so that nothing is bet on them; the bad arm with the most evidence
+    against a good one looks best.
 
     The good arms are as good as known. Bad ones are measured until a pair reaches its threshold, then everybody.
     """
@@ -259,9 +260,8 @@ def one_swapped(policy: CertifiedLists, world: World, best: int, pulls: int) -> 
 
     def scores(state: SequentialState) -> np.ndarray:
         found = pairs(state, peaks)
-        arm, out = np.unravel_index(int(np.argmax(found)), found.shape)
-        order = np.where(bad, 0.0, 1e-6)
-        order[best + arm], order[out] = 1e-6, 0.0
+        order = np.where(bad, 0.0, -(1.0 + HAIR) * world.epsilon)
+        order[best + int(np.argmax(found.max(axis=1)))] = 1e-6
         return order
 
     return Adversary(counts, scores, doubt=world.epsilon)

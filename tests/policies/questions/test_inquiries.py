@@ -182,7 +182,7 @@ def test_an_arm_on_a_list_is_not_waited_for_on_the_other():
 # --- the m best
 
 
-def test_the_m_best_are_found_when_all_pairs_over_the_cut_are_decided():
+def test_one_of_the_m_best_is_listed_when_fewer_than_m_others_may_beat_it():
     asked = TopM(2)
     assert asked.threshold(view_of(np.zeros(4))) == pytest.approx(math.log(4 / DELTA))
     enough, scores = asked.threshold(view_of(np.zeros(4))), [3.0, 1.0, 2.0, 0.0]
@@ -193,9 +193,12 @@ def test_the_m_best_are_found_when_all_pairs_over_the_cut_are_decided():
         short = [np.array(one.peaks) for one in whole]
         short[place][arm] -= 1e-9
         sheets = [sheet(one.name, peaks) for one, peaks in zip(whole, short, strict=True)]
-        assert not asked.decided(view_of(scores, sheets)).decided.any()
-    assert not asked.decided(view_of(scores, whole[:1])).decided.any()
-    assert not asked.decided(view_of([3.0, 2.0, 1.0, 0.0], whole)).decided.any()  # 2 looks good no longer
+        listed = asked.decided(view_of(scores, sheets))
+        assert np.flatnonzero(listed.decided).tolist() == np.flatnonzero(listed.inside).tolist() == [2 - 2 * place]
+    assert np.flatnonzero(asked.decided(view_of(scores, whole[:1])).decided).tolist() == [0]
+    assert asked.decided(view_of([3.0, 2.0, 1.0, 0.0], whole)) == found  # what it looks like decides nothing
+    three = [*whole, sheet(1, [enough, 0, 0, enough])]
+    assert asked.decided(view_of([0.0, 3.0, 2.0, 1.0], three)).inside.tolist() == [False, True, True, False]
     fallen = [sheet(one.name, np.zeros(4), one.peaks) for one in whole]
     assert asked.decided(view_of(scores, fallen)) == found
 

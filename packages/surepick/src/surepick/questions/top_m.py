@@ -9,7 +9,7 @@ import numpy as np
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.core.values import whole_number
 from surepick.errors import InvalidInput
-from surepick.estimators.posterior import HEURISTIC_DOUBT, Posterior
+from surepick.estimators.posterior import HEURISTIC_DOUBT
 from surepick.questions import protocol
 from surepick.questions.protocol import Aims, Bet, FormChoice, ListNames, Lists, Question, View, settable
 
@@ -69,13 +69,15 @@ class TopM(Question):
 
     def bets(self, view: View) -> tuple[Bet, ...]:
         """Of every pair that may be across the cut, not of the guess alone: no early evidence is lost."""
-        top, _ = self._guessed(view.posterior)
+        top, _ = self._guessed(view)
         known = [int(one.name) for one in view.evidence]
-        likely, unsure = self._doubtful(view.posterior)
+        likely, unsure = self._doubtful(view)
         room = max(HEURISTIC_ENTRIES // view.num_arms - len({*known, *top.tolist()}), 0)
         fresh = [arm for arm in likely.tolist() if arm not in known][: math.ceil(room / 2)]
         made = []
         for arm in dict.fromkeys([*top.tolist(), *sorted(known), *fresh]):
+            if view.lists.inside[arm]:
+                continue
             lacks = self.threshold(view) - view.processes(arm).peaks
             arms = lacks > 0.0
             arms[arm] = False
@@ -84,9 +86,9 @@ class TopM(Question):
             made.append(Bet(str(arm), arm, view.epsilon, False, arms, np.maximum(lacks, 0.0), bold=True))
         return tuple(made)
 
-    def _doubtful(self, posterior: Posterior) -> tuple[IntArray, BoolArray]:
+    def _doubtful(self, view: View) -> tuple[IntArray, BoolArray]:
         """(the arms outside the guess that may be among the m best, best first; whether each arm may be none, (K,))."""
-        order = np.argsort(-posterior.scores, kind="stable")
+        order, posterior = self._order(view), view.posterior
         last, first = int(order[self.m - 1]), int(order[self.m])
         short = posterior.leads(last) - HEURISTIC_DOUBT * posterior.errors(last)
         ahead = posterior.leads(first, high=True) - HEURISTIC_DOUBT * posterior.errors(first)
@@ -94,25 +96,32 @@ class TopM(Question):
         return others[short[others] <= 0.0], ahead <= 0.0
 
     def aims(self, view: View) -> Aims:
-        top, others = self._guessed(view.posterior)
-        lacks = np.array([self.threshold(view) - view.processes(arm).peaks[others] for arm in top])
-        leads = np.array([view.posterior.cautious(int(arm), view.epsilon, others) for arm in top])
+        top, others = self._guessed(view)
+        asked = top[~view.lists.inside[top]]
+        lacks = np.array([self.threshold(view) - view.processes(arm).peaks[others] for arm in asked])
+        leads = np.array([view.posterior.cautious(int(arm), view.epsilon, others) for arm in asked])
         place, rival = np.nonzero(lacks > 0.0)
         if len(place) == 0:
             place, rival = np.array([0]), np.array([0])
-        return Aims(others[rival], top[place], leads[place, rival], lacks[place, rival])
+        return Aims(others[rival], asked[place], leads[place, rival], lacks[place, rival])
 
     def decided(self, view: View) -> Lists:
-        top, others = self._guessed(view.posterior)
+        """An arm is on the list once fewer than m others may be better than it by epsilon (line 7)."""
+        inside, order = view.lists.inside.copy(), self._order(view)
         names = {one.name for one in view.evidence}
-        for arm in top.tolist():
-            if str(arm) not in names or np.any(view.processes(arm).peaks[others] < self.threshold(view)):
-                return view.lists
-        inside = np.zeros(view.num_arms, bool)
-        inside[top] = True
-        return Lists(inside, ~inside)
+        for arm in order.tolist():
+            if inside[arm] or str(arm) not in names or np.count_nonzero(inside) == self.m:
+                continue
+            unbeaten = view.processes(arm).peaks < self.threshold(view)
+            unbeaten[arm] = False
+            inside[arm] = np.count_nonzero(unbeaten) < self.m
+        return Lists(inside, ~inside if np.count_nonzero(inside) == self.m else view.lists.outside)
 
-    def _guessed(self, posterior: Posterior) -> tuple[IntArray, IntArray]:
-        """(the m arms that look best, the others), ascending."""
-        order = np.argsort(-posterior.scores, kind="stable")
+    def _order(self, view: View) -> IntArray:
+        """The arms, those on the list first, then by what they look like."""
+        return np.lexsort((-view.posterior.scores, ~view.lists.inside))
+
+    def _guessed(self, view: View) -> tuple[IntArray, IntArray]:
+        """(the m arms that look best, those on the list among them; the others), ascending."""
+        order = self._order(view)
         return np.sort(order[: self.m]), np.sort(order[self.m :])

@@ -1,5 +1,6 @@
 """Certified elimination whose evidence is carried on: one e-process an arm, whatever candidates were tried."""
 
+from collections.abc import Callable
 from dataclasses import field, replace
 from functools import partial
 
@@ -12,6 +13,7 @@ from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import NoiseMgf, NormalMgf, with_squares
+from surepick.estimators.flows import BatchWeights, Weighed
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, tuning, uniform
@@ -30,9 +32,17 @@ from surepick.policies.sequential.posterior import Posterior
 
 # --- What a batch says: the processes after it. Weights are functions of the past and of the batch's counts (line 1).
 
+Watch = Callable[[BatchWeights], None]
 
-def processes_after(planner: Planner, state: states.CarriedState, plan: Plan, seen: Observations) -> states.Processes:
-    """The processes after a batch. Weights are functions of the past and of the batch's counts (line 1)."""
+
+def processes_after(
+    planner: Planner, state: states.CarriedState, plan: Plan, seen: Observations, *, watch: Watch | None = None
+) -> states.Processes:
+    """The processes after a batch. Weights are functions of the past and of the batch's counts (line 1).
+
+    Args:
+        watch: is told the weights of vectors; those of means are in their flows.
+    """
     situation = planner.situation
     if situation.blocks is not None and state.vectors is None:
         if state.means is None:
@@ -53,7 +63,7 @@ def processes_after(planner: Planner, state: states.CarriedState, plan: Plan, se
     guess = situation.guess(processes, state.seen)
     if plan.candidate is not None:
         batch = batch if situation.blocks is None else replace(batch, blocks=in_blocks(seen))
-        processes = _tested(planner, before, plan, guess, batch, noise_mgf)
+        processes = _tested(planner, before, plan, guess, batch, noise_mgf, watch)
     elif isinstance(processes, MeanProcesses):
         leader, epsilon = int(np.argmax(guess.scores)), situation.problem.epsilon
         margins = np.maximum(guess.margins(leader, epsilon), 2.0 * epsilon)
@@ -111,6 +121,7 @@ def _tested(
     guess: Posterior,
     batch: Observations,
     noise_mgf: NoiseMgf | NormalMgf,
+    watch: Watch | None,
 ) -> states.Processes:
     """The processes after a batch for a candidate."""
     situation, last = planner.situation, planner.sizes.is_last(before.round)
@@ -141,6 +152,8 @@ def _tested(
     bets = vectors_rule.place_vector_bets(
         vectors, processes, goal, margins, batch.counts, future, noise_mgf, batch.blocks
     )
+    if watch is not None:
+        watch(vectors_rule.weights_of(vectors, bets, batch, goal.noise_scales, situation.problem.scales))
     if batch.blocks is not None:
         scales = situation.problem.scales
         return processes.after_blocks(vectors, candidate, bets.arms, bets.directions, batch.blocks, scales)
@@ -248,6 +261,7 @@ class CarriedElimination:
             withdraw=self.withdraw if self._changes else None,
             add=self.add if self._waiting else None,
             later=self._waiting,
+            weigh=self.weigh,
         )
 
     @property
@@ -333,6 +347,25 @@ class CarriedElimination:
         if not after.finished and uniform.endless(self.problem, pooled, undecided, features=self._uses_features):
             after = replace(after, finished="equal")
         return self._step(after, plan, seen)
+
+    def weigh(self, state: states.CarriedState, plan: Plan, seen: Observations) -> Weighed | None:
+        """What `tell` makes of a batch, with the weights of its pulls; None where it has none.
+
+        Source: docs/certified-elimination.md, line 37.
+        """
+        level, found = state.level, list[BatchWeights]()
+        if not self._uses_features and self.problem.noise.support is None:
+            seen, level = state.levelled(seen, self.problem.epsilon)
+        if seen.total == 0:
+            return None
+        after = processes_after(self._planner, state, plan, seen, watch=found.append)
+        if isinstance(after, MeanProcesses):
+            plain = self.blocks is None
+            found.append(means_rule.weights_between(state.means, after, seen.counts, plain=plain))
+        if not found:
+            return None
+        threshold = self._situation.thresholds(state.roster)
+        return Weighed(found[0], after.starts, after.log_values, threshold, level or 0.0)
 
     def withdraw(
         self, step: Step[states.CarriedState], arms: IntArray, independent: BoolArray

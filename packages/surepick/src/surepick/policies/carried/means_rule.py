@@ -16,6 +16,7 @@ import numpy as np
 from surepick.core.observations import BlockTotals
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.estimators import NoiseMgf, NormalMgf
+from surepick.estimators.flows import BatchWeights
 from surepick.estimators.running_processes import MeanProcesses
 from surepick.policies import tuning
 from surepick.policies.blocking import BlockEquations, equations
@@ -229,6 +230,25 @@ def _cost(change: FloatArray, arms: IntArray, counts: IntArray, noise_mgf: Noise
     pulls = counts[arms]
     each = np.divide(np.abs(change), pulls, out=np.zeros(len(arms)), where=pulls > 0)
     return np.asarray(noise_mgf.expected(each, arms, pulls))
+
+
+def weights_between(
+    before: MeanProcesses | None, after: MeanProcesses, counts: IntArray, *, plain: bool
+) -> BatchWeights:
+    """The weights of a batch, from the flows before and after it: all pulls of an arm have the same, or `plain` is not.
+
+    What a process that started anew held before counts no more.
+    """
+    pulled, zeros = np.flatnonzero(counts), np.zeros(len(counts))
+    kept = zeros if before is None else np.where(before.starts == after.starts, 1.0, 0.0)
+    change = np.zeros((len(counts), len(pulled)))
+    for place, arm in enumerate(pulled.tolist()):
+        held = zeros if before is None else kept * before.given_to(arm)
+        change[:, place] = after.given_to(arm) - held
+    own = np.asarray(after.taken - (zeros if before is None else kept * before.taken))
+    change[pulled, np.arange(len(pulled))] -= own[pulled]
+    arms = np.flatnonzero(change.any(axis=1))
+    return BatchWeights(arms, pulled, counts[pulled], change[arms] / counts[pulled], plain)
 
 
 def integer_pulls(pulls: FloatArray, total: int, *, of: int | None = None) -> IntArray:

@@ -16,11 +16,12 @@ from functools import partial
 import numpy as np
 
 from surepick import designs
-from surepick.core.observations import BlockTotals
+from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Design
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.designs import DesignInput
 from surepick.estimators import NoiseMgf, NormalMgf
+from surepick.estimators.flows import BatchWeights
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.rows import each_row_block
 from surepick.policies import tuning
@@ -205,6 +206,18 @@ def restarts(
         flows = np.linalg.norm(processes.flows[goal.rivals], axis=1)
         fresh = fresh | ((beyond > MATCHED * flows) & (processes.starts[goal.rivals] < tuning.MOST_STARTS))
     return goal.rivals[fresh]
+
+
+def weights_of(
+    vectors: ArmVectors, bets: VectorBets, seen: Observations, noise_scales: FloatArray, scales: FloatArray
+) -> BatchWeights:
+    """The weights of a batch: with the scales that `VectorProcesses.after` gets, or those of `after_blocks`."""
+    if seen.blocks is not None:
+        pulls, scales = Pulls.within(vectors.white, seen.blocks, scales), scales[seen.blocks.arms]
+    else:
+        pulls, scales = Pulls.of(vectors.white, seen.counts, noise_scales), noise_scales[seen.counts > 0]
+    weights = bets.directions @ (pulls.rows.T / scales**2)
+    return BatchWeights(bets.arms, pulls.arms, np.asarray(pulls.counts, np.int64), weights)
 
 
 def place_vector_bets(

@@ -13,7 +13,7 @@ from surepick.errors import InvalidInput
 from surepick.text import did_you_mean, quoted
 
 HOW = (
-    "Write nothing, linear, linear:norm=10, smooth, smooth:length=0.7,norm=3, smooth:kernel=matern:2.5 or in 0..1; with "
+    "Write nothing, linear, linear:norm=10, smooth, smooth:length=0.7,norm=3, smooth:kernel=matern:2.5, in 0..1; with "
     "' + off by 0.02' each mean may be off that, ' + effects of round up to 0.1' allows for shifts between rounds, and "
     "' and scatter<=0.6' bounds the noise."
 )

@@ -245,6 +245,7 @@ FLOORS = (  # from the top; the folders and modules of a floor do not see each o
     (("studies", "ask, tell, replay; logs"),),
     (("tuning", "gamma, norm and noise from a pilot"),),
     (("policies", "the algorithms"), ("environments", "hidden truths")),
+    (("assumptions", "what is read of the means, afterwards"),),
     (("embeddings", "arms to vectors"), ("designs", "where to look"), ("estimators", "what follows")),
     (("tables", "files in and out"),),
     (("chunks", "rows too many for memory"),),

@@ -138,7 +138,6 @@ def test_what_holds_together_is_bounded_by_each(seed):
 
 def test_without_structure_only_flows_on_the_two_arms_alike_say_something():
     lines, _, _ = drawn(3)
-    flows = np.zeros_like(lines.held.flows)
     pulled = np.arange(ARMS)
     flows = np.zeros((len(lines.rivals), ARMS))
     amounts = np.array([0.1, 0.3, 1e-7, 3.0, 1e5])

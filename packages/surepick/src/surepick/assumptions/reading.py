@@ -4,11 +4,11 @@ With u = 1/T, lack = log(1/delta) - L_j and B(u) of the class (`lines.py`), for 
 
     h_{x*} - h_c <= U = lack u + B(u)
     U <= m for every norm up to              (m - lack u - rest(u)) / unit(u)
-    U <= m with means off by up to           (m - lack u - B(u)) / sum |D|       more
+    U <= m with means off by up to           (m - lack u - B(u)) / sum |D|       beyond what B has
     U <= m with scales k times as large for  k^2 <= ((m - B(u)) / u - lack + cost) / cost
 
 Each is valid at any u, so that a search finds no invalid one; m is epsilon for the answer, and 0 for "x* is not j".
-Source: docs/certified-elimination.md, lines 37 to 42.
+Source: docs/certified-elimination.md, lines 37 to 41.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from surepick.assumptions.lines import Curve, Lines, Support
+from surepick.assumptions.lines import Curve, Lines
 from surepick.assumptions.records import (
     Assumption,
     InRange,
@@ -27,6 +27,7 @@ from surepick.assumptions.records import (
     NoStructure,
     Smooth,
     alternatives,
+    off_by,
     scatter_of,
 )
 from surepick.core.records import BoolArray, FloatArray, record
@@ -126,8 +127,9 @@ def _share(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 class _Search:
     """The lines of some rivals against one arm, under one assumption."""
 
-    def __init__(self, lines: Lines, support: Support, scatter: float | None, scaled: bool) -> None:
-        held, self.support, self.length = lines.held, support, lines.length()
+    def __init__(self, lines: Lines, part: Assumption, scatter: float | None, *, scaled: bool) -> None:
+        held, self.support, self.length = lines.held, part.support(lines), lines.length()
+        self.known_off = off_by(part)
         self.lack, self.cost = held.lack, held.spent
         if scatter is not None:
             self.cost = 0.5 * scatter**2 * held.squares
@@ -152,8 +154,8 @@ class _Search:
         return self._best(lambda inverse: _share(most - self.lack * inverse - rest(inverse), unit(inverse)))
 
     def misses(self, most: float) -> FloatArray:
-        """How far means may be off beyond what is assumed with U <= most, (m,)."""
-        return self._best(
+        """How far means may be off what else is assumed with U <= most, (m,)."""
+        return self.known_off + self._best(
             lambda inverse: _share(most - self.lack * inverse - self.support.at(inverse), self.length(inverse))
         )
 
@@ -188,7 +190,7 @@ def largest_of(question: Question, assumption: Assumption, past: Iterable[ArmFlo
                 continue
             lines = Lines(question.features, arm, held.rows(rows), question.negated, question.block_name)
             for part in alternatives(assumption):
-                search = _Search(lines, part.support(lines), scatter, question.scale is not None)
+                search = _Search(lines, part, scatter, scaled=question.scale is not None)
                 found, rivals = search.bound(), lines.rivals
                 np.minimum.at(unlike, rivals, found)
                 if arm == question.candidate:
@@ -255,7 +257,9 @@ class Reading:
         scatter = scatter_of(self.assumption)
         scale = self.declared_scatter if scatter is None else scatter
         noise = [] if scale is None else [f"the noise is at most {scale:.4g}"]
-        return " and ".join(parts + noise)
+        suggested = self.suggested_norm
+        data = "" if suggested is None else f" (the results suggest up to {suggested:.3g})"
+        return " and ".join([*parts, *noise]) if not data else " and ".join([parts[0] + data, *parts[1:], *noise])
 
 
 def _words(assumption: Assumption) -> str:
@@ -263,10 +267,12 @@ def _words(assumption: Assumption) -> str:
     if isinstance(assumption, Near):
         return f"{_words(assumption.assumption)}, each off by at most {assumption.gamma:.4g}"
     if isinstance(assumption, Linear):
-        return f"the means are linear in the features with a norm of at most {assumption.norm:.4g}"
+        level = " and a level" if assumption.level else ""
+        return f"the means are linear in the features{level}, with a norm of at most {assumption.norm:.4g}"
     if isinstance(assumption, Smooth):
-        space = str(replace(assumption, norm=None)).removeprefix("smooth:")
-        return f"the means are smooth ({space}) with a norm of at most {assumption.norm:.4g}"
+        space = str(replace(assumption, norm=None, level=True)).removeprefix("smooth:")
+        level = " and a level" if assumption.level else ""
+        return f"the means are smooth ({space}){level}, with a norm of at most {assumption.norm:.4g}"
     if isinstance(assumption, InRange):
         return f"all means are {assumption}"
     if isinstance(assumption, NoStructure):

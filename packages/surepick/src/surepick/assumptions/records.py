@@ -17,6 +17,7 @@ from surepick.core.records import FloatArray, record
 from surepick.core.values import as_number, positive_number
 from surepick.embeddings.kernel_functions import GaussianKernel, Kernel, distances
 from surepick.errors import InvalidInput
+from surepick.estimators.contrast_weights import EPS
 from surepick.estimators.noise_mgf import ROUNDED_UP
 from surepick.linalg.factorisations import row_norms
 from surepick.text import quoted
@@ -56,11 +57,12 @@ class NoStructure:
     """Nothing is assumed: any means. A rival is bounded only where its flows are on the candidate and itself, alike."""
 
     def support(self, lines: Lines) -> Support:
-        length = lines.length()
+        amount = lines.at(lines.candidate)
+        others = np.count_nonzero(lines.held.flows, axis=1) > 2
+        matched = (amount > 0.0) & (lines.at(lines.rivals) == -amount) & ~others
 
         def rest(inverse: FloatArray) -> FloatArray:
-            matched = 4.0 * lines.rounding * (inverse * lines.held.lengths + 2.0)
-            return np.where(length(inverse) <= matched, 0.0, np.inf)
+            return np.where(matched & (np.abs(inverse * amount - 1.0) <= 4.0 * EPS), 0.0, np.inf)
 
         return Support(rest)
 
@@ -147,7 +149,7 @@ class Linear:
         through = lines.held.flows @ features[lines.held.pulled]
         towards = features[lines.candidate] - features[lines.rivals]
         longest = float(row_norms(features).max(initial=0.0))
-        share = lines.rounding + np.finfo(np.float64).eps * (features.shape[1] + 8)
+        share = lines.rounding + EPS * (features.shape[1] + 8)
 
         def unit(inverse: FloatArray) -> FloatArray:
             off = share * longest * (inverse * lines.held.lengths + 2.0)
@@ -192,7 +194,7 @@ class Smooth:
         some = checked_features(features, self)[:: max(1, len(features) // SAMPLE)]
         apart = distances(some, some)
         apart = apart[apart > 0.0]
-        return GaussianKernel(0.5 / float(np.median(apart)) ** 2 if len(apart) else 1.0)
+        return GaussianKernel(0.5 / float(f"{np.median(apart):.2g}") ** 2 if len(apart) else 1.0)
 
     def support(self, lines: Lines) -> Support:
         """norm sqrt(D'KD) = norm sqrt(q0 u^2 - 2 q1 u + q2), with a bound on the rounding of the quadratic."""
@@ -204,7 +206,7 @@ class Smooth:
         q1 = flows @ kernel.gram(pulled, centre)[:, 0] - np.einsum("ij,ji->i", flows, kernel.gram(pulled, own))
         q2 = diagonal[lines.candidate] + diagonal[lines.rivals] - 2.0 * kernel.gram(centre, own)[0]
         largest = float(np.sqrt(diagonal.max(initial=0.0)))
-        share = 4.0 * lines.rounding + 16.0 * np.finfo(np.float64).eps
+        share = 4.0 * lines.rounding + 2.0 * EPS * (features.shape[1] + 16)
 
         def unit(inverse: FloatArray) -> FloatArray:
             size = largest * (inverse * lines.held.lengths + 2.0)
@@ -222,16 +224,15 @@ class Smooth:
 
     def __str__(self) -> str:
         options: dict[str, Any] = {"norm": self.norm, "level": None if self.level else "no"}
-        if isinstance(self.kernel, GaussianKernel):
-            return _with_options("smooth", length=_length_of(self.kernel), **options)
-        return _with_options("smooth", kernel=None if self.kernel is None else self.kernel.spec or "?", **options)
+        length = _length_of(self.kernel) if isinstance(self.kernel, GaussianKernel) else None
+        named = None if self.kernel is None or length is not None else self.kernel.spec or "?"
+        return _with_options("smooth", length=length, kernel=named, **options)
 
 
-def _length_of(kernel: GaussianKernel) -> float:
-    """l with gamma = 1 / (2 l^2), with few digits where these give the same gamma."""
-    length = (0.5 / kernel.gamma) ** 0.5
-    short = (float(f"{length:.{digits}g}") for digits in range(1, 17))
-    return next((one for one in short if 0.5 / one**2 == kernel.gamma), length)
+def _length_of(kernel: GaussianKernel) -> float | None:
+    """l with gamma = 1 / (2 l^2), of as few digits as give exactly this gamma; None: none does."""
+    short = (float(f"{(0.5 / kernel.gamma) ** 0.5:.{digits}g}") for digits in range(1, 18))
+    return next((one for one in short if 0.5 / one**2 == kernel.gamma), None)
 
 
 def _with_options(name: str, **options: Any) -> str:
@@ -410,6 +411,13 @@ def mapped(assumption: Assumption, change: Callable[[Assumption], Assumption]) -
     if isinstance(assumption, SumOf | AllOf):
         return replace(assumption, parts=tuple(mapped(one, change) for one in assumption.parts))
     return change(assumption)
+
+
+def off_by(assumption: Assumption) -> float:
+    """How far each mean may be off what else is assumed, in reward units."""
+    if isinstance(assumption, Near):
+        return assumption.gamma + off_by(assumption.assumption)
+    return sum(map(off_by, assumption.parts)) if isinstance(assumption, SumOf) else 0.0
 
 
 def balls(assumption: Assumption) -> list[Linear | Smooth]:

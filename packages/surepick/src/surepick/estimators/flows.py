@@ -26,10 +26,12 @@ class BatchWeights:
     measured: IntArray  # the arm of each group, (p,); in blocks an arm may have several groups
     counts: IntArray  # pulls of each group, (p,)
     weights: FloatArray  # w of a pull, (m, p)
+    # F after the batch as the policy stores it, (m, p), with one group an arm; None: it is to be added up
+    held: FloatArray | None = None
     plain: bool = True  # False: they are means over pulls of unlike weights, which say nothing of sum w^2
 
     def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, measured=np.int64, counts=np.int64, weights=np.float64)
+        freeze(self, arms=np.int64, measured=np.int64, counts=np.int64, weights=np.float64, held=np.float64)
 
 
 @record
@@ -141,9 +143,12 @@ class FlowLedger:
         if len(place) and not np.array_equal(self._pulled[place], batch.measured):
             raise ContractError("a weight lies on an arm that was not measured.")
         self._batches[rows, self._told] += change.sum(axis=1)
-        told = np.zeros((len(rows), len(self._pulled)))
-        np.add.at(told.T, place, change.T)
-        self._flows[rows] += told
+        if batch.held is not None:
+            self._flows[np.ix_(rows, place)] = batch.held
+        else:
+            told = np.zeros((len(self._pulled), len(rows)))
+            np.add.at(told, place, change.T)
+            self._flows[rows] += told.T
         size = np.abs(change)
         self._columns[0, rows] += size.sum(axis=1)
         level = weighed.level

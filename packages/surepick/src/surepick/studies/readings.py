@@ -3,6 +3,7 @@
 Weights are functions of the log and of the settings, so that whoever has these has the flows.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +38,8 @@ class Evidence:
 
 
 def read_evidence(evidence: Evidence, *assumed: str | Assumption) -> tuple[Reading, ...]:
-    """What the evidence says of the answer under assumptions, which may be named after all results are in.
+    """What the evidence says of the answer under assumptions, which may be named after all results are in; without any,
+    under those that suit the study.
 
     Raises:
         InvalidInput: an assumption is none, or is about what the study does not know; or the study's policy has no
@@ -51,6 +53,7 @@ def read_evidence(evidence: Evidence, *assumed: str | Assumption) -> tuple[Readi
     assumptions = [parse_assumption(one) for one in assumed]
     policy, arms, problem = evidence.policy, evidence.arms, evidence.policy.problem
     _check_readable(evidence)
+    assumptions = assumptions or list(usual_assumptions(evidence))
     features = np.asarray(arms.features, np.float64)
     sub_gaussian = problem.noise.support is None and known_scale(problem.noise)
     scale = float(problem.scales.max()) if sub_gaussian else None
@@ -141,7 +144,7 @@ def _reading(
             f"{found[-1]}{',' if ':' in str(found[-1]) else ':'}norm=10, say."
         )
     if unnamed:
-        assumption = settled(assumption, question.features, HEURISTIC_MARGIN * (suggested or 0.0))
+        assumption = settled(assumption, question.features, _rounded_up(HEURISTIC_MARGIN * (suggested or 0.0)))
     norm = balls(assumption)[0].norm if found else None
     largest, centre = largest_of(question, assumption, past), question.candidate
     rivals = np.delete(np.where(largest.beaten, 0.0, np.maximum(largest.bounds, 0.0)), centre)
@@ -166,6 +169,12 @@ def _reading(
         declared_scatter=scale,
         suggested_scatter=repeats if np.isfinite(repeats) else None,
     )
+
+
+def _rounded_up(number: float) -> float:
+    """A number of two digits that is not smaller."""
+    unit = 10.0 ** (math.floor(math.log10(number)) - 1)
+    return float(f"{math.ceil(number / unit * (1.0 - 1e-12)) * unit:.3g}")
 
 
 def _positive(number: float) -> float | None:

@@ -239,16 +239,18 @@ def weights_between(
 
     What a process that started anew held before counts no more.
     """
-    pulled, zeros = np.flatnonzero(counts), np.zeros(len(counts))
-    kept = zeros if before is None else np.where(before.starts == after.starts, 1.0, 0.0)
-    change = np.zeros((len(counts), len(pulled)))
-    for place, arm in enumerate(pulled.tolist()):
-        held = zeros if before is None else kept * before.given_to(arm)
-        change[:, place] = after.given_to(arm) - held
-    own = np.asarray(after.taken - (zeros if before is None else kept * before.taken))
-    change[pulled, np.arange(len(pulled))] -= own[pulled]
+    pulled = np.flatnonzero(counts)
+    kept = np.zeros(len(counts)) if before is None else np.where(before.starts == after.starts, 1.0, 0.0)
+
+    def held(processes: MeanProcesses) -> FloatArray:
+        flows = np.array([processes.given_to(arm) for arm in pulled.tolist()]).reshape(len(pulled), len(counts)).T
+        flows[pulled, np.arange(len(pulled))] -= processes.taken[pulled]
+        return flows
+
+    now = held(after)
+    change = now if before is None else now - kept[:, None] * held(before)
     arms = np.flatnonzero(change.any(axis=1))
-    return BatchWeights(arms, pulled, counts[pulled], change[arms] / counts[pulled], plain)
+    return BatchWeights(arms, pulled, counts[pulled], change[arms] / counts[pulled], now[arms], plain)
 
 
 def integer_pulls(pulls: FloatArray, total: int, *, of: int | None = None) -> IntArray:

@@ -152,12 +152,12 @@ def _tested(
     bets = vectors_rule.place_vector_bets(
         vectors, processes, goal, margins, batch.counts, future, noise_mgf, batch.blocks
     )
+    scales = goal.noise_scales if batch.blocks is None else situation.problem.scales
     if watch is not None:
-        watch(vectors_rule.weights_of(vectors, bets, batch, goal.noise_scales, situation.problem.scales))
+        watch(vectors_rule.weights_of(vectors, bets, batch, scales))
     if batch.blocks is not None:
-        scales = situation.problem.scales
         return processes.after_blocks(vectors, candidate, bets.arms, bets.directions, batch.blocks, scales)
-    return processes.after(vectors, candidate, bets.arms, bets.directions, batch, goal.noise_scales, noise_mgf)
+    return processes.after(vectors, candidate, bets.arms, bets.directions, batch, scales, noise_mgf)
 
 
 ONLY_WITHDRAWN = (

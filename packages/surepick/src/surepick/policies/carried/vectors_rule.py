@@ -208,15 +208,13 @@ def restarts(
     return goal.rivals[fresh]
 
 
-def weights_of(
-    vectors: ArmVectors, bets: VectorBets, seen: Observations, noise_scales: FloatArray, scales: FloatArray
-) -> BatchWeights:
-    """The weights of a batch: with the scales that `VectorProcesses.after` gets, or those of `after_blocks`."""
+def weights_of(vectors: ArmVectors, bets: VectorBets, seen: Observations, scales: FloatArray) -> BatchWeights:
+    """The weights of a batch, as `VectorProcesses.after` or `after_blocks` has them with these scales, (K,)."""
     if seen.blocks is not None:
-        pulls, scales = Pulls.within(vectors.white, seen.blocks, scales), scales[seen.blocks.arms]
+        pulls = Pulls.within(vectors.white, seen.blocks, scales)
     else:
-        pulls, scales = Pulls.of(vectors.white, seen.counts, noise_scales), noise_scales[seen.counts > 0]
-    weights = bets.directions @ (pulls.rows.T / scales**2)
+        pulls = Pulls.of(vectors.white, seen.counts, scales)
+    weights = bets.directions @ (pulls.rows.T / pulls.noise_scales**2)
     return BatchWeights(bets.arms, pulls.arms, np.asarray(pulls.counts, np.int64), weights)
 
 

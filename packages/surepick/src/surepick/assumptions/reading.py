@@ -253,28 +253,25 @@ class Reading:
     @property
     def condition(self) -> str:
         """What is assumed, in words."""
-        parts = [_words(one) for one in alternatives(self.assumption)]
-        scatter = scatter_of(self.assumption)
+        scatter, suggested = scatter_of(self.assumption), self.suggested_norm
         scale = self.declared_scatter if scatter is None else scatter
-        noise = [] if scale is None else [f"the noise is at most {scale:.4g}"]
-        suggested = self.suggested_norm
         data = "" if suggested is None else f" (the results suggest up to {suggested:.3g})"
-        return " and ".join([*parts, *noise]) if not data else " and ".join([parts[0] + data, *parts[1:], *noise])
+        noise = [] if scale is None else [f"the noise is at most {scale:.4g}"]
+        return " and ".join([_words(one, data) for one in alternatives(self.assumption)] + noise)
 
 
-def _words(assumption: Assumption) -> str:
-    """What is said of the means, as a clause."""
+def _words(assumption: Assumption, data: str) -> str:
+    """What is said of the means, as a clause; `data` is what the results say of a norm."""
     if isinstance(assumption, Near):
-        return f"{_words(assumption.assumption)}, each off by at most {assumption.gamma:.4g}"
-    if isinstance(assumption, Linear):
-        level = " and a level" if assumption.level else ""
-        return f"the means are linear in the features{level}, with a norm of at most {assumption.norm:.4g}"
-    if isinstance(assumption, Smooth):
-        space = str(replace(assumption, norm=None, level=True)).removeprefix("smooth:")
-        level = " and a level" if assumption.level else ""
-        return f"the means are smooth ({space}){level}, with a norm of at most {assumption.norm:.4g}"
+        return f"{_words(assumption.assumption, data)}, each off by at most {assumption.gamma:.4g}"
     if isinstance(assumption, InRange):
         return f"all means are {assumption}"
     if isinstance(assumption, NoStructure):
         return "the means are whatever they are"
-    return f"the means are {assumption}"
+    if not isinstance(assumption, Linear | Smooth):
+        return f"the means are {assumption}"
+    kind = "linear in the features"
+    if isinstance(assumption, Smooth):
+        kind = str(replace(assumption, norm=None, level=True)).replace("smooth:", "smooth (") + ")"
+    level = " and a level" if assumption.level else ""
+    return f"the means are {kind}{level}, with a norm of at most {assumption.norm:.4g}{data}"

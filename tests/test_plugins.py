@@ -19,9 +19,8 @@ from surepick.core import plugins
 from surepick.core.plugins import COMMANDS, EMBEDDINGS, POLICIES, QUESTIONS, CommandSpec, plugin_names
 from surepick.embeddings.base import EmbeddingSpec
 from surepick.policies.options import PolicySpec
-from surepick.policies.questions.asked import wrongly_listed
 from surepick.policies.registry import IN_BENCH, policy_options
-from surepick.questions import NAMES, question_name, question_spec
+from surepick.questions import NAMES, question_name, question_spec, wrongly_listed
 
 OUTSIDE = Path(__file__).parent / "fixtures/outside"
 MEANS = {"a": 0.9, "b": 0.2, "c": 0.5}

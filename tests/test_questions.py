@@ -2,7 +2,10 @@
 
 import json
 import math
+import re
 from dataclasses import fields
+from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 import surepick as sp
+from surepick.cli.policy_options import QuestionOptions
 from surepick.core.records import from_json, to_json
 from surepick.errors import InvalidInput
 from surepick.noise import parse_noise
@@ -28,7 +32,7 @@ from surepick.questions import (
     question_spec,
     taken_question,
 )
-from surepick.questions.constraints import RESERVED
+from surepick.questions.feasible import RESERVED
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=32)
 ids = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), min_size=1, max_size=20)
@@ -217,3 +221,34 @@ def test_options_without_a_question_are_refused_by_policies():
         sp.make_policy(
             "certified-independent", sp.Arms(ids=[*"ab"]), epsilon=0.1, delta=0.1, noise="bernoulli", threshold=0.5
         )
+
+
+# --- a question is one file
+
+
+SOURCES = Path(__file__).parents[1] / "packages"
+
+
+@pytest.mark.parametrize("made", [Above, TopM, AllGood, BestFeasible])
+def test_nobody_but_the_registry_knows_a_question(made):
+    """So that a new one is a file, and a name in two others: forms, commands, words and the truth are made of it."""
+    files = [*SOURCES.glob("surepick*/src/**/*.py*"), *SOURCES.glob("surepick-server/src/**/*.html")]
+    known = [file for file in files if "surepick_bench" not in file.parts and file.suffix != ".pyc"]
+    naming = {file.name for file in known if re.search(rf"\b{made.__name__}\b", file.read_text(encoding="utf-8"))}
+    assert naming == {f"{made.__module__.rpartition('.')[2]}.py", "registry.py", "__init__.pyi"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_command_line_has_what_a_question_lets_it_set(name):
+    group = {each.name: each.type for each in fields(QuestionOptions)}
+    said = [each for each in fields(NAMES[name]) if each.metadata]
+    for each in said:
+        (option,) = get_args(group[each.metadata.get("flag", each.name)])[1:]
+        assert option.help == each.metadata["help"]
+    assert said or not fields(NAMES[name])
+
+
+def test_the_page_about_questions_has_all_of_them():
+    table = (SOURCES.parent / "docs/questions.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    flags = [made.implied_by.rstrip("s") or f"question {name}" for name, made in NAMES.items()]
+    assert [flag for flag in flags if not re.search(rf"`--{flag}[ `]", table)] == []

@@ -7,8 +7,7 @@ import pytest
 
 from surepick.core.certificate import Listed
 from surepick.policies.base import Problem
-from surepick.policies.questions.asked import wrongly_listed
-from surepick.questions import parse_question
+from surepick.questions import parse_question, wrongly_listed
 from surepick_bench import experiment, play
 from surepick_bench.commands import own_row, print_summary
 from surepick_bench.datasets.registry import make_environment

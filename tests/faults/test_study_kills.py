@@ -19,7 +19,7 @@ from study_workers import QUESTIONS, SUBJECTS, UNDOING, WORKERS, Order, heats_of
 from surepick import write_certificate, write_report
 from surepick.certificates.verify import verify_certificate
 from surepick.core.records import to_json
-from surepick.policies.questions.asked import wrongly_listed
+from surepick.questions import wrongly_listed
 from surepick.studies.database import create_stored_study, list_stored_studies, open_stored_study
 from surepick.studies.logs.base import Planned, pull_key
 from surepick.studies.logs.keys import item_key

@@ -31,9 +31,9 @@ from certified_studies import (
 
 import surepick as sp
 from surepick.estimators.contrast_weights import ContrastWeights
+from surepick.estimators.e_processes import processes_of
 from surepick.policies.certified import conclusion
 from surepick.policies.certified import elimination as certified_elimination
-from surepick.policies.sequential.e_processes import processes_of
 
 # --- the bias omitted
 

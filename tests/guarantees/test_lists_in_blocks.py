@@ -15,7 +15,7 @@ from budgets import STUDIES, few_and_all_studies
 import surepick as sp
 from surepick.policies.base import stopped
 from surepick.policies.questions import outlook
-from surepick.policies.questions.asked import lists_of, wrongly_listed
+from surepick.questions import lists_of, wrongly_listed
 
 QUESTIONS = {
     "control": ({"question": "above", "control": "0"}, [0.0, *[-GAP] * 4]),
@@ -40,7 +40,7 @@ def wrong_studies(kind: str, runs: int, delta: float) -> Iterator[bool]:
             counts = shuffled(rng, policy.ask(state), 4)
             sums = drawn(rng, counts, means, 0.5) + counts * against_the_best(rng, counts)[:, None]
             state = policy.tell(state, policy.ask(state), seen_of(counts, sums)).state
-        lists = lists_of(policy.problem, policy.claim(state))
+        lists = lists_of(policy.problem, policy.claim(state).lists)
         assert lists is not None
         yield bool(wrongly_listed(policy.problem, lists, arms, means).any())
 

@@ -29,12 +29,14 @@ from question_studies import (
     played_out,
 )
 
-from surepick.policies.questions import inquiries
+import surepick as sp
+from surepick.estimators.e_processes import EProcesses
+from surepick.estimators.posterior import Posterior
+from surepick.policies.base import Problem
 from surepick.policies.questions.elimination import CertifiedLists
-from surepick.policies.questions.inquiries import AboveCentre, View
-from surepick.policies.questions.outlook import Ground, Lists
-from surepick.policies.sequential.e_processes import EProcesses
-from surepick.policies.sequential.posterior import Posterior
+from surepick.policies.questions.outlook import Ground
+from surepick.questions import Above, above, protocol
+from surepick.questions.protocol import Lists, View
 
 DELTAS = [0.05, 0.3]
 Lead = Callable[[CertifiedLists, World], Adversary]
@@ -79,10 +81,10 @@ def good_as_bad(policy: CertifiedLists, world: World) -> Adversary:
     return good_look_bad(policy, world, good=16, pulls=6)
 
 
-NUMBER, CONTROL = {"threshold": 0.0}, {"control": "20"}
-DISCOVERY = {**NUMBER, "errors": "discovery"}
+TAU, CONTROL = {"threshold": 0.0}, {"control": "20"}
+DISCOVERY = {**TAU, "errors": "discovery"}
 FAMILY = {
-    "above 0, led": Cell(at_the_border(sigma=2.0), "above", NUMBER, looking_above, 40),
+    "above 0, led": Cell(at_the_border(sigma=2.0), "above", TAU, looking_above, 40),
     "above 0 by .5, led": Cell(at_the_border(sigma=2.0), "above", {"threshold": -0.5, "by": 0.5}, looking_above, 40),
     "above .5, rewards 0 or 1": Cell(at_the_border(sigma=None, both=True), "above", {"threshold": 0.5}),
     "above a control, led": Cell(at_the_border(sigma=2.0, control=True), "above", CONTROL, looking_above, 40),
@@ -137,7 +139,7 @@ def one_null(nulls: int, delta: float) -> float:
 @pytest.mark.cases(2)
 @pytest.mark.parametrize("name", ["above 0, led", "above a control, led", "2 best of 8, led", "all good of 20, led"])
 def test_a_threshold_for_one_null_is_caught(name, monkeypatch):
-    monkeypatch.setattr(inquiries, "bet_threshold", one_null)
+    monkeypatch.setattr(protocol, "bet_threshold", one_null)
     assert FAMILY[name].wrong(30, 0.3) > failures_allowed(30, 0.3)
 
 
@@ -155,8 +157,8 @@ def test_bets_that_look_at_the_batch_are_caught(name, monkeypatch):
 
 @at_each_delta
 def test_a_margin_with_by_on_the_wrong_side_is_caught(delta, monkeypatch):
-    margin = AboveCentre._margin
-    monkeypatch.setattr(AboveCentre, "_margin", lambda self, *, high: margin(self, high=not high))
+    margin = Above._margin
+    monkeypatch.setattr(Above, "_margin", lambda self, view, *, high: margin(self, view, high=not high))
     assert FAMILY["above 0 by .5, led"].wrong(20, delta) > failures_allowed(20, delta)
 
 
@@ -185,10 +187,8 @@ def test_the_mean_wrong_share_of_each_list_and_of_both_is_what_line_5_says(name,
 
 @at_each_delta
 def test_a_list_that_does_not_count_all_that_were_asked_about_is_caught(delta, monkeypatch):
-    honest = inquiries.discoveries
-    monkeypatch.setattr(
-        inquiries, "discoveries", lambda values, allowed, total, delta: honest(values, allowed, 1, delta)
-    )
+    honest = above.discoveries
+    monkeypatch.setattr(above, "discoveries", lambda values, allowed, total, delta: honest(values, allowed, 1, delta))
     cell = SHARES["20 of 21 bad, led"]
     assert cell.shares(40, delta)[0] > shares_allowed(40, delta)
 
@@ -198,7 +198,7 @@ def by_peaks(decided):
 
     def spoilt(self, view):
         sheets = tuple(EProcesses(one.name, one.peaks, one.peaks) for one in view.evidence)
-        return decided(self, View(sheets, view.lists, view.posterior))
+        return decided(self, replace(view, evidence=sheets))
 
     return spoilt
 
@@ -207,12 +207,13 @@ def mean_share_of_walks(runs: int, delta: float, bad: int = 5, good: int = 55) -
     """The first list of studies in which bad arms are measured to their end, and then just as many good ones as make
     the wrong share largest if the largest values count."""
     total, shares = bad + good, []
-    asked = AboveCentre(total, inquiries.NUMBER, 0.0, 1.0, delta, discovery=True)
+    asked, problem = Above(0.0, errors="discovery"), Problem(total, 1.0, delta, sp.SubGaussian(1.0))
     for last, highest in zip(*played_out(runs, bad, seed=0), strict=True):
         number = good_ones_at_will(highest, good, total, delta)
         sure = np.where(np.arange(good) < number, 99.0, 0.0)
-        above = EProcesses("above", np.append(last, sure), np.append(highest, sure))
-        view = View((above,), Lists.empty(total), Posterior(np.zeros(total), lambda _: np.ones(total)))
+        higher = EProcesses("above", np.append(last, sure), np.append(highest, sure))
+        posterior = Posterior(np.zeros(total), lambda _: np.ones(total))
+        view = View(problem, delta, (higher,), Lists.empty(total), posterior)
         inside = asked.decided(view).inside
         shares.append(inside[:bad].sum() / max(inside.sum(), 1))
     return float(np.mean(shares))
@@ -222,5 +223,5 @@ def test_the_largest_values_of_the_processes_are_caught(monkeypatch):
     delta, runs = 0.3, 1_000
     allowed = shares_allowed(runs, delta * 5 / 60)
     assert mean_share_of_walks(runs, delta) <= allowed
-    monkeypatch.setattr(AboveCentre, "decided", by_peaks(AboveCentre.decided))
+    monkeypatch.setattr(Above, "decided", by_peaks(Above.decided))
     assert mean_share_of_walks(runs, delta) > allowed

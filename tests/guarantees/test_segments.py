@@ -4,6 +4,8 @@ In each segment the second arm is worse by hardly more than is allowed. Counts a
 the saboteur gives every segment all of delta.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from bounds import failures_allowed, until_clear
@@ -11,8 +13,8 @@ from budgets import STUDIES
 
 import surepick as sp
 from surepick.environments import Environment
-from surepick.policies.questions import feasible
-from surepick.policies.questions.feasible import of_segments
+from surepick.questions import by_segment
+from surepick.questions.by_segment import of_segments
 
 SEGMENTS, SIGMA = 10, 1.0
 QUESTIONS = {"best": {}, "all-good": {"question": "all-good"}}
@@ -40,9 +42,7 @@ def test_a_wrong_answer_in_any_segment_is_rare(kind, delta, runs):
 
 def test_all_of_delta_for_every_segment_is_noticed(monkeypatch):
     monkeypatch.setattr(
-        feasible,
-        "of_segments",
-        lambda segments, nulls, asked: of_segments(segments, nulls, lambda size, share: asked(size, 1.0)),
+        by_segment, "of_segments", lambda *given: replace(made := of_segments(*given), shares=np.ones_like(made.shares))
     )
     wrong = wrong_studies("best", 40, 0.3, epsilon=0.3)
     print(f"\n{wrong} of 40, {failures_allowed(40, 0.3)} allowed")

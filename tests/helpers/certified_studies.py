@@ -16,11 +16,11 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan
 from surepick.embeddings.base import EmbeddingTraits
+from surepick.estimators.e_processes import Collected
 from surepick.noise import Noise
 from surepick.policies.base import stopped
 from surepick.policies.certified.conclusion import CertifiedState, log_weight_of
 from surepick.policies.certified.elimination import CertifiedElimination
-from surepick.policies.sequential.e_processes import Collected
 
 Ask = Callable[[CertifiedState], Plan]
 Told = Callable[[CertifiedState, Plan, Observations, CertifiedState], CertifiedState]  # before, .., after -> after

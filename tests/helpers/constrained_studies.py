@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 from bounds import counted
 
 import surepick as sp
 from surepick.environments.rewards import NormalRewards, RewardsBeside
-from surepick.policies.questions.asked import wrongly_listed
+from surepick.estimators.e_processes import processes_of
 from surepick.policies.questions.elimination import CertifiedLists
-from surepick.policies.questions.feasible import BestOfFeasible
-from surepick.policies.questions.inquiries import View
-from surepick.policies.questions.outlook import Bet
-from surepick.policies.sequential.e_processes import processes_of
 from surepick.policies.verdict import certificate_of
+from surepick.questions import wrongly_listed
+from surepick.questions.feasible import BestFeasible
+from surepick.questions.protocol import Bet, View
 
 HAIR = 1e-6
 MOST_PULLS_EACH = 25  # a study that has not ended by then has made no error
@@ -50,7 +50,7 @@ def tempting(num_arms: int) -> tuple[np.ndarray, np.ndarray]:
 INSTANCES = {one.__name__: one for one in (hidden_by_reward, hidden_by_its_bound, none_but_one, tempting)}
 
 
-class Hostile(BestOfFeasible):
+class Hostile(BestFeasible):
     """It tests a bad candidate alone, or none, whatever the data say: a study ends by an error, or not at all.
 
     What is promised must hold for any candidates.
@@ -75,12 +75,11 @@ class Nobody(Hostile):
         return None
 
 
-class Careless(BestOfFeasible):
+class Careless(BestFeasible):
     """A saboteur: arms share nothing, so that any of them may be said to keep the bound with probability delta."""
 
-    @property
-    def kept(self) -> float:
-        return float(-np.log(self.delta))
+    def kept(self, view: View) -> float:
+        return float(-np.log(view.delta))
 
 
 def shifted(bet: Bet) -> Bet:
@@ -102,19 +101,18 @@ class ShiftedNobody(Nobody):
         return tuple(map(shifted, super().bets(view)))
 
 
-def policy_for(num_arms: int, delta: float, player: type[BestOfFeasible]) -> CertifiedLists:
+def policy_for(num_arms: int, delta: float, player: type[BestFeasible]) -> CertifiedLists:
     """certified-independent, asked for the best arm whose quantity is at most 0, but for 1."""
     arms = sp.Arms(np.empty((num_arms, 0)), range(num_arms))
     asked = {"constraints": ["quantity<=0,tolerance=1,noise=subgaussian:1"], "noise": "subgaussian:1"}
     made = sp.make_policy("certified-independent", arms, epsilon=1.0, delta=delta, **asked)
-    held = {each.name: getattr(made._inquiry, each.name) for each in fields(made._inquiry)}
-    object.__setattr__(made, "_inquiry", player(**held))
+    object.__setattr__(made, "_inquiry", player(made.problem.question.constraints))
     return made
 
 
 @counted()
 def wrong_studies(
-    instance: str, runs: int, delta: float, player: type[BestOfFeasible], *, num_arms: int = 3
+    instance: str, runs: int, delta: float, player: type[BestFeasible], *, num_arms: int = 3
 ) -> Iterator[bool]:
     """Studies whose answer is wrong, or that take an arm beyond the tolerance for one that keeps its bound.
 
@@ -131,7 +129,12 @@ def wrong_studies(
             assert plan.total > 0
             state = policy.tell(state, plan, law.draw(plan.counts, rng)).state
             peaks = processes_of(state.evidence, "keeps 1", num_arms).peaks
-            believed = bool(np.any((peaks >= policy._inquiry.kept) & (quantities > 1.0)))
+            believed = bool(
+                np.any(
+                    (peaks >= policy._inquiry.kept(SimpleNamespace(num_arms=num_arms, delta=delta)))
+                    & (quantities > 1.0)
+                )
+            )
         listed = False
         if state.finished and not believed:
             lists = certificate_of(policy, state).lists

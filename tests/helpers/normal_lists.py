@@ -6,7 +6,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.environments import Environment
-from surepick.policies.questions.asked import wrongly_listed
+from surepick.questions import wrongly_listed
 
 GAP = 1.002  # just over epsilon = 1
 QUESTIONS = {

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import test_add_a_policy
+import test_add_a_question
 import test_examples
 import test_gallery
 import test_recipes
@@ -58,6 +59,8 @@ def elsewhere(page: str) -> set[str]:
         run |= {file for _, file in test_add_a_policy.NEW_FILE.findall(text)}
         run |= {entry for _, _, entry in test_add_a_policy.ENTRY.findall(text)}
         run |= {*test_add_a_policy.COMMANDS.findall(text)}
+    if page == test_add_a_question.PAGE:
+        run |= {command for command, _ in test_add_a_question.COMMANDS}
     if page == "docs/environments.md":
         run |= {recipe.code for recipe in test_recipes.recipes()}
     if page == "docs/neural-guarantee.md":

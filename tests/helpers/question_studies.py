@@ -15,12 +15,10 @@ import numpy as np
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan
-from surepick.policies.questions.asked import lists_of, wrongly_listed
+from surepick.estimators.posterior import Posterior
 from surepick.policies.questions.elimination import CertifiedLists
-from surepick.policies.questions.feasible import inquiry_of
-from surepick.policies.questions.inquiries import GoodOnes, TopOf
 from surepick.policies.questions.outlook import Ground, QuestionState
-from surepick.policies.sequential.posterior import Posterior
+from surepick.questions import AllGood, TopM, inquiry_of, lists_of, protocol, wrongly_listed
 
 HAIR = 0.002  # of epsilon: by how much a statement about an arm at the border is wrong
 KNOWN = 100_000  # pulls a batch of an arm that is as good as known
@@ -133,7 +131,7 @@ def played(policy: CertifiedLists, world: World, seed: int, adversary: Adversary
 
 
 def _end(policy: CertifiedLists, world: World, state: QuestionState) -> End:
-    listed, arms = lists_of(policy.problem, policy.claim(state)), policy.problem.arms
+    listed, arms = lists_of(policy.problem, policy.claim(state).lists), policy.problem.arms
     assert listed is not None
     assert arms is not None
     wrong, lists = wrongly_listed(policy.problem, listed, arms, world.means), state.lists
@@ -245,13 +243,14 @@ def one_swapped(policy: CertifiedLists, world: World, best: int, pulls: int) -> 
     """
     num_arms, bad = len(world.means), np.arange(len(world.means)) >= best
     inquiry = inquiry_of(policy.problem)
-    assert isinstance(inquiry, TopOf)
+    threshold = protocol.bet_threshold(best * (num_arms - best), policy.problem.delta)
+    assert isinstance(inquiry, TopM)
 
     def pairs(state: QuestionState, get: Callable[[QuestionState, object], np.ndarray]) -> np.ndarray:
         return np.array([get(state, arm)[:best] for arm in range(best, num_arms)])
 
     def counts(state: QuestionState) -> np.ndarray | None:
-        if pairs(state, peaks).max() >= inquiry.threshold:
+        if pairs(state, peaks).max() >= threshold:
             return np.full(num_arms, KNOWN)
         left = bad.copy()
         left[best:] = (pairs(state, values) > HOPELESS).any(axis=1)
@@ -282,7 +281,8 @@ def good_look_bad(policy: CertifiedLists, world: World, good: int, pulls: int) -
     """Good arms look worse than they are and bad ones better; measured are those that may still be listed wrongly."""
     arms, inquiry = np.arange(len(world.means)), inquiry_of(policy.problem)
     is_good, is_bad = (arms > 0) & (arms <= good), arms > good
-    assert isinstance(inquiry, GoodOnes)
+    assert isinstance(inquiry, AllGood)
+    threshold = protocol.bet_threshold(len(arms), policy.problem.delta)
 
     def against_the_best(state: QuestionState, get: Callable[[QuestionState, object], np.ndarray]) -> np.ndarray:
         return np.array([get(state, arm)[0] for arm in arms])
@@ -292,7 +292,7 @@ def good_look_bad(policy: CertifiedLists, world: World, good: int, pulls: int) -
         if (is_good & lists.outside).any() or (is_bad & lists.inside).any():
             return None
         still = ~lists.decided
-        if (still & is_bad & (against_the_best(state, peaks) >= inquiry.threshold)).any():
+        if (still & is_bad & (against_the_best(state, peaks) >= threshold)).any():
             return np.full(len(arms), KNOWN)  # it is in as soon as the others are no better
         may_get_in = is_bad & (against_the_best(state, values) > HOPELESS)
         left = still & (may_get_in | (is_good & (values(state, "out") > HOPELESS)))

@@ -4,7 +4,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from surepick.policies.sequential import posterior
+from surepick.estimators import posterior
 
 
 def _by_score(scores: np.ndarray, errors: np.ndarray, epsilon: float) -> np.ndarray:

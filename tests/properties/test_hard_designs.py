@@ -21,11 +21,11 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedding
 from surepick.designs import solve_design, solve_star_design, solve_target_design
 from surepick.errors import SurepickError
+from surepick.estimators.posterior import pooled_fit
 from surepick.policies.base import stopped
 from surepick.policies.certified import sampling_rule
 from surepick.policies.dimension import cheapest_dimension
 from surepick.policies.registry import make_policy
-from surepick.policies.sequential.posterior import pooled_fit
 from surepick.policies.verdict import certificate_of
 
 TOLERANCE = 0.05

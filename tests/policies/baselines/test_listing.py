@@ -11,9 +11,8 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.random_streams import stream
 from surepick.errors import InvalidInput
-from surepick.policies.questions.asked import wrongly_listed
 from surepick.policies.verdict import certificate_of
-from surepick.questions import Above, AllGood, TopM
+from surepick.questions import Above, AllGood, TopM, wrongly_listed
 from surepick_bench.policies.lists import (
     Bounds,
     bounds_of,

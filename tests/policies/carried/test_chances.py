@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from surepick.policies.sequential.posterior import HEURISTIC_RIVALS, chances_of_means, chances_of_vectors
+from surepick.estimators.posterior import HEURISTIC_RIVALS, chances_of_means, chances_of_vectors
 
 DRAWS = 20_000
 RNG = np.random.default_rng(3)

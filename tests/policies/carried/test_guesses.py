@@ -5,7 +5,7 @@ import pytest
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.policies.sequential.posterior import HEURISTIC_DECLARED, measured_share
+from surepick.estimators.posterior import HEURISTIC_DECLARED, measured_share
 
 DECLARED = np.full(40, 4.0)
 

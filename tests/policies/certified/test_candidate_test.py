@@ -10,10 +10,10 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedding, IndependentArms
 from surepick.designs import design_value, independent_star_design, solve_star_design
+from surepick.estimators.posterior import Posterior, pooled_fit
 from surepick.policies.certified import elimination, sampling_rule
 from surepick.policies.certified.conclusion import log_weight_of, open_test, weight_of
 from surepick.policies.sequential.batches import batch_total
-from surepick.policies.sequential.posterior import Posterior, pooled_fit
 
 THRESHOLD = math.log(20.0)
 

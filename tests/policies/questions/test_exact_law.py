@@ -9,7 +9,8 @@ from scipy.stats import binom
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.policies.questions.outlook import NUMBER, Bet
+from surepick.estimators.posterior import NUMBER
+from surepick.questions.protocol import Bet
 
 CASES = 12
 RANGES = {"certified-independent": (0.0, 1.0), "certified-linear": (-1.0, 1.0)}

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
-from surepick.policies.questions.outlook import Bet, gains_in_blocks, negated
+from surepick.policies.questions.outlook import gains_in_blocks, negated
+from surepick.questions.protocol import Bet
 from surepick.studies.database import resume_stored_study
 
 ASKED = {"epsilon": 0.4, "delta": 0.1, "noise": sp.SubGaussian(0.5)}

@@ -10,19 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.policies.questions.inquiries import (
-    AboveCentre,
-    GoodOnes,
-    TopOf,
-    View,
-    bet_threshold,
-    classified,
-    discoveries,
-)
-from surepick.policies.questions.outlook import Bet, Lists
+from surepick.estimators.e_processes import EProcesses, processes_of, with_processes
+from surepick.estimators.posterior import NUMBER, Posterior
+from surepick.policies.base import Problem
 from surepick.policies.registry import make_policy
-from surepick.policies.sequential.e_processes import EProcesses, processes_of, with_processes
-from surepick.policies.sequential.posterior import NUMBER, Posterior
+from surepick.questions import Above, AllGood, TopM
+from surepick.questions.above import classified, discoveries
+from surepick.questions.protocol import Bet, Lists, View, bet_threshold
 
 EPSILON, DELTA = 0.5, 0.1
 ASKED = {"epsilon": 0.1, "delta": 0.1, "noise": "subgaussian:0.2"}
@@ -44,9 +38,13 @@ def lists_of(num_arms: int, inside=(), outside=()) -> Lists:
     return Lists(np.isin(arms, inside), np.isin(arms, outside))
 
 
+def problem_of(num_arms: int, epsilon: float = EPSILON) -> Problem:
+    return Problem(num_arms, epsilon, DELTA, sp.SubGaussian(1.0), arms=sp.Arms(ids=range(num_arms)))
+
+
 def view_of(scores, sheets=(), lists: Lists | None = None, **more) -> View:
     lists = Lists.empty(len(scores)) if lists is None else lists
-    return View(tuple(sheets), lists, outlook(scores, **more))
+    return View(problem_of(len(scores)), DELTA, tuple(sheets), lists, outlook(scores, **more))
 
 
 # --- lists of which no arm is wrong
@@ -129,7 +127,7 @@ def test_many_discoveries_are_cheaper_and_what_is_not_allowed_counts_in_k():
 
 
 def test_above_bets_on_both_sides_of_what_is_undecided():
-    asked = AboveCentre(4, 1, None, EPSILON, DELTA, discovery=False, by=0.2)
+    asked = Above(control="1", by=0.2)
     lists = lists_of(4, inside=[3])
     above, below = asked.bets(view_of([0.0, 0.0, 1.0, 2.0], [sheet("above", [0.0, 0.0, 2.5, 9.0])], lists))
     assert (above.name, above.high, above.margin) == ("above", True, EPSILON - 0.2)
@@ -139,11 +137,11 @@ def test_above_bets_on_both_sides_of_what_is_undecided():
         assert bet.arms.tolist() == [True, False, True, False]
     threshold = math.log(3 / DELTA)
     assert above.needs == pytest.approx([threshold, threshold, threshold - 2.5, 0.0])
-    assert asked.asked.tolist() == [True, False, True, True]
+    assert asked.asked(problem_of(4)).tolist() == [True, False, True, True]
 
 
 def test_discoveries_bet_on_arms_that_are_on_a_list_until_their_evidence_is_enough():
-    asked = AboveCentre(4, NUMBER, 0.0, EPSILON, DELTA, discovery=True)
+    asked = Above(0.0, errors="discovery")
     lists, enough = lists_of(4, inside=[0, 1]), math.log(4 / (DELTA * 2))
     above, below = asked.bets(view_of([1.0, 1.0, -1.0, -1.0], [sheet("above", [enough + 1, 1.0, 0.0, 0.0])], lists))
     assert above.arms.tolist() == [False, True, True, True]
@@ -155,14 +153,14 @@ def test_values_that_have_fallen_take_a_discovery_back_and_peaks_keep_a_decision
     high = [math.log(2 / DELTA)] * 2
     sheets = [sheet("above", [0.0, high[1]], peaks=high), sheet("below", [0.0, 0.0])]
     lists = lists_of(2, inside=[0, 1])
-    family, discovery = (AboveCentre(2, NUMBER, 0.0, EPSILON, DELTA, discovery=each) for each in (False, True))
+    family, discovery = (Above(0.0, errors=each) for each in ("family", "discovery"))
     assert family.decided(view_of([1.0, 1.0], sheets, lists)).inside.tolist() == [True, True]
     assert discovery.decided(view_of([1.0, 1.0], sheets, lists)).inside.tolist() == [False, True]
 
 
 def test_an_arm_with_evidence_on_both_sides_is_discovered_on_the_stronger():
     enough = math.log(1 / DELTA)
-    asked = AboveCentre(2, NUMBER, 0.0, EPSILON, DELTA, discovery=True)
+    asked = Above(0.0, errors="discovery")
     sheets = [sheet("above", [enough + 2, enough]), sheet("below", [enough + 1, enough + 2])]
     found = asked.decided(view_of([0.0, 0.0], sheets))
     assert (found.inside.tolist(), found.outside.tolist()) == ([True, False], [False, True])
@@ -176,18 +174,18 @@ def test_an_arm_on_a_list_is_not_waited_for_on_the_other():
     sheets = tuple(EProcesses(name, np.array(each), np.array(each)) for name, each in values.items())
     lists = Lists(np.array([False, True, True, True]), np.zeros(4, bool))
     outlook = Posterior(np.array([0.01, 0.1, -0.01, -0.01]), lambda _: np.full(4, 0.05), 0.0)
-    asked = AboveCentre(4, NUMBER, 0.0, 0.1, 0.1, discovery=True)
-    assert not asked.decided(View(sheets, lists, outlook)).decided[0]
-    assert any(bet.arms[0] for bet in asked.bets(View(sheets, lists, outlook)))
+    asked = Above(0.0, errors="discovery")
+    assert not asked.decided(View(problem_of(4, 0.1), 0.1, sheets, lists, outlook)).decided[0]
+    assert any(bet.arms[0] for bet in asked.bets(View(problem_of(4, 0.1), 0.1, sheets, lists, outlook)))
 
 
 # --- the m best
 
 
 def test_the_m_best_are_found_when_all_pairs_over_the_cut_are_decided():
-    asked = TopOf(4, 2, EPSILON, DELTA)
-    assert asked.threshold == pytest.approx(math.log(4 / DELTA))
-    enough, scores = asked.threshold, [3.0, 1.0, 2.0, 0.0]
+    asked = TopM(2)
+    assert asked.threshold(view_of(np.zeros(4))) == pytest.approx(math.log(4 / DELTA))
+    enough, scores = asked.threshold(view_of(np.zeros(4))), [3.0, 1.0, 2.0, 0.0]
     whole = [sheet(0, [0, enough, 0, enough]), sheet(2, [0, enough, 0, enough])]
     found = asked.decided(view_of(scores, whole))
     assert (found.inside.tolist(), found.outside.tolist()) == ([True, False, True, False], [False, True, False, True])
@@ -203,7 +201,7 @@ def test_the_m_best_are_found_when_all_pairs_over_the_cut_are_decided():
 
 
 def test_the_guess_is_compared_with_the_others_and_a_former_one_with_all():
-    asked = TopOf(4, 2, EPSILON, DELTA)
+    asked = TopM(2)
     bets = {int(bet.name): bet for bet in asked.bets(view_of([3.0, 1.0, 2.0, 0.0], [sheet(3, [0, 99, 0, 0])]))}
     assert set(bets) == {0, 2, 3}
     assert bets[0].arms.tolist() == bets[2].arms.tolist() == [False, True, False, True]
@@ -215,8 +213,8 @@ def test_the_guess_is_compared_with_the_others_and_a_former_one_with_all():
 
 
 def test_good_arms_are_those_that_nobody_left_can_beat_and_bad_ones_those_below_a_witness():
-    asked = GoodOnes(3, EPSILON, 0.2, DELTA)
-    enough, scores = asked.threshold, [1.0, 0.9, 0.0]
+    asked = AllGood(0.2)
+    enough, scores = asked.threshold(view_of(np.zeros(3))), [1.0, 0.9, 0.0]
     out = sheet("out", [0, 0, enough])
     found = asked.decided(view_of(scores, [out, sheet(0, [0, enough, 0]), sheet(1, [enough, 0, enough])]))
     assert (found.inside.tolist(), found.outside.tolist()) == ([True, True, False], [False, False, True])
@@ -227,7 +225,7 @@ def test_good_arms_are_those_that_nobody_left_can_beat_and_bad_ones_those_below_
 
 
 def test_witness_and_bets_of_all_that_are_good():
-    asked = GoodOnes(4, EPSILON, 0.2, DELTA)
+    asked = AllGood(0.2)
     bets = asked.bets(view_of([1.0, 0.9, 0.0, 2.0], [sheet(2, np.zeros(4))], lists_of(4, outside=[3])))
     found = {bet.name: bet for bet in bets}
     assert set(found) == {"out", "0", "1", "2"}  # 2 looked good once
@@ -242,10 +240,10 @@ def test_witness_and_bets_of_all_that_are_good():
 
 def inquiry(kind: str, num_arms: int):
     return {
-        "number": AboveCentre(num_arms, NUMBER, 0.0, EPSILON, DELTA, discovery=False),
-        "control": AboveCentre(num_arms, 0, None, EPSILON, DELTA, discovery=False, by=0.1),
-        "top": TopOf(num_arms, 1 + num_arms // 3, EPSILON, DELTA),
-        "good": GoodOnes(num_arms, EPSILON, 0.3, DELTA),
+        "number": Above(0.0),
+        "control": Above(control="0", by=0.1),
+        "top": TopM(1 + num_arms // 3),
+        "good": AllGood(0.3),
     }[kind]
 
 
@@ -262,7 +260,7 @@ def test_while_anything_is_undecided_there_are_aims_and_all_of_them_are_bet_on(k
     asked = inquiry(kind, num_arms := int(rng.integers(2, 7)))
     sheets, lists, view = (), Lists.empty(num_arms), view_of(rng.normal(0.0, 0.5, num_arms))
     for _ in range(12):
-        if np.all(lists.decided | ~asked.asked):
+        if np.all(lists.decided | ~asked.asked(problem_of(num_arms))):
             break
         bets, aims = asked.bets(view), asked.aims(view)
         assert len({bet.name for bet in bets}) == len(bets)
@@ -278,12 +276,12 @@ def test_while_anything_is_undecided_there_are_aims_and_all_of_them_are_bet_on(k
             gains = np.where(bet.arms, rng.normal(1.0, 1.0, num_arms), 0.0)
             sheets = with_processes(sheets, processes_of(sheets, bet.name, num_arms, bet.start).after(gains))
         guesses = outlook(rng.normal(0.0, 0.5, num_arms))
-        after = asked.decided(View(sheets, lists, guesses))
+        after = asked.decided(View(problem_of(num_arms), DELTA, sheets, lists, guesses))
         assert not np.any(after.inside & after.outside)
         assert np.all(after.inside[lists.inside])
         assert np.all(after.outside[lists.outside])
-        assert not np.any(after.decided & ~asked.asked)
-        lists, view = after, View(sheets, after, guesses)
+        assert not np.any(after.decided & ~asked.asked(problem_of(num_arms)))
+        lists, view = after, View(problem_of(num_arms), DELTA, sheets, after, guesses)
 
 
 def test_sheets_keep_the_largest_value_and_are_written_once_each():

@@ -14,8 +14,10 @@ from surepick.embeddings import IndependentEmbedding
 from surepick.environments import Environment
 from surepick.estimators import NormalMgf, batch_evidence, normal_mgf_after, normal_mgf_of_all
 from surepick.estimators.e_values import number_evidence
+from surepick.estimators.posterior import NUMBER
 from surepick.policies.base import Problem
-from surepick.policies.questions.outlook import NUMBER, Bet, Ground
+from surepick.policies.questions.outlook import Ground
+from surepick.questions.protocol import Bet
 from surepick.simulation import Run
 
 TRIALS = 4_000

@@ -13,7 +13,6 @@ from surepick.certificates.document import certificate_document
 from surepick.core.observations import Observations
 from surepick.errors import InvalidInput
 from surepick.policies.base import stopped
-from surepick.policies.questions.feasible import sample_of
 from surepick.questions import OneOf, question_spec
 
 DELTA = 0.1
@@ -39,20 +38,20 @@ def played(policy, means, seed, sigma=0.5):
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.5, 0.99])
 def test_the_sample_misses_the_best_share_with_at_most_half_of_delta(num_arms, share):
     best = min(math.ceil(share * num_arms), num_arms)
-    number = len(sample_of(OneOf(share, 0), num_arms, DELTA))
+    number = len(OneOf(share, 0).sample(num_arms, DELTA))
     assert hypergeom.pmf(0, num_arms, best, number) <= DELTA / 2 * (1 + 1e-9)
     if 1 < number < num_arms - best + 1:
         assert (1 - best / num_arms) ** (number - 1) > DELTA / 2  # the formula asks for no more
 
 
 def test_the_size_of_the_sample_does_not_grow_with_the_list():
-    sizes = {len(sample_of(OneOf(0.05, 0), num_arms, 0.05)) for num_arms in (10**3, 10**4, 10**5)}
+    sizes = {len(OneOf(0.05, 0).sample(num_arms, 0.05)) for num_arms in (10**3, 10**4, 10**5)}
     assert sizes == {72}
 
 
 def test_the_sample_depends_on_its_seed_alone_and_a_fresh_seed_is_drawn():
-    assert np.array_equal(sample_of(OneOf(0.1, 3), 500, DELTA), sample_of(OneOf(0.1, 3), 500, DELTA))
-    assert not np.array_equal(sample_of(OneOf(0.1, 3), 500, DELTA), sample_of(OneOf(0.1, 4), 500, DELTA))
+    assert np.array_equal(OneOf(0.1, 3).sample(500, DELTA), OneOf(0.1, 3).sample(500, DELTA))
+    assert not np.array_equal(OneOf(0.1, 3).sample(500, DELTA), OneOf(0.1, 4).sample(500, DELTA))
     assert len({OneOf(0.1).sample_seed for _ in range(20)}) > 1
 
 

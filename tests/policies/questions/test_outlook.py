@@ -18,10 +18,10 @@ from surepick.designs import solve_target_design
 from surepick.designs.problem import independent_pairs_design
 from surepick.embeddings import IndependentEmbedding
 from surepick.estimators import noise_mgf_after
-from surepick.policies.certified import sampling_rule
+from surepick.estimators.posterior import NUMBER, Posterior, efforts
 from surepick.policies.questions import outlook as outlooks
-from surepick.policies.questions.outlook import Aims, Bet, Ground, negated, with_more
-from surepick.policies.sequential.posterior import NUMBER, Posterior
+from surepick.policies.questions.outlook import Ground, negated, with_more
+from surepick.questions.protocol import Aims, Bet
 
 FEATURES = np.array([[1.0, 0.2], [0.1, 1.0], [0.6, 0.5], [-0.4, 0.3], [0.3, -0.7]])
 SIGMA, EPSILON, NORM = 0.8, 0.4, 1.5
@@ -214,7 +214,7 @@ def test_turned_round_a_bet_above_is_one_below_of_the_negated_rewards(noise):
 # --- designs
 
 AIMS = Aims(np.array([0, 1, 3]), np.array([1, NUMBER, NUMBER]), np.array([0.5, 1.0, 2.0]), np.array([3.0, 1.0, 0.5]))
-ACCURACIES = AIMS.leads / sampling_rule.efforts(-AIMS.needs, 0.0)
+ACCURACIES = AIMS.leads / efforts(-AIMS.needs, 0.0)
 MGF = noise_mgf_after(sp.SubGaussian(SIGMA), Observations.nothing(5))
 
 

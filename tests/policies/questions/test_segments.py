@@ -10,13 +10,10 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick.core.certificate import Listed
-from surepick.policies.questions.asked import wrongly_listed
-from surepick.policies.questions.feasible import inquiry_of
-from surepick.policies.questions.inquiries import View
-from surepick.policies.questions.outlook import Lists
-from surepick.policies.sequential.e_processes import processes_of, with_processes
-from surepick.policies.sequential.posterior import Posterior
-from surepick.questions import TopM
+from surepick.estimators.e_processes import processes_of, with_processes
+from surepick.estimators.posterior import Posterior
+from surepick.questions import TopM, inquiry_of, wrongly_listed
+from surepick.questions.protocol import Lists, View
 
 EPSILON, DELTA = 0.5, 0.1
 ASKED = {"epsilon": EPSILON, "delta": DELTA, "noise": "subgaussian:0.2"}
@@ -43,10 +40,14 @@ def test_the_best_of_each_segment_is_the_usual_question():
     ("question", "nulls"), [({}, 1 + 2), ({"question": "top", "m": 2}, 2), ({"question": "all-good"}, 2 + 3)]
 )
 def test_segments_share_delta_by_their_nulls_so_that_all_have_one_threshold(question, nulls):
-    asked = inquiry_of(policy_of(["b", "a", "a", "b", "c", "a"], **question).problem)
-    found = [one for one in asked.inquiries if one is not None]
-    assert sum(one.delta for one in found) == pytest.approx(DELTA)
-    assert [one.threshold for one in found] == pytest.approx([math.log(nulls / DELTA)] * len(found))
+    problem = policy_of(["b", "a", "a", "b", "c", "a"], **question).problem
+    asked = inquiry_of(problem)
+    view = View(problem, DELTA, (), Lists.empty(6), outlook(np.zeros(6)))
+    found = [inner for _, inner in asked._open(view)]
+    assert sum(inner.delta for inner in found) == pytest.approx(DELTA)
+    assert [problem.question.threshold(inner) for inner in found] == pytest.approx(
+        [math.log(nulls / DELTA)] * len(found)
+    )
 
 
 @pytest.mark.parametrize("question", [{}, {"question": "top", "m": 2}, {"question": "all-good"}])
@@ -57,10 +58,11 @@ def test_arms_are_compared_within_their_segment_and_a_decided_one_rests(question
     rng = np.random.default_rng(seed)
     segments = ["a", "a", "a", *rng.choice(list("abcd"), int(rng.integers(1, 7))).tolist()]
     rng.shuffle(segments)
-    asked, num_arms, codes = inquiry_of(policy_of(segments, **question).problem), len(segments), np.array(segments)
+    problem, num_arms, codes = policy_of(segments, **question).problem, len(segments), np.array(segments)
+    asked = inquiry_of(problem)
     sheets, lists, guesses = (), Lists.empty(num_arms), outlook(rng.normal(0.0, 0.5, num_arms))
     for _ in range(15):
-        view = View(sheets, lists, guesses)
+        view = View(problem, DELTA, sheets, lists, guesses)
         if lists.decided.all():
             break
         bets, aims = asked.bets(view), asked.aims(view)
@@ -80,7 +82,7 @@ def test_arms_are_compared_within_their_segment_and_a_decided_one_rests(question
             gains = np.where(bet.arms, rng.normal(1.0, 1.0, num_arms), 0.0)
             sheets = with_processes(sheets, processes_of(sheets, bet.name, num_arms, bet.start).after(gains))
         guesses = outlook(rng.normal(0.0, 0.5, num_arms))
-        after = asked.decided(View(sheets, lists, guesses))
+        after = asked.decided(View(problem, DELTA, sheets, lists, guesses))
         assert not np.any(after.inside & after.outside)
         assert np.all(after.inside[lists.inside])
         assert np.all(after.outside[lists.outside])
@@ -93,18 +95,19 @@ def test_a_process_is_of_one_pair_for_ever(seed):
     """What a sheet holds of an arm is evidence against one centre, though segments share the sheet."""
     rng = np.random.default_rng(seed)
     segments = rng.permutation(list("aaabbbbccd")).tolist()
-    asked, sheets, centres = inquiry_of(policy_of(segments).problem), (), {}
+    problem, sheets, centres = policy_of(segments).problem, (), {}
+    asked = inquiry_of(problem)
     lists = Lists.empty(10)
     for _ in range(8):
         if lists.decided.all():
             break
-        view = View(sheets, lists, outlook(rng.normal(0.0, 0.5, 10)))
+        view = View(problem, DELTA, sheets, lists, outlook(rng.normal(0.0, 0.5, 10)))
         for bet in asked.bets(view):
             for arm in np.flatnonzero(bet.arms).tolist():
                 assert centres.setdefault((bet.name, arm), bet.centre) == bet.centre
             gains = np.where(bet.arms, rng.normal(0.5, 1.0, 10), 0.0)
             sheets = with_processes(sheets, processes_of(sheets, bet.name, 10, bet.start).after(gains))
-        lists = asked.decided(View(sheets, lists, outlook(rng.normal(0.0, 0.5, 10))))
+        lists = asked.decided(View(problem, DELTA, sheets, lists, outlook(rng.normal(0.0, 0.5, 10))))
 
 
 def test_a_segment_of_no_more_than_m_is_whole_on_the_first_list():

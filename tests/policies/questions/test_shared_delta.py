@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from bounds import failures_allowed, until_clear
 
-from surepick.policies.questions.inquiries import classified
-from surepick.policies.questions.outlook import Lists
+from surepick.questions.above import classified
+from surepick.questions.protocol import Lists
 
 ARMS, DELTA, STUDIES = 20, 0.1, 400
 STEP = 0.1  # of the log likelihood ratio's drift, times two: small, so that processes hardly overshoot

@@ -2,7 +2,6 @@
 
 import pytest
 
-from surepick.policies.questions.asked import said
 from surepick.questions import Above
 
 
@@ -18,5 +17,5 @@ from surepick.questions import Above
     ],
 )  # fmt: skip
 def test_what_is_wanted_beside_the_control_is_said_for_large_and_for_small_rewards(by, first, second):
-    _, *lists = said(Above(control="C", by=by), 0.1)
+    _, *lists = Above(control="C", by=by).said(0.1)
     assert lists == [f"Each one on the first list is {first}.", f"Each one on the second list is {second}."]

@@ -181,7 +181,7 @@ def test_every_choice_makes_a_study(visit, more):
         ({"epsilon": "x"}, "is no number"),
         ({"name": ""}, "name"),
         ({"sigma": ""}, "standard deviation"),
-        ({"question": "above"}, "threshold"),
+        ({"question": "above"}, "Give the number"),
         ({"question": "control", "control": "none"}, "none"),
         ({"features": ["grams"]}, "leave both out"),
         ({"id_column": "other"}, "other"),

@@ -28,9 +28,9 @@ from surepick.errors import DatasetMissing, InvalidInput, StorageError
 from surepick.linalg.rows import one_thread
 from surepick.noise import largest_scale
 from surepick.policies.base import Policy, Problem
-from surepick.policies.questions.asked import wrongly_listed
 from surepick.policies.registry import make_policy
 from surepick.policies.verdict import claim_certificate
+from surepick.questions import wrongly_listed
 from surepick.simulation import Run, simulate
 from surepick.tables import read_columns, write_table
 from surepick_bench.datasets.registry import make_environment

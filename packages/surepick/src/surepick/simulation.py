@@ -17,8 +17,7 @@ from surepick.environments.environment import RecordedAnswers
 from surepick.environments.rewards import RecordedRewards, StreamedRewards
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
-from surepick.policies.questions.asked import wrongly_listed
-from surepick.questions import constraints_of
+from surepick.questions import constraints_of, wrongly_listed
 from surepick.studies import Study
 from surepick.studies.closed_loop import Askable, EndedBy, until_stopped
 from surepick.studies.ledger import Batch

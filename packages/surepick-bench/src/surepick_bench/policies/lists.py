@@ -14,8 +14,7 @@ from surepick.estimators import anytime_radius, mixture_radius
 from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 from surepick.policies.options import check_options, one_of, option
-from surepick.policies.questions.feasible import inquiry_of
-from surepick.questions import NAMES, Above, AllGood, TopM, question_name
+from surepick.questions import NAMES, Above, AllGood, TopM, inquiry_of, question_name
 
 BOUNDARIES = ("union", "mixture")
 
@@ -81,7 +80,7 @@ def control_of(problem: Problem) -> int | None:
 def initial_lists(problem: Problem) -> ListingState:
     """Nobody is on a list."""
     nobody = np.zeros(problem.num_arms, bool)
-    asked = np.flatnonzero(inquiry_of(problem).asked)
+    asked = np.flatnonzero(inquiry_of(problem).asked(problem))
     return ListingState(1, Observations.nothing(problem.num_arms), nobody, nobody, asked, 0, "")
 
 
@@ -155,7 +154,7 @@ def listed_after(
     up, down = listed_arms(problem, bounds)
     inside = state.inside | (up & ~state.outside)
     outside = state.outside | (down & ~inside)
-    left = np.flatnonzero(inquiry_of(problem).asked & ~inside & ~outside)
+    left = np.flatnonzero(inquiry_of(problem).asked(problem) & ~inside & ~outside)
     measured = pooled.counts > 0
     leader = int(np.argmax(np.where(measured, pooled.means, -np.inf))) if measured.any() else state.leader
     finished = "" if len(left) else "certified"

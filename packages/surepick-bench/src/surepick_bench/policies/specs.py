@@ -1,7 +1,6 @@
 """The field's other algorithms, by name: the entry points of `surepick.policies` give these."""
 
 from surepick.policies.options import PolicySpec, features, nothing
-from surepick.questions import OF_MANY
 
 MEANS_NEURAL_RULE = PolicySpec(
     "surepick_bench.policies.means_control:MeansNeuralRule",
@@ -75,5 +74,5 @@ UNIFORM_LISTS = PolicySpec(
     "surepick_bench.policies.lists:UniformLists",
     nothing,
     "any question whose answer is lists: every arm is pulled equally often",
-    questions=OF_MANY,
+    questions=("above", "top", "all-good"),
 )

@@ -18,6 +18,8 @@ from fastapi import Request, Response
 
 from surepick.core.records import record
 from surepick.errors import InvalidInput, SurepickError
+from surepick.questions import BEST, NAMES
+from surepick.questions.best import FORM
 from surepick.tables import Table, keeping_notes, read_table, write_table
 from surepick.tables.content import decoded, refuse_foreign
 from surepick.tables.numbers import Written, notation
@@ -196,10 +198,12 @@ def read(text: str, kind: str) -> GivenTable:
 
 
 routes = Routes(include_in_schema=False)
+FORMS = {one.choice: (name, one) for name, made in NAMES.items() for one in made.forms}  # ways to ask a question
 CHOICE = {  # a field of the form -> what stands there first
     **dict.fromkeys(("name", "id_column", "cost_column", "segment_column", "reward_column", "noise", "sigma"), ""),
-    **dict.fromkeys(("guess", "epsilon", "threshold", "control", "norm_bound"), ""),
-    **{"good": "large", "low": "0", "high": "10", "delta": "0.05", "question": "best", "m": "3"},
+    **dict.fromkeys(("guess", "epsilon", "norm_bound"), ""),
+    **{"good": "large", "low": "0", "high": "10", "delta": "0.05", "question": BEST},
+    **{one.option: one.first for _, one in FORMS.values() if one.option},
 }
 REHEARSALS = 5  # of a forecast under equal means, so that the page comes soon
 
@@ -249,7 +253,8 @@ def new_step(request: Request, server: Shared, caller: Owner, form: Posted) -> R
         status = error.status if isinstance(error, HTTPError) else HTTPStatus.UNPROCESSABLE_ENTITY
     chosen = {name: form.text(name, first) for name, first in CHOICE.items()}
     chosen["id_column"] = chosen["id_column"] or given.likely_id
-    shown: dict[str, Any] = {"features": form.many("features"), "options": options, "uniform": uniform}
+    asked = [FORM, *(one for _, one in FORMS.values())]
+    shown: dict[str, Any] = {"asked": asked, "features": form.many("features"), "options": options, "uniform": uniform}
     return page(request, "columns.html", caller, status=status, given=given, chosen=chosen, error=error_said, **shown)
 
 
@@ -299,20 +304,14 @@ def noise_of(form: Form) -> str:
 
 def question_in(form: Form) -> dict[str, Any]:
     """What is asked, as options of a policy."""
-    kind = form.text("question", "best")
-    if kind == "above":
-        threshold = form.number("threshold", "the threshold")
-        if threshold is None:
-            raise InvalidInput("Give the threshold that the candidates are compared with.")
-        return {"question": "above", "threshold": threshold}
-    if kind == "control":
-        if not form.text("control"):
-            raise InvalidInput("Name the candidate that the others are compared with.")
-        return {"question": "above", "control": form.text("control")}
-    if kind == "top":
-        most = form.number("m", "how many of the best") or 0.0
-        return {"question": "top", "m": int(most) if most.is_integer() else most}
-    return {"question": "all-good"} if kind == "all-good" else {}
+    name, asked = FORMS.get(form.text("question", BEST), (BEST, FORM))
+    if not asked.option:
+        return {} if name == BEST else {"question": name}
+    value: Any = form.text(asked.option) if asked.kind == "text" else form.number(asked.option, asked.label)
+    if value in (None, ""):
+        raise InvalidInput(f"{asked.words} Give {asked.label}.")
+    whole = asked.kind == "whole" and float(value).is_integer()
+    return {"question": name, asked.option: int(value) if whole else value}
 
 
 def forecast_beside(form: Form, given: GivenTable) -> tuple[list[Option], int | None]:

@@ -14,8 +14,7 @@ from markupsafe import Markup
 from surepick.core.records import record
 from surepick.errors import InvalidInput, StorageError, SurepickError, UnusualResult
 from surepick.linalg.rows import one_thread
-from surepick.policies.questions.asked import guarantee_of, said
-from surepick.questions import TopM, list_names
+from surepick.questions import asked_of
 from surepick.reports.study.page import report_drawings
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.progress import ListedSoFar, Progress, times
@@ -174,15 +173,14 @@ def own_results(study: Study, caller: Principal) -> list[dict[str, Any]]:
 def question_of(study: Study) -> str:
     """What is asked, and what is promised of the answer."""
     problem, by_segment = study.policy.problem, study.arms.segments is not None
-    asked = problem.question
-    if asked is None and not by_segment:
+    wanted = asked_of(problem.question, by_segment=by_segment)
+    if wanted is None:
         largest = "smallest" if study.minimize else "largest"
         return (
             f"One whose mean is within {problem.epsilon:g} of the {largest}; that may be wrong with probability "
             f"{problem.delta:g} at most."
         )
-    wanted = TopM(1) if asked is None else asked
-    return " ".join((*said(wanted, problem.epsilon, by_segment=by_segment), guarantee_of(wanted, problem.delta)))
+    return " ".join((*wanted.said(problem.epsilon, by_segment=by_segment), wanted.guarantee(problem.delta)))
 
 
 def noise_words(spec: str) -> str:
@@ -470,8 +468,8 @@ def answer_page(name: str, request: Request, server: Shared, caller: Viewer) -> 
         drawn = shown["progress"].judged and len(study.ids) <= MOST_DRAWN
         problem = study.policy.problem
     drawings = drawings_of(server, name) if drawn else []
-    asked = TopM(1) if problem.question is None else problem.question  # of each segment, where it is none
-    names = list_names(asked, problem.epsilon)
+    asked = asked_of(problem.question, by_segment=True)
+    names = None if asked is None else asked.called(problem.epsilon)
     return page(request, "answer.html", caller, answer=found, drawings=drawings, names=names, **shown)
 
 

@@ -15,7 +15,6 @@ from surepick.environments.environment import Environment
 from surepick.environments.rewards import RecordedRewards
 from surepick.noise import Noise, informative, known_scale, largest_scale
 from surepick.policies.base import Policy, Problem
-from surepick.questions import list_names
 from surepick.simulation import Run
 from surepick.studies.progress import Progress
 
@@ -153,7 +152,7 @@ def print_certificate(answer: Certificate, problem: Problem) -> None:
 def print_lists(answer: Certificate, lists: Listed, problem: Problem) -> None:
     """The answer to a question, list by list."""
     assert problem.question is not None
-    names = list_names(problem.question, problem.epsilon)
+    names = problem.question.called(problem.epsilon)
     say((lists.question, "bold"), "   ", (answer.stated, VERDICT_STYLES.get(answer.verdict, "bold red")))
     shown = [(f"first list, {names.first}", lists.inside)]
     if names.second:

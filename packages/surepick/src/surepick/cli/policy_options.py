@@ -1,7 +1,7 @@
 """From options of the command line to policies."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, make_dataclass
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,48 +16,47 @@ from surepick.errors import InvalidInput
 from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy
 from surepick.policies.options import NAMES_OF_A_KERNEL, OF_BLOCKS, fitting_policy
-from surepick.policies.questions.asked import guarantee_of, said
 from surepick.policies.registry import make_policy, policy_options, rehearsed
-from surepick.questions import QUESTION_OPTIONS, TopM, of_question, own_fields, parse_constraint, taken_question
+from surepick.questions import (
+    NAMES,
+    QUESTION_OPTIONS,
+    asked_of,
+    of_question,
+    own_fields,
+    parse_constraint,
+    taken_question,
+)
 from surepick.studies.logs.keys import ITEM
 from surepick.tables.reading import read_table
 
 # --- The question, where it is not which candidate is the best.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionOptions:
+ASKED = Annotated[str | None, Option(help=f"{QUESTIONS}: which is the best (usual), which are above, the m best, ...")]
+
+
+def _flags() -> dict[str, tuple[str, Any]]:
+    """option of a question -> (the name of the command line's option, its type), as the questions' files say."""
+    found = {}
+    for each in (each for made in NAMES.values() for each in fields(made) if each.metadata):
+        said = dict(each.metadata)
+        kind, flag = said.pop("kind"), said.pop("flag", each.name)
+        found[each.name] = (flag, Annotated[kind | None, Option(**said)])
+    return found
+
+
+FLAGS = _flags()
+OfQuestions: Any = make_dataclass(
+    "OfQuestions",
+    [(name, kind, field(default=None)) for name, kind in [("question", ASKED), *FLAGS.values()]],
+    frozen=True,
+    slots=True,
+    kw_only=True,
+)
+
+
+class QuestionOptions(OfQuestions):  # type: ignore[misc]
     """What is asked of the candidates."""
-
-    question: Annotated[
-        str | None, Option(help=f"{QUESTIONS}: which is the best (usual), which are above, the m best, ...")
-    ] = None
-    m: Annotated[int | None, Option(min=1, help="How many of the best (question top).")] = None
-    threshold: Annotated[float | None, Option(help="What means are compared with (question above).")] = None
-    by: Annotated[
-        float | None, Option(help="How much above the threshold or the control is wanted (question above).")
-    ] = None
-    errors: Annotated[
-        str | None,
-        Option(
-            help="family: no one at all is on a wrong list; discovery: a small share of each list may be, for fewer "
-            "measurements (question above)."
-        ),
-    ] = None
-    slack: Annotated[
-        float | None, Option(help="How much worse than epsilon one on the list may be (question all-good).")
-    ] = None
-
-    share: Annotated[float | None, Option(help="One of the best share is wanted, e.g. 0.01 (question one-of).")] = None
-
-    constraint: Annotated[
-        list[str] | None,
-        Option(
-            metavar="TEXT",
-            help="A bound on another measured column, repeatable: 'temp<=80', or, with its noise, "
-            "'temp<=80, tolerance=0.5, noise=subgaussian:1'. The best that keeps it is wanted.",
-        ),
-    ] = None
 
     def measured_beside(self) -> tuple[str, ...]:
         """The columns that constraints are on."""
@@ -65,10 +64,7 @@ class QuestionOptions:
 
     def question_values(self) -> dict[str, list[Any]]:
         """The options of the question that were given; several questions where commas stand between them."""
-        names = ("m", "threshold", "by", "errors", "slack", "share")
-        found = {name: [value] for name in names if (value := getattr(self, name)) is not None}
-        if self.constraint:
-            found["constraints"] = [list(self.constraint)]
+        found = {name: [value] for name, (flag, _) in FLAGS.items() if (value := getattr(self, flag)) not in (None, [])}
         asked = [word.strip() for word in (self.question or "").split(",") if word.strip()]
         return {"question": asked, **found} if asked else found
 
@@ -88,11 +84,10 @@ class QuestionOptions:
             return f"{len(values['question'])} questions, each with epsilon {goal.epsilon:g} and delta {goal.delta:g}."
         given = {name: value for name, (value,) in values.items()} | self.own_values()
         question = taken_question({**given, "control": getattr(self, "control", None)})
-        if question is None and by_segment:
-            question = TopM(1)
+        question = asked_of(question, by_segment=by_segment)
         if question is None:
             return f"one {goal}."
-        return " ".join((*said(question, goal.epsilon, by_segment=by_segment), guarantee_of(question, goal.delta)))
+        return " ".join((*question.said(goal.epsilon, by_segment=by_segment), question.guarantee(goal.delta)))
 
 
 WITHOUT_FEATURES, LINEAR, KERNEL = "certified-independent", "certified-linear", "certified-kernel"

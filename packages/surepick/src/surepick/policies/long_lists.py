@@ -13,7 +13,7 @@ from surepick.embeddings.kernel_functions import GaussianKernel, Kernel
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy, Problem, spec_of
-from surepick.policies.questions.feasible import OneOfShare, arms_of_segment, sample_of
+from surepick.policies.questions.one_of_share import OneOfShare, arms_of_segment
 from surepick.policies.subset.evidence import Subset
 from surepick.policies.subset.selection import USUAL_SIZE, BestOfSubset, SubsetSelection
 from surepick.questions import BEST, OneOf, question_spec
@@ -150,7 +150,7 @@ def one_of_share(
     """The policy of that name for a random sample of the arms, as the answer of the whole list."""
     assumed = parse_noise(noise) if isinstance(noise, str) else noise
     problem = Problem(arms.num_arms, epsilon, delta, assumed, options.get("gap_bound"), arms, question)
-    members = sample_of(question, arms.num_arms, delta)
+    members = question.sample(arms.num_arms, delta)
     sampled = arms_of_segment(arms, members)
     inner = make(name, sampled, epsilon=epsilon, delta=delta / 2.0, noise=noise, **options)
     spec = spec_of(inner)

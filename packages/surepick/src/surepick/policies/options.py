@@ -16,18 +16,7 @@ from surepick.core.records import FloatArray
 from surepick.embeddings.base import ExactFeatures, embedding_spec
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, PilotGaussian, known_scale
-from surepick.questions import (
-    BEST,
-    NAMES,
-    Above,
-    AllGood,
-    Question,
-    TopM,
-    constraints_of,
-    own_fields,
-    question_name,
-    taken_question,
-)
+from surepick.questions import BEST, NAMES, Question, asked_of, own_fields, question_name, taken_question
 from surepick.text import quoted
 
 T = TypeVar("T")
@@ -389,23 +378,10 @@ def for_each_segment(name: str, spec: PolicySpec, arms: Arms, question: Question
             f"{name} answers for the whole list and not for each segment: leave segments out, or take "
             "certified-independent, certified-linear or certified-kernel."
         )
-    if question is None:
-        return TopM(1)
-    if isinstance(question, Above) and question.errors == "discovery":
-        raise InvalidInput(
-            "errors='discovery' promises a share of the whole list, not of each segment's: leave segments out, or take "
-            "errors='family'."
-        )
-    if constraints_of(question):
-        raise InvalidInput(
-            "constraints are not asked of segments, so far: leave segments out, or make a study of each."
-        )
-    if not isinstance(question, (Above, TopM, AllGood)):
-        raise InvalidInput(
-            f"question {question_name(question)!r} is not asked of segments, so far: leave segments out, or make a "
-            "study of each."
-        )
-    return question
+    asked = asked_of(question, by_segment=True)
+    assert asked is not None
+    asked.check_segments()
+    return asked
 
 
 def check_answered(name: str, spec: PolicySpec, asked: str) -> None:

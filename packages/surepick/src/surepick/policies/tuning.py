@@ -3,7 +3,7 @@
 Source: ours, unless a line says otherwise; chosen on instances other than those of benchmarks/ (docs/decisions/0008).
 """
 
-from surepick.estimators import e_values
+from surepick.estimators import e_values, posterior
 
 # Bets: docs/certified-elimination.md, lines 4 and 12.
 HEURISTIC_KAPPA = e_values.HEURISTIC_KAPPA  # of the bet that promises most
@@ -12,10 +12,9 @@ HEURISTIC_CLOSING = 0.15  # units of evidence that matching a flow may cost
 MOST_STARTS = 40  # of a process: their weights halve (line 13), until a new one is worth nothing
 
 # Leads as guesses have them, lowered or raised by part of their standard errors.
-HEURISTIC_CAUTION = 0.5  # by which leads are lowered where pulls are planned
+HEURISTIC_CAUTION = posterior.HEURISTIC_CAUTION  # by which leads are lowered where pulls are planned
 HEURISTIC_OPENING_CAUTION = 1.0  # ... and where the end of the opening is decided
-HEURISTIC_DOUBT = 1.0  # within which a lead on the wrong side is taken for chance
-HEURISTIC_LEAST_MARGIN = 0.25  # of a comparison's margin, mostly epsilon: what it is guessed to be at least
+HEURISTIC_LEAST_MARGIN = posterior.HEURISTIC_LEAST_MARGIN  # of a comparison's margin: what it is at least
 
 # Batches.
 HEURISTIC_BATCH = 0.2  # of the pulls still to come ...
@@ -33,4 +32,4 @@ NEGLIGIBLE_BIAS = 0.1  # of epsilon
 MANY_DIRECTIONS = 48  # from which a design ...
 HEURISTIC_MANY = 3000  # ... of more arms takes seconds: then the first one compares all with a central arm
 HEURISTIC_GRID = 40  # shares of the candidate that are tried
-MOST_AT_ONCE = 1_000_000  # entries that are formed of a grid
+MOST_AT_ONCE = posterior.MOST_AT_ONCE  # entries that are formed of a grid

@@ -9,10 +9,9 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.records import BoolArray, IntArray
-from surepick.noise import known_scale, largest_scale, scales
+from surepick.noise import known_scale, largest_scale
 from surepick.policies.base import Policy, Problem
 from surepick.policies.dimension import uniform_pulls
-from surepick.questions import Above, AllGood, BestFeasible, OneOf, OwnQuestion, TopM
 from surepick.text import quoted
 
 
@@ -25,45 +24,17 @@ def uniform_pulls_for(problem: Problem, sigma: float) -> int:
     is its variance for one pull an arm: sigma^2, or 2 sigma^2.
 
         best                     2 sigma^2, epsilon      K - 1 worse arms that could overtake the best one
-        above a threshold        sigma^2,   epsilon      K arms
-        better than a control    2 sigma^2, epsilon      K - 1 arms
-        the m best               2 sigma^2, epsilon      m (K - m) pairs, of each segment
-        within epsilon of best   2 sigma^2, slack / 2    K (K - 1) pairs, of each segment
-        one of the best share    as the best of the sample, with delta / 2
-        of another package       2 sigma^2, epsilon      as many as it says
-        best that keeps bounds   the best, and K arms for each bound with half of its tolerance; each with its share of
-                                 delta
+        another question         as its file says: `Question.even_pulls`
 
     With errors="discovery" the promise is more than is asked: no error at all.
 
     Source: ours (Hoeffding and a union).
     """
-    asked, num_arms, delta, epsilon = problem.question, problem.num_arms, problem.delta, problem.epsilon
-    if isinstance(asked, OneOf):
-        best = asked.best_of(num_arms)
-        drawn = math.ceil(math.log(delta / 2.0) / math.log1p(-best / num_arms)) if best < num_arms else 1
-        return uniform_pulls(min(num_arms - best + 1, drawn), sigma=sigma, epsilon=epsilon, delta=delta / 2.0)
-    sizes = _sizes(problem)
-    if isinstance(asked, Above):
-        variance, nulls = (sigma**2, num_arms) if asked.control is None else (2.0 * sigma**2, num_arms - 1)
-        return num_arms * _each(variance, nulls, epsilon, delta)
-    if isinstance(asked, (TopM, OwnQuestion)):
-        pairs = [asked.m * max(size - asked.m, 0) for size in sizes] if isinstance(asked, TopM) else []
-        nulls = asked.nulls(num_arms) if isinstance(asked, OwnQuestion) else sum(pairs)
-        return num_arms * _each(2.0 * sigma**2, nulls, epsilon, delta)
-    if isinstance(asked, AllGood):
-        slack = epsilon if asked.slack is None else asked.slack
-        return num_arms * _each(2.0 * sigma**2, sum(size * (size - 1) for size in sizes), slack / 2.0, delta)
-    if isinstance(asked, BestFeasible):
-        noisy = [one for one in asked.constraints if one.noise is not None]
-        share = delta / (1 + len(noisy))
-        each = [_each(2.0 * sigma**2, num_arms - 1, epsilon, share)]
-        for one in noisy:
-            assert one.noise is not None
-            scale = float(np.max(scales(one.noise, num_arms)))
-            each.append(_each(scale**2, num_arms, one.tolerance / 2.0, share))
-        return num_arms * max(*each, 1)
-    return uniform_pulls(num_arms, sigma=sigma, epsilon=epsilon, delta=delta)
+    if problem.question is None:
+        return uniform_pulls(problem.num_arms, sigma=sigma, epsilon=problem.epsilon, delta=problem.delta)
+    segments = None if problem.arms is None else problem.arms.segments
+    sizes = [problem.num_arms] if segments is None else [*Counter(segments).values()]
+    return problem.question.even_pulls(problem, sigma, sizes)
 
 
 LIMIT = 20  # times what measuring all equally often takes; the worst-case forecast is about twice that
@@ -99,16 +70,6 @@ def _shown(seen: Observations) -> float | None:
         return None
     own = within[freedom >= SURE - 1] / freedom[freedom >= SURE - 1]
     return math.sqrt(max(float(within.sum() / freedom.sum()), float(own.max(initial=0.0))))
-
-
-def _sizes(problem: Problem) -> list[int]:
-    """How many arms each segment has."""
-    segments = None if problem.arms is None else problem.arms.segments
-    return [problem.num_arms] if segments is None else [*Counter(segments).values()]
-
-
-def _each(variance: float, nulls: int, margin: float, delta: float) -> int:
-    return math.ceil(2.0 * variance * math.log(nulls / delta) / margin**2) if nulls else 0
 
 
 # --- Repeats that are all equal, where they alone say how much measurements vary: such a study would go on for ever.

@@ -13,8 +13,8 @@ from surepick.core.records import record
 from surepick.noise import Normal, PilotGaussian, failure_probability, largest_scale
 from surepick.policies.base import Claim, Policy, Problem
 from surepick.policies.prices import Costs
-from surepick.policies.questions.asked import lists_of
-from surepick.questions import LISTED, NAMES, BestFeasible, Constraint, OneOf, constraints_in, constraints_of
+from surepick.questions import NAMES, Constraint, constraints_in, constraints_of, lists_of
+from surepick.questions.best import WANTED
 
 
 def claim_certificate(problem: Problem, claim: Claim) -> Certificate:
@@ -34,7 +34,7 @@ def claim_certificate(problem: Problem, claim: Claim) -> Certificate:
         reason=f"{reason} {remark}" if remark else reason,
         assumptions=_assumptions(problem, claim),
         certified_gap=claim.gap,
-        lists=lists_of(problem, claim),
+        lists=lists_of(problem, claim.lists),
     )
 
 
@@ -84,8 +84,8 @@ def _reason(problem: Problem, claim: Claim) -> tuple[str, bool]:
             "There is only one arm: nothing was measured." if claim.pulls == 0 else "All others were ruled out.",
             True,
         )
-    if claim.lists is not None:
-        return _reason_of_lists(problem, claim, len(claim.lists[0])), True
+    if claim.lists is not None and problem.question is not None:
+        return problem.question.reason(len(claim.lists[0]), _promised(problem, claim)), True
     if claim.gap is None or claim.gap > _promised(problem, claim):
         return (
             "The planned rounds are over, but the realised widths do not certify the leader: measurements are "
@@ -96,23 +96,7 @@ def _reason(problem: Problem, claim: Claim) -> tuple[str, bool]:
 
 def _wanted(problem: Problem) -> str:
     """What the measurements are to do."""
-    asked = problem.question
-    if isinstance(asked, BestFeasible):
-        return "single out the best candidate that keeps the bounds"
-    if asked is None or isinstance(asked, OneOf):
-        return "single out a candidate that is good enough"
-    return "put every candidate on a list"
-
-
-def _reason_of_lists(problem: Problem, claim: Claim, inside: int) -> str:
-    """Why an answer by lists is good."""
-    if isinstance(problem.question, OneOf):
-        return f"No other candidate of the sample can be better by more than {_promised(problem, claim):.4g}."
-    if not isinstance(problem.question, BestFeasible):
-        return "Every candidate that the question asks about is on a list."
-    if inside == 0:
-        return "No candidate keeps all bounds."
-    return "Each other candidate is worse, or better by less than epsilon, or does not keep a bound."
+    return WANTED if problem.question is None else problem.question.wanted
 
 
 def _assumptions(problem: Problem, claim: Claim) -> tuple[str, ...]:
@@ -190,7 +174,7 @@ class PolicySummary:
             gap_bound=asked.get("gap_bound"),
             prices=Costs.stored_in(configuration),
             blocks=Blocking.stored_in(asked),
-            listed=question is not None and (question in LISTED or question not in NAMES),
+            listed=question is not None and (question not in NAMES or NAMES[question].listed),
             constraints=constraints_in(asked),
             later=len(asked.get("later") or ()),
             shortens=sum((asked.get("first_look") or {}).get("sizes", ())),

@@ -1,10 +1,16 @@
-from .constraints import Constraint, parse_constraint
-from .parsing import (
+from .above import Above
+from .all_good import AllGood
+from .best import BEST
+from .by_segment import inquiry_of, lists_of, wrongly_listed
+from .feasible import BestFeasible, Constraint, parse_constraint
+from .one_of_share import OneOf
+from .protocol import Question
+from .registry import (
+    NAMES,
     QUESTION_OPTIONS,
-    ListNames,
+    asked_of,
     constraints_in,
     constraints_of,
-    list_names,
     number_of,
     of_question,
     own_fields,
@@ -16,26 +22,24 @@ from .parsing import (
     question_spec,
     taken_question,
 )
-from .records import BEST, LISTED, NAMES, OF_MANY, Above, AllGood, BestFeasible, OneOf, OwnQuestion, Question, TopM
+from .top_m import TopM
 
 __all__ = [
     "BEST",
-    "LISTED",
     "NAMES",
-    "OF_MANY",
     "QUESTION_OPTIONS",
     "Above",
     "AllGood",
     "BestFeasible",
     "Constraint",
-    "ListNames",
     "OneOf",
-    "OwnQuestion",
     "Question",
     "TopM",
+    "asked_of",
     "constraints_in",
     "constraints_of",
-    "list_names",
+    "inquiry_of",
+    "lists_of",
     "number_of",
     "of_question",
     "own_fields",
@@ -47,4 +51,5 @@ __all__ = [
     "question_names",
     "question_spec",
     "taken_question",
+    "wrongly_listed",
 ]

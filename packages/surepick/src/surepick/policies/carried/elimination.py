@@ -14,6 +14,7 @@ from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import NoiseMgf, NormalMgf, with_squares
 from surepick.estimators.flows import BatchWeights, Weighed
+from surepick.estimators.posterior import Posterior
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, tuning, uniform
@@ -28,7 +29,6 @@ from surepick.policies.certified.conclusion import check_certifying, delta_for_t
 from surepick.policies.options import option
 from surepick.policies.sequential.batches import BatchSizes, moved_off
 from surepick.policies.sequential.memo import Memo
-from surepick.policies.sequential.posterior import Posterior
 
 # --- What a batch says: the processes after it. Weights are functions of the past and of the batch's counts (line 1).
 

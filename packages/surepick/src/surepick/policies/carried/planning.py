@@ -10,6 +10,7 @@ from surepick.core.plans import Design, Embedding, IndependentArms, Plan
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
 from surepick.estimators import NoiseMgf
+from surepick.estimators.posterior import Posterior
 from surepick.estimators.running_processes import MeanProcesses, VectorProcesses
 from surepick.noise import known_scale
 from surepick.policies import tuning
@@ -24,7 +25,6 @@ from surepick.policies.certified.elimination import first_dimension, on_few_firs
 from surepick.policies.dimension import DesignOf, best_found
 from surepick.policies.sequential import batches
 from surepick.policies.sequential.batches import BatchSizes, Grid
-from surepick.policies.sequential.posterior import Posterior
 
 HEURISTIC_OPENING_OF_VECTORS = 0.03  # the opening ends at this share of what certifying the leader is predicted to cost
 HEURISTIC_OPENING_OF_MEANS = 0.05  # ... where its pulls are evidence too

@@ -12,6 +12,7 @@ import numpy as np
 
 from surepick.core.records import FloatArray, record
 from surepick.estimators import NoiseMgf
+from surepick.estimators.posterior import HEURISTIC_LEAST_WHEN_SWITCHING, Posterior
 from surepick.estimators.running_processes import MeanProcesses, VectorProcesses
 from surepick.policies import tuning
 from surepick.policies.carried import means_rule, vectors_rule
@@ -21,7 +22,6 @@ from surepick.policies.certified.sampling_rule import is_expensive
 from surepick.policies.dimension import larger_dimensions
 from surepick.policies.sequential import batches
 from surepick.policies.sequential.batches import BatchSizes
-from surepick.policies.sequential.posterior import HEURISTIC_LEAST_WHEN_SWITCHING, Posterior
 
 HEURISTIC_SHORT = 0.1  # how often the last batch that is allowed may fall short
 HEURISTIC_DESIGNED = 8.0  # pulls in the proportions so far for one by a design, of those that certify a candidate

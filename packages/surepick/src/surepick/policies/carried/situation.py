@@ -13,6 +13,8 @@ from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import NoiseMgf, NormalMgf, RegularLeastSquares
+from surepick.estimators import posterior as guesses
+from surepick.estimators.posterior import Posterior
 from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProcesses, VectorProcesses
 from surepick.noise import known_scale
 from surepick.policies.base import Problem
@@ -22,7 +24,6 @@ from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import threshold_of
 from surepick.policies.certified.elimination import embedded_in
 from surepick.policies.sequential import batches
-from surepick.policies.sequential import posterior as guesses
 from surepick.policies.sequential.memo import MOST_DIMENSIONS, Memo
 from surepick.text import did_you_mean
 
@@ -77,11 +78,11 @@ class DecisionContext:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
         return embedded_in(self.embedding, self.problem.num_arms, dim)
 
-    def guess(self, processes: states.Processes | None, seen: Observations) -> guesses.Posterior:
+    def guess(self, processes: states.Processes | None, seen: Observations) -> Posterior:
         """What the past suggests of the means."""
         if processes is None or isinstance(processes, MeanProcesses):
 
-            def of_means() -> guesses.Posterior:
+            def of_means() -> Posterior:
                 return guesses.posterior_of_means(seen, self._typical_scales(seen), self.problem.epsilon)
 
             return self.cache.last("guess", (0, seen), of_means)
@@ -196,11 +197,7 @@ class DecisionContext:
         )
 
     def goal(
-        self,
-        state: states.CarriedState,
-        candidate: int,
-        guess: guesses.Posterior,
-        margins: Callable[[IntArray], FloatArray],
+        self, state: states.CarriedState, candidate: int, guess: Posterior, margins: Callable[[IntArray], FloatArray]
     ) -> states.OpenComparisons:
         """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
         processes, epsilon, threshold = started(state), self.problem.epsilon, self.thresholds(state.roster)
@@ -335,7 +332,7 @@ def started(state: states.CarriedState) -> states.Processes:
     return state.processes
 
 
-def carried_intervals(after: states.CarriedState, guess: guesses.Posterior, epsilon: float) -> Intervals:
+def carried_intervals(after: states.CarriedState, guess: Posterior, epsilon: float) -> Intervals:
     """The rivals of the candidate, and by how much each can be better than it at most (line 14).
 
     The guess of a lead is of the pooled fit and the bound is not, so a guess may lie below -U, which is proved. Then

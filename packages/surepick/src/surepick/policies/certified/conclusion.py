@@ -17,12 +17,12 @@ from surepick.core.plans import CandidateBounds, Intervals, Plan, Step
 from surepick.core.records import IntArray, freeze, record
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import Evidence
+from surepick.estimators.e_processes import Collected, EProcesses, processes_of
 from surepick.noise import failure_probability
 from surepick.policies.base import Claim, Problem, check_arms, trace_row
 from surepick.policies.certified import sampling_rule
 from surepick.policies.model_checks import with_failed_checks
 from surepick.policies.options import check_options
-from surepick.policies.sequential.e_processes import Collected, EProcesses, processes_of
 
 # --- Epochs: the candidates that may be recommended, the weight that each one spends, and the evidence for it.
 

@@ -14,6 +14,7 @@ from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError
 from surepick.estimators import Evidence, batch_evidence, noise_mgf_after, only, with_squares
+from surepick.estimators.posterior import Posterior, pooled_fit
 from surepick.linalg.factorisations import Whitened
 from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Claim, Problem, Spec, Traits, designed
@@ -24,7 +25,6 @@ from surepick.policies.dimension import DesignOf, best_found, cheapest_dimension
 from surepick.policies.options import option
 from surepick.policies.sequential.batches import batch_total, capped
 from surepick.policies.sequential.memo import Memo
-from surepick.policies.sequential.posterior import Posterior, pooled_fit
 
 # --- The first batch of a certifying policy: in which dimension, and by which design.
 

@@ -21,6 +21,7 @@ from surepick.designs import round_design
 from surepick.embeddings.network import ArmNetwork, Network
 from surepick.estimators import bias_ahead, estimate
 from surepick.estimators.network_training import left_out, plausible_regularization, train
+from surepick.estimators.posterior import Posterior, efforts, pooled_fit
 from surepick.linalg.factorisations import thin_svd, whitened
 from surepick.policies import tuning
 from surepick.policies.base import Problem
@@ -28,7 +29,6 @@ from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import CertifiedState, current_test, threshold_of
 from surepick.policies.certified.sampling_rule import noise_scales
 from surepick.policies.sequential.batches import batch_total
-from surepick.policies.sequential.posterior import Posterior, pooled_fit
 
 VECTORS = ("gradient", "last-layer")
 ENERGY_LEFT = 1e-3  # of the squares of the gradients; the embedding's default dimension leaves out at most this
@@ -241,7 +241,7 @@ class NeuralSamplingRule:
         """The batch that rejects rivals for which the embedding is cheap; None if with others it takes `limit`."""
         margins = self.posterior.margins(candidate, self.problem.epsilon)[rivals]
         evidence = current_test(self.state, candidate).values[rivals]
-        need = sampling_rule.efforts(evidence, threshold_of(self.problem)) * float(self.noise_scales.max())
+        need = efforts(evidence, threshold_of(self.problem)) * float(self.noise_scales.max())
         first = self._design_for(embedded, candidate, rivals, np.zeros(len(rivals)))
         counts = np.ceil(thinned_vectors(first.weights, 3 * embedded.dim) * 4.0 * embedded.dim).astype(np.int64)
         beta = self._sampled_bias(embedded, counts, candidate, rivals, margins)

@@ -11,6 +11,7 @@ from surepick.core.records import FloatArray, IntArray, freeze, record
 from surepick.designs import round_design
 from surepick.embeddings.network import ArmNetwork, Network
 from surepick.estimators import Evidence, arm_means, batch_evidence, estimate, noise_mgf_after, only, with_squares
+from surepick.estimators.posterior import PooledFit, Posterior
 from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms
 from surepick.policies.certified import conclusion, learned_embedding, sampling_rule
@@ -18,7 +19,6 @@ from surepick.policies.certified.conclusion import CertifiedState, current_test,
 from surepick.policies.model_checks import FITTED, misfit, why_heuristic
 from surepick.policies.options import at_least_zero, check_options, one_of, option, whole
 from surepick.policies.sequential.batches import capped
-from surepick.policies.sequential.posterior import PooledFit, Posterior
 
 SIZE_IN_SIGMAS = 1e6
 ROUNDED_UP = 1.0 + 1e-6

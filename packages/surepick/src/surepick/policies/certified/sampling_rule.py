@@ -17,13 +17,13 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedding, IndependentArms
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
+from surepick.estimators.posterior import Posterior, efforts
 from surepick.linalg.factorisations import Whitened, row_norms, weighted_range, whitened
 from surepick.linalg.rows import each_row_block
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import tuning
 from surepick.policies.base import Problem
 from surepick.policies.dimension import best_found, embedding_design, whole_pulls
-from surepick.policies.sequential.posterior import Posterior
 
 # --- Where a design takes seconds: many directions, and many arms. What is asked of it then.
 
@@ -204,14 +204,6 @@ def _one_by_one(
     design = designs.independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
     design = replace(design, lower_bound=0.0, rank=embedded.dim)  # that of designs that use the vectors is another
     return NextBatch(candidate, embedded.dim, design, rivals[:0])
-
-
-def efforts(evidence: FloatArray, threshold: float) -> FloatArray:
-    """sqrt(2 (need + min(need, 1)/2)), need = what the evidence lacks to the threshold: by how many standard errors the
-    margin must exceed 0 for a batch to reject a rival; of the shape of `evidence`."""
-    need = np.maximum(threshold - evidence, 1e-3)
-    effort: FloatArray = np.sqrt(2.0 * (need + 0.5 * np.minimum(need, 1.0)))
-    return effort
 
 
 def _star(

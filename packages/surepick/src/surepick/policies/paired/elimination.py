@@ -14,6 +14,7 @@ from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import NormalMgf
 from surepick.estimators.noise_mgf import likely_variances
+from surepick.estimators.posterior import HEURISTIC_LEAST_WHEN_SWITCHING, Posterior, posterior_of_means
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, tuning, uniform
@@ -28,7 +29,6 @@ from surepick.policies.paired import rule
 from surepick.policies.paired.rule import ArmPairs, PairSpread, pairs_with
 from surepick.policies.sequential.batches import BatchSizes, Grid
 from surepick.policies.sequential.memo import Memo
-from surepick.policies.sequential.posterior import HEURISTIC_LEAST_WHEN_SWITCHING, Posterior, posterior_of_means
 
 # --- What a study of differences within blocks has come to.
 

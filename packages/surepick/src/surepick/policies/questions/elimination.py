@@ -11,6 +11,7 @@ from surepick.core.records import FloatArray, IntArray, record
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf
+from surepick.estimators.e_processes import Collected, processes_of, with_processes
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import blocking as block_options
 from surepick.policies import model_checks, options, tuning, uniform
@@ -19,13 +20,12 @@ from surepick.policies.certified.conclusion import check_certifying, delta_for_t
 from surepick.policies.certified.elimination import first_dimension
 from surepick.policies.options import option
 from surepick.policies.questions import outlook
-from surepick.policies.questions.feasible import inquiry_of
-from surepick.policies.questions.inquiries import UNEVEN, ConstraintTest, Inquiry, View, assumed_of, told_beside
-from surepick.policies.questions.outlook import Aims, Ground, Lists, QuestionState, RemainingOfBets
+from surepick.policies.questions.constraint_tests import UNEVEN, ConstraintTest, assumed_of, told_beside
+from surepick.policies.questions.outlook import Ground, QuestionState, RemainingOfBets
 from surepick.policies.sequential import batches
 from surepick.policies.sequential.batches import BatchSizes, Grid
-from surepick.policies.sequential.e_processes import Collected, processes_of, with_processes
-from surepick.questions import Above, constraints_of
+from surepick.questions import constraints_of, inquiry_of
+from surepick.questions.protocol import Aims, Inquiry, Lists, View
 
 # --- How many pulls a batch of a question has. Validity rests on none of it.
 
@@ -105,9 +105,9 @@ class CertifiedLists:
 
         E = product over batches of exp(t (m - beta - xhat) - allowance)        against "a difference is above m"
 
-    The differences, their margins m, and how many nulls share delta are the question's (`inquiries.py`); estimates,
-    biases and allowances are those of `batch_evidence`, t is fixed before the batch. Each batch is the design that is
-    predicted to decide the comparisons that look true with the fewest pulls.
+    The differences, their margins m, and how many nulls share delta are in the question's file; estimates, biases and
+    allowances are those of `batch_evidence`, t is fixed before the batch. Each batch is the design that is predicted to
+    decide the comparisons that look true with the fewest pulls.
 
     Args:
         problem: what is asked; its question is not None.
@@ -150,8 +150,7 @@ class CertifiedLists:
     @property
     def blocking(self) -> Blocking | None:
         """What is said of blocks; None where measurements are independent."""
-        asked = self.problem.question
-        control = asked.control if isinstance(asked, Above) else None
+        control = getattr(self.problem.question, "control", None)
         return block_options.blocking_of(self.problem, self.blocks, self.block_size, control, bool(self.once_a_block))
 
     @property
@@ -178,7 +177,7 @@ class CertifiedLists:
 
     def init(self) -> QuestionState:
         num_arms = self.problem.num_arms
-        asked = np.flatnonzero(self._inquiry.asked)
+        asked = np.flatnonzero(self._inquiry.asked(self.problem))
         return QuestionState(1, Observations.nothing(num_arms), (), Lists.empty(num_arms), 0, asked, 0, "")
 
     def ask(self, state: QuestionState) -> Plan:
@@ -226,7 +225,7 @@ class CertifiedLists:
             lists = self._inquiry.decided(view)
             leader = self._leader(replace(view, lists=lists))
         next_round = state.round + (seen.total > 0)
-        left = np.flatnonzero(self._inquiry.asked & ~lists.decided)
+        left = np.flatnonzero(self._inquiry.asked(self.problem) & ~lists.decided)
         after = QuestionState(
             round=next_round,
             seen=pooled,
@@ -339,10 +338,8 @@ class CertifiedLists:
     def _view(self, ground: Ground, evidence: Collected, lists: Lists, seen: Observations) -> View:
         told = told_beside(seen, len(self._limits))
         standings = tuple(one.standing(own) for one, own in zip(self._limits, told, strict=True))
-        if not standings:
-            return View(evidence, lists, ground.posterior(seen))
-        scales = ground.noise_mgf(seen).noise_scales(self.problem.epsilon)
-        return View(evidence, lists, ground.posterior(seen), standings, scales)
+        held = (self.problem, delta_for_test(self.problem), evidence, lists, ground.posterior(seen), standings)
+        return View(*held, ground.noise_mgf(seen).noise_scales(self.problem.epsilon)) if standings else View(*held)
 
     def _leader(self, view: View) -> int:
         """The arm that looks like the answer, of those inside if there are any."""
@@ -353,7 +350,14 @@ class CertifiedLists:
         return int(np.argmax(np.where(allowed, view.posterior.scores, -np.inf)))
 
     def _ground(self, dim: int) -> Ground:
-        return Ground(self.problem, self.embedding, dim, self._inquiry.number, self.tolerance, self.blocks is not None)
+        return Ground(
+            self.problem,
+            self.embedding,
+            dim,
+            self._inquiry.number(self.problem),
+            self.tolerance,
+            self.blocks is not None,
+        )
 
     @property
     def _limits(self) -> tuple[ConstraintTest, ...]:

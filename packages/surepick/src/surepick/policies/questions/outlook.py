@@ -7,54 +7,21 @@ import numpy as np
 from surepick import designs, estimators
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Blocking, Design, Embedding, IndependentArms
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, freeze, record
 from surepick.designs.problem import independent_pairs_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
+from surepick.estimators.e_processes import Collected
+from surepick.estimators.posterior import NUMBER, Posterior, efforts, pooled_fit, posterior_of_means
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import tuning
 from surepick.policies.base import Problem
 from surepick.policies.blocking import equations
-from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.elimination import embedded_in
 from surepick.policies.dimension import best_found
 from surepick.policies.sequential.batches import repeats_for
-from surepick.policies.sequential.e_processes import Collected
-from surepick.policies.sequential.posterior import NUMBER, Posterior, pooled_fit, posterior_of_means
 from surepick.questions import constraints_of, number_of
-
-# --- What a batch bets on.
-
-
-@record
-class Bet:
-    """What a batch bets on, decided from the past: one comparison of many arms with one centre.
-
-    low      evidence against "h_i - h_c > margin":  that arm i is not above the centre by more
-    high     evidence against "h_c - h_i > margin":  that arm i is not below it by more
-    """
-
-    name: str  # of the e-processes that it is for
-    centre: int  # c, an arm, or NUMBER
-    margin: float  # in reward units, of any sign
-    high: bool  # the second of the two
-    arms: BoolArray  # whose processes bet, (K,)
-    needs: FloatArray  # what the evidence of each arm still lacks, (K,); bets need not promise much more
-    start: float = 0.0  # log of the weight with which new processes begin, at most 0
-    # where the arms share nothing, bets are as high as promises most: guesses of means that are drawn towards their
-    # centre are caution enough. Else bets are a share of that.
-    bold: bool = False
-    quantity: int = 0  # what is compared: 0 the reward, l the quantity of the l-th constraint
-
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.bool_, needs=np.float64)
-
-    def margins(self, posterior: Posterior) -> FloatArray:
-        """By how much the truth contradicts each null, as guessed; no bet where it is not positive; shape (K,)."""
-        if self.margin <= 0.0:
-            return posterior.margins(self.centre, self.margin, high=self.high, doubt=0.0, least=0.0)
-        return posterior.margins(self.centre, self.margin, high=self.high)
-
+from surepick.questions.protocol import Aims, Bet, Lists
 
 # --- Evidence of two arms where measurements of a block share an effect: they are compared within blocks only.
 
@@ -112,18 +79,6 @@ def check_blocks(problem: Problem, blocking: Blocking | None, *, features: bool)
 
 HEURISTIC_BOLD = 1.0  # share of the bet that promises most, of bold bets
 MOST_TARGETS = 2000  # pairs that a design is made for
-
-
-@record
-class Aims:
-    """The comparisons that are to be decided next."""
-
-    first: IntArray  # the arms of each pair, or NUMBER in the second place, (m,)
-    second: IntArray
-    leads: FloatArray  # the margin plus the lead that the null denies, as guessed, (m,), in reward units
-    needs: FloatArray  # what the evidence of each pair still lacks, (m,)
-    # pulls that each arm takes whatever is measured of others, (K,); None: pairs are all
-    alone: FloatArray | None = None
 
 
 @record
@@ -255,7 +210,7 @@ class Ground:
 
     def _design(self, aims: Aims, scales: FloatArray) -> Design:
         """The design that decides all pairs with the fewest pulls; its value is their number."""
-        accuracies = aims.leads / sampling_rule.efforts(-aims.needs, 0.0)
+        accuracies = aims.leads / efforts(-aims.needs, 0.0)
         embedded = self.embedded
         if isinstance(embedded, IndependentArms):
             return independent_pairs_design(aims.first, aims.second, accuracies, scales, tolerance=self.tolerance)
@@ -288,27 +243,6 @@ def with_more(seen: Observations, more: int) -> Observations:
 
 
 # --- Where a study of a question stands.
-
-
-@record
-class Lists:
-    """What is answered of each arm; an arm on neither list is undecided, or not asked about."""
-
-    inside: BoolArray  # (K,)
-    outside: BoolArray  # (K,)
-
-    def __post_init__(self) -> None:
-        freeze(self, inside=np.bool_, outside=np.bool_)
-
-    @staticmethod
-    def empty(num_arms: int) -> Lists:
-        """Nothing is decided."""
-        return Lists(np.zeros(num_arms, bool), np.zeros(num_arms, bool))
-
-    @property
-    def decided(self) -> BoolArray:
-        """Which arms are on a list, shape (K,)."""
-        return np.asarray(self.inside | self.outside)
 
 
 @record

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from surepick.core.records import record
 from surepick.embeddings.base import ESTIMATED_NORM
-from surepick.questions import ListNames, list_names, parse_question
+from surepick.questions import parse_question
+from surepick.questions.protocol import ListNames
 from surepick.studies.logs import base
 from surepick.studies.logs.memory import MemoryLog
 
@@ -67,7 +68,7 @@ class StudyFacts:
     def list_names(self) -> ListNames | None:
         """What the lists are called; None where the question is which candidate is the best."""
         asked = parse_question((self.document["policy"] or {}).get("question"), {})
-        return None if asked is None else list_names(asked, float(self.document["epsilon"]))
+        return None if asked is None else asked.called(float(self.document["epsilon"]))
 
     @property
     def tests_one(self) -> bool:

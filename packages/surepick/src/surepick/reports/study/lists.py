@@ -10,7 +10,7 @@ import numpy as np
 
 from surepick.core.records import FloatArray, record
 from surepick.linalg.factorisations import symmetric_spectrum
-from surepick.questions import Above, AllGood, BestFeasible, Question, TopM, parse_question
+from surepick.questions import Question, constraints_of, parse_question
 from surepick.reports.study.facts import MOST_ROWS, Fate, StudyFacts, column, distinct
 
 # --- Where marks lie: frames, scales and their ticks, bins, and the paths of a few shapes. Templates write them as SVG.
@@ -241,8 +241,7 @@ def standings(study: StudyFacts) -> tuple[Panel, ...]:
     asked = parse_question((study.document["policy"] or {}).get("question"), {})
     told = _points(study, [look["told"] for look in study.looks])
     panels = [_panel(study, "", told, _lines(study, asked, told))]
-    constraints = asked.constraints if isinstance(asked, BestFeasible) else ()
-    for place, one in enumerate(constraints):
+    for place, one in enumerate(constraints_of(asked)):
         parts = [look["quantities"][place] for look in study.looks if look.get("quantities")]
         lines = [(one.bound, f"{'at most' if one.at_most else 'at least'} {one.bound:g}")]
         if one.tolerance:
@@ -274,22 +273,10 @@ def _points(study: StudyFacts, parts: Sequence[dict[str, Any]]) -> list[Point]:
 
 def _lines(study: StudyFacts, asked: Question | None, told: Sequence[Point]) -> list[tuple[float, str]]:
     """What the averages are compared with."""
-    sign = -1.0 if study.document["minimize"] else 1.0
-    ranked = sorted((sign * point.average for point in told), reverse=True)
-    if isinstance(asked, Above):
-        if asked.threshold is not None:
-            return [(sign * (sign * asked.threshold + asked.by), "what is wanted" if asked.by else "the threshold")]
-        control = [point.average for point in told if study.names[point.candidate] == asked.control]
-        return [(value + sign * asked.by, "what is wanted" if asked.by else "the control") for value in control]
-    segmented = bool((study.lists or {}).get("segments"))
-    if isinstance(asked, TopM) and asked.m < len(ranked) and not segmented:
-        return [(sign * 0.5 * (ranked[asked.m - 1] + ranked[asked.m]), f"below place {asked.m}")]
-    if isinstance(asked, AllGood) and ranked and not segmented:
-        epsilon = float(study.document["epsilon"])
-        slack = epsilon if asked.slack is None else asked.slack
-        good, bad = sign * (ranked[0] - epsilon), sign * (ranked[0] - epsilon - slack)
-        return [(good, f"{epsilon:g} from the best"), (bad, f"{epsilon + slack:g} from the best")]
-    return []
+    if asked is None or (asked.splits and (study.lists or {}).get("segments")):
+        return []
+    averages = {study.names[point.candidate]: point.average for point in told}
+    return asked.lines(averages, -1.0 if study.document["minimize"] else 1.0, float(study.document["epsilon"]))
 
 
 def _panel(study: StudyFacts, name: str, told: Sequence[Point], lines: Sequence[tuple[float, str]]) -> Panel | None:

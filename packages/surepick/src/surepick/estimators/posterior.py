@@ -16,21 +16,26 @@ from surepick.core.random_streams import stream
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.core.special_functions import log_ndtr, ndtr
 from surepick.errors import ContractError
-from surepick.estimators import Estimate, LeastSquaresEstimate, RegularLeastSquares, estimate
+from surepick.estimators.least_squares import Estimate, LeastSquaresEstimate, RegularLeastSquares, estimate
 from surepick.estimators.noise_mgf import ROUNDED_UP
 from surepick.linalg.factorisations import Whitened, thin_svd
 from surepick.linalg.rows import each_row_block
-from surepick.policies import tuning
 
 EVERYBODY = slice(None)
 NUMBER = -1  # as the centre of a comparison: a number that is known
+SAME_CHANCE = 1e-12  # chances nearer than this differ by rounding alone
+FEW = 16  # arms of which there are less than one in so many have their errors formed alone
 HEURISTIC_LEAST_WHEN_SWITCHING = 0.1  # of the margin: what a candidate that trails is given against a better one
 HEURISTIC_DECLARED = 10  # pulls that the declared noise scale is worth beside what repeats show
 HEURISTIC_SPREADS = 25  # spreads of the means that are tried
 HEURISTIC_SHRUNK = 48  # directions from which on guesses are drawn towards 0: least squares follow the noise there
 MOST_ERRORS = 3  # centres whose errors are kept
-SAME_CHANCE = 1e-12  # chances nearer than this differ by rounding alone
-FEW = 16  # arms of which there are less than one in so many have their errors formed alone
+MOST_AT_ONCE = 1_000_000  # entries that are formed of a grid
+
+# Leads as guesses have them, lowered or raised by part of their standard errors.
+HEURISTIC_CAUTION = 0.5  # by which leads are lowered where pulls are planned
+HEURISTIC_DOUBT = 1.0  # within which a lead on the wrong side is taken for chance
+HEURISTIC_LEAST_MARGIN = 0.25  # of a comparison's margin, mostly epsilon: what it is guessed to be at least
 
 
 def _unknown(_: float) -> FloatArray:
@@ -62,8 +67,8 @@ class Posterior:
         *,
         high: bool = False,
         caution: float = 0.0,
-        doubt: float = tuning.HEURISTIC_DOUBT,
-        least: float = tuning.HEURISTIC_LEAST_MARGIN,
+        doubt: float = HEURISTIC_DOUBT,
+        least: float = HEURISTIC_LEAST_MARGIN,
     ) -> FloatArray:
         """By how much the truth contradicts "j is better than c by more than the margin", as guessed; shape of `arms`.
 
@@ -87,7 +92,7 @@ class Posterior:
 
     def cautious(self, centre: int, margin: float, arms: IntArray, *, high: bool = False) -> FloatArray:
         """`margins` for planning: leads are lowered by part of their errors, and deficits are believed."""
-        return self.margins(centre, margin, arms, high=high, caution=tuning.HEURISTIC_CAUTION, doubt=0.0)
+        return self.margins(centre, margin, arms, high=high, caution=HEURISTIC_CAUTION, doubt=0.0)
 
     def errors_of(self, centre: int, arms: IntArray) -> FloatArray:
         """Standard errors of the differences of some arms to the centre, of the shape of `arms`."""
@@ -103,6 +108,14 @@ class Posterior:
     def best_of(self, away: BoolArray) -> int:
         """The arm that looks best of those that are not away, shape (K,)."""
         return int(np.argmax(np.where(away, -np.inf, self.scores)))
+
+
+def efforts(evidence: FloatArray, threshold: float) -> FloatArray:
+    """sqrt(2 (need + min(need, 1)/2)), need = what the evidence lacks to the threshold: by how many standard errors the
+    margin must exceed 0 for a batch to reject a rival; of the shape of `evidence`."""
+    need = np.maximum(threshold - evidence, 1e-3)
+    effort: FloatArray = np.sqrt(2.0 * (need + 0.5 * np.minimum(need, 1.0)))
+    return effort
 
 
 @record
@@ -189,7 +202,7 @@ def posterior_of_means(
     means, variances = seen.means[known], noise_scales[known] ** 2 / seen.counts[known]
     widest = max(float(np.ptp(means)) ** 2, epsilon**2)
     spreads = np.geomspace(max(epsilon**2, 1e-6 * widest), widest, HEURISTIC_SPREADS)
-    step = max(tuning.MOST_AT_ONCE // len(means), 1)
+    step = max(MOST_AT_ONCE // len(means), 1)
     parts = (spreads[first : first + step] for first in range(0, len(spreads), step))
     centre, spread = max((_likeliest(means, variances, part) for part in parts), key=lambda found: found[0])[1:]
     share = spread / (spread + variances)

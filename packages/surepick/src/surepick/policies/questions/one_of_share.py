@@ -1,0 +1,154 @@
+"""One of the best share of a list: the best of a random sample of it."""
+
+from dataclasses import field, replace
+from typing import Any
+
+import numpy as np
+
+from surepick.core.arms import Arms, KnownIds
+from surepick.core.observations import Observations
+from surepick.core.plans import CandidateBounds, Intervals, Plan, Step
+from surepick.core.random_streams import WHO_CHOSE
+from surepick.core.records import FloatArray, IntArray, record
+from surepick.errors import InvalidInput
+from surepick.policies.base import Claim, Policy, Problem, Spec, Traits
+from surepick.questions import OneOf
+
+SAMPLED = (
+    "The {number:,} candidates that are compared were drawn at random (seed {seed}, {by}) from the list of {total:,} "
+    "before the first measurement, whoever made the list; with probability at least {sure:g} one of the best "
+    "{share:g}% of the list is among them."
+)
+
+
+def arms_of_segment(arms: Arms, members: IntArray) -> Arms:
+    """The arms with these indices."""
+    ids = KnownIds(arms.ids[arm] for arm in members.tolist())
+    costs = None if arms.costs is None else arms.costs[members]
+    kept = Arms(arms.features[members], ids, columns=arms.columns, preparation=arms.preparation, costs=costs)
+    return kept.with_objects(arms.objects)
+
+
+@record
+class OneOfShare:
+    """Find the best of a random sample: it is within epsilon of one of the best share of the whole list.
+
+    What it costs depends on the sample, whose size does not grow with the list: log(2/delta) / share arms.
+
+    Source: ours (docs/questions.md); drawing a sample first is the usual way to infinitely many arms, e.g. Aziz et al.
+    (2018).
+    """
+
+    problem: Problem  # what is asked; its question is `OneOf`
+    inner: Policy[Any]  # finds an epsilon-best arm of the sample, with delta / 2
+    members: IntArray  # the sample, indices of arms, ascending, (n,)
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.inner.traits.items is not None or self.inner.traits.blocks is not None:
+            raise InvalidInput("one of the best share is not asked of test items or with blocks, so far.")
+
+    @property
+    def traits(self) -> Traits:
+        return replace(
+            self.inner.traits, eliminates=False, embedding=None, features=None, rounds=None, judges_parts=False
+        )
+
+    @property
+    def evidence(self) -> Any:
+        """The kind of evidence of the inner policy."""
+        return getattr(self.inner, "evidence", None)
+
+    def init(self) -> Any:
+        return self.inner.init()
+
+    def ask(self, state: Any) -> Plan:
+        plan = self.inner.ask(state)
+        allocation = None if plan.allocation is None else self._spread(plan.allocation)
+        candidate = None if plan.candidate is None else int(self.members[plan.candidate])
+        return replace(plan, counts=self._spread(plan.counts), allocation=allocation, candidate=candidate)
+
+    def tell(self, state: Any, plan: Plan, seen: Observations) -> Step[Any]:
+        step = self.inner.tell(state, self._within(plan), self._seen(seen))
+        row = replace(
+            step.record,
+            active=self.members[step.record.active],
+            leader=int(self.members[step.record.leader]),
+            certified_gap=None,
+        )
+        inner = step.deciding
+        if inner is None:
+            return Step(step.state, row)
+
+        def deciding(before: Intervals | None) -> Intervals:
+            return self._outwards(inner(None if before is None else self._inwards(before)))
+
+        return Step(step.state, row, deciding)
+
+    def claim(self, state: Any) -> Claim:
+        claim, asked, num_arms = self.inner.claim(state), self.problem.question, self.problem.num_arms
+        if not isinstance(asked, OneOf):
+            raise InvalidInput("the question is not one of the best share.")
+        leader = int(self.members[claim.leader])
+        sampled = SAMPLED.format(
+            number=len(self.members),
+            seed=asked.sample_seed,
+            by=WHO_CHOSE[asked.sample_seed_by],
+            total=num_arms,
+            sure=1.0 - self.problem.delta / 2.0,
+            share=100.0 * asked.share,
+        )
+        named = np.array([leader] if claim.finished not in ("", "budget") else [], np.int64)
+        return replace(
+            claim,
+            leader=leader,
+            gap=None,
+            spent=claim.spent + self.problem.delta / 2.0,
+            assumptions=(sampled, *claim.assumptions),
+            lists=(named, np.empty(0, np.int64)),
+        )
+
+    def _spread(self, counts: IntArray) -> IntArray:
+        whole = np.zeros(self.problem.num_arms, np.int64)
+        whole[self.members] = counts
+        return whole
+
+    def _within(self, plan: Plan) -> Plan:
+        allocation = None if plan.allocation is None else plan.allocation[self.members]
+        candidate = None if plan.candidate is None else int(np.searchsorted(self.members, plan.candidate))
+        return replace(plan, counts=plan.counts[self.members], allocation=allocation, candidate=candidate)
+
+    def _seen(self, seen: Observations) -> Observations:
+        """What was told of the sample; results of others, which nobody asked for, are not looked at."""
+        squares, within = (None if one is None else one[self.members] for one in (seen.squares, seen.within))
+        return Observations(seen.counts[self.members], seen.sums[self.members], squares, within=within)
+
+    def _outwards(self, found: Intervals) -> Intervals:
+        """The intervals with the indices of the whole list."""
+        comparators = np.where(found.comparators >= 0, self.members[found.comparators], -1)
+        candidates = tuple(self._moved(one, int(self.members[one.candidate]), self._filled) for one in found.candidates)
+        return replace(found, arms=self.members[found.arms], comparators=comparators, candidates=candidates)
+
+    def _inwards(self, found: Intervals) -> Intervals:
+        """The intervals with the indices of the sample."""
+        place = np.clip(np.searchsorted(self.members, found.comparators), 0, len(self.members) - 1)
+        candidates = tuple(
+            self._moved(one, int(np.searchsorted(self.members, one.candidate)), lambda column: column[self.members])
+            for one in found.candidates
+        )
+        return replace(
+            found,
+            arms=np.searchsorted(self.members, found.arms),
+            comparators=np.where(found.comparators >= 0, place, -1),
+            candidates=candidates,
+        )
+
+    def _filled(self, column: FloatArray) -> FloatArray:
+        whole = np.full(self.problem.num_arms, np.nan)
+        whole[self.members] = column
+        return whole
+
+    @staticmethod
+    def _moved(one: CandidateBounds, candidate: int, move: Any) -> CandidateBounds:
+        columns = (one.bets, one.drawn, one.bounds, one.leads, one.log_e_values)
+        return CandidateBounds(candidate, *(move(column) for column in columns))

@@ -35,7 +35,7 @@ from surepick.estimators.flows import ArmFlows
 
 HEURISTIC_MARGIN = 1.5  # times the norm that the results suggest: the norm that is read where none is named
 ROUNDED_DOWN = 1.0 - 1e-9
-DECADES, PER_DECADE, STEPS = 12, 3, 30  # of the search for u around 2 / length of the flow
+DECADES, PER_DECADE, STEPS = 12, 3, 42  # of the search for u around 2 / length of the flow
 GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
 

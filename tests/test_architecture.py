@@ -51,11 +51,11 @@ BREACHES = {  # contract -> (a file of packages/, an import that has no place in
         (f"{LIBRARY}/environments/environment.py", "from surepick.policies.base import Policy\n"),
     ],
     "the wings of policies in floors": [
-        (f"{LIBRARY}/policies/certified/conclusion.py", "from surepick.policies.carried.state import CarriedState\n"),
+        (f"{LIBRARY}/policies/certified/neural.py", "from surepick.policies.carried.planning import Planner\n"),
         (f"{LIBRARY}/policies/paired/rule.py", "from surepick.policies.paper.arm_elimination import compare\n"),
     ],
     "nobody sees the wings of policies": [
-        (f"{LIBRARY}/studies/progress.py", "from surepick.policies.carried.state import CarriedState\n"),
+        (f"{LIBRARY}/studies/progress.py", "from surepick.policies.carried.planning import Planner\n"),
         (f"{BENCH}/runner.py", "from surepick.policies.paper.arm_elimination import compare\n"),
     ],
     "tables are read and written by those named here only": [

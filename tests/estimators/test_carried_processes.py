@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProcesses, VectorProcesses
-from surepick.policies.carried import state
+from surepick.policies.sequential import state
 
 SEEDS = st.integers(0, 10**6)
 BATCHES = st.integers(1, 3)

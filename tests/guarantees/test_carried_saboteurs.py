@@ -30,7 +30,7 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.estimators.running_processes import UNKNOWN, Flow, MeanProcesses, VectorProcesses
 from surepick.policies.carried import elimination
-from surepick.policies.carried import state as rest
+from surepick.policies.sequential import state as rest
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,9 @@ def test_a_negative_flow_towards_the_candidate_is_noticed(runs, monkeypatch):
 def test_the_flow_of_a_lost_pull_is_noticed_if_it_is_counted(monkeypatch):
     honest = elimination.processes_after
 
-    def counted(situation, state, plan, seen):
-        return honest(situation, state, plan, Observations(plan.counts, seen.sums, seen.squares))
+    def counted(planner, state, plan, _, seen):
+        all_of_it = Observations(plan.counts, seen.sums, seen.squares)
+        return honest(planner, state, plan, elimination.bets_of(planner, state, plan, all_of_it), all_of_it)
 
     monkeypatch.setattr(elimination, "processes_after", counted)
     assert noticed(settled_wrongly(RIVALS["normal"], PAIRS, looks=SOON, lost=lost_at_random), PAIRS)

@@ -31,8 +31,8 @@ from certified_studies import (
 
 import surepick as sp
 from surepick.errors import ContractError
-from surepick.policies.certified import conclusion as epochs_module
-from surepick.policies.certified.conclusion import open_test
+from surepick.policies.certified import elimination as epochs_module
+from surepick.policies.certified.elimination import open_test
 
 # Runs in which a policy steers itself hide what saboteurs do: the fewest that notice one who is nearly always wrong.
 FEW = trials_to_notice(0.05, 0.99)

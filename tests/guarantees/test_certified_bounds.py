@@ -10,7 +10,7 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan
 from surepick.policies.base import stopped
-from surepick.policies.certified import conclusion
+from surepick.policies.certified import elimination as conclusion
 
 
 def bounds_passed(true_difference: float, *, delta: float, scale: float = 1.0, seed: int = 0) -> int:
@@ -34,7 +34,7 @@ def bounds_passed(true_difference: float, *, delta: float, scale: float = 1.0, s
         )
         step = policy.tell(state, plan, world.pull(counts, rng))
         state, intervals = step.state, step.deciding(intervals)
-        if state.epochs:
+        if state.collected:
             (bounds,) = intervals.candidates
             smallest = np.minimum(smallest, bounds.bounds[1:])
     assert np.isfinite(smallest).mean() > 0.5
@@ -78,7 +78,7 @@ def test_a_rival_is_settled_exactly_when_its_bound_is_at_most_epsilon(name):
             sums = plan.counts * (features @ [0.9, 0.5]) + np.sqrt(plan.counts) * rng.normal(0.0, 0.5, 5)
             step = policy.tell(state, plan, Observations(plan.counts, sums))
             state, intervals = step.state, step.deciding(intervals)
-            for epoch, bounds in zip(state.epochs, intervals.candidates, strict=True):
+            for epoch, bounds in zip(state.collected, intervals.candidates, strict=True):
                 rejected = epoch.rejected(conclusion.threshold_of(policy.problem))
                 assert (bounds.bounds <= policy.problem.epsilon).tolist() == rejected.tolist()
                 settled += int(rejected.sum())

@@ -18,11 +18,11 @@ from scipy.optimize import linprog
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.core.plans import Embedding, Plan
-from surepick.policies.base import stopped
-from surepick.policies.certified.conclusion import CertifiedState, threshold_of
-from surepick.policies.certified.learned_embedding import learn, remembered
+from surepick.core.plans import Embedding, IndependentArms, Plan
+from surepick.policies.base import stopped, threshold_of
+from surepick.policies.certified.learned_embedding import learn
 from surepick.policies.certified.neural import CertifiedNeural
+from surepick.policies.sequential.state import SequentialState
 from surepick.policies.verdict import certificate_of
 
 DELTAS = [0.05, 0.3]
@@ -53,7 +53,7 @@ class Played:
         through: batches of evidence through an embedding of its own; batches: all of them after the first.
     """
 
-    state: CertifiedState
+    state: SequentialState
     good: bool
     verdict: str
     misfits: tuple[float, ...]
@@ -120,7 +120,7 @@ def test_two_good_arms_among_decoys_just_outside_epsilon(runs, delta):
     played = [play(policy, world, seed, checked=seed < 25) for seed in range(runs)]
     wrong = sum(not each.good for each in played)
     largest = max(max(each.misfits, default=0.0) for each in played)
-    decoys = sum(int(each.state.epochs[0].name) >= 2 for each in played)
+    decoys = sum(int(each.state.collected[0].name) >= 2 for each in played)
     print(
         f"\nfew good at delta {delta}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed; misfit at "
         f"most {largest:.3f} of {MISSPECIFICATION}, {decoys} began with a decoy, "
@@ -163,12 +163,12 @@ def crossing(world: World, policy: CertifiedNeural, counts: Callable[[int], np.n
         for batch in range(5):
             plan = Plan(round=state.round, counts=counts(batch), dim=5, predicted_pulls=0.0)
             if batch:
-                looks = np.where(bad, remembered(policy, state.seen).scores, -np.inf)
-                candidate = int(state.epochs[0].name) if state.epochs else int(np.argmax(looks))
+                looks = np.where(bad, policy.learnt(state.seen).scores, -np.inf)
+                candidate = int(state.collected[0].name) if state.collected else int(np.argmax(looks))
                 plan = Plan(round=state.round, counts=plan.counts, dim=5, predicted_pulls=0.0, candidate=candidate)
             state = policy.tell(state, plan, world.pull(plan.counts, rng)).state
         threshold = threshold_of(policy.problem)
-        yield any(bad[int(epoch.name)] and epoch.rejected(threshold)[best] for epoch in state.epochs)
+        yield any(bad[int(epoch.name)] and epoch.rejected(threshold)[best] for epoch in state.collected)
 
 
 def fourfold(batch: int) -> np.ndarray:
@@ -188,14 +188,19 @@ def test_hostile_steering_through_embeddings_of_the_past(trials):
 @pytest.mark.parametrize("trials", HOSTILE)
 def test_an_embedding_that_has_seen_its_own_batch_is_noticed(trials, monkeypatch):
     """The saboteur: the same studies, but the network has learnt the batch by heart that is measured through it."""
-    honest = CertifiedNeural._evidence
+    honest = CertifiedNeural.bets
 
-    def spoilt(self, state: CertifiedState, learnt, used, seen: Observations):
-        if isinstance(used, Embedding):
-            used = self._embedded(remembered(self, state.seen.plus(seen)), state.seen)
-        return honest(self, state, learnt, used, seen)
+    def spoilt(self, state: SequentialState, plan: Plan, seen: Observations):
+        def used(state: SequentialState, plan: Plan) -> Embedding | IndependentArms:
+            if plan.dim >= self.problem.num_arms:
+                return IndependentArms(self.problem.num_arms)
+            return self._embedded(self.learnt(state.seen.plus(seen)), state.seen)
 
-    monkeypatch.setattr(CertifiedNeural, "_evidence", spoilt)
+        with monkeypatch.context() as patch:
+            patch.setattr(CertifiedNeural, "_used", lambda _, state, plan: used(state, plan))
+            return honest(self, state, plan, seen)
+
+    monkeypatch.setattr(CertifiedNeural, "bets", spoilt)
     world = told_apart()
     crossed, allowed = crossings(world, make(world, **HEART), fourfold, trials), failures_allowed(trials, 0.05)
     print(f"\nembeddings of their own batch: {crossed} of {trials} settled wrongly, {allowed} allowed")

@@ -32,8 +32,8 @@ from certified_studies import (
 import surepick as sp
 from surepick.estimators.contrast_weights import ContrastWeights
 from surepick.estimators.e_processes import processes_of
-from surepick.policies.certified import conclusion
 from surepick.policies.certified import elimination as certified_elimination
+from surepick.policies.certified import elimination as conclusion
 
 # --- the bias omitted
 

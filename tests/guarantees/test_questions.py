@@ -143,15 +143,20 @@ def test_a_threshold_for_one_null_is_caught(name, monkeypatch):
     assert FAMILY[name].wrong(30, 0.3) > failures_allowed(30, 0.3)
 
 
-def without_bad_batches(gains):
+def without_bad_batches(wager):
     """The saboteur: no bet where the batch would lower the evidence."""
-    return lambda *given: np.maximum(gains(*given), 0.0)
+
+    def spoilt(*fixed):
+        honest = wager(*fixed)
+        return lambda *told: np.maximum(honest(*told), 0.0)
+
+    return spoilt
 
 
 @pytest.mark.cases(3)
 @pytest.mark.parametrize("name", ["above 0, led", "above a control, led", "2 best of 8, led", "all good of 20, led"])
 def test_bets_that_look_at_the_batch_are_caught(name, monkeypatch):
-    monkeypatch.setattr(Ground, "gains", without_bad_batches(Ground.gains))
+    monkeypatch.setattr(Ground, "wager", without_bad_batches(Ground.wager))
     assert FAMILY[name].wrong(15, 0.05) > failures_allowed(15, 0.05)
 
 

@@ -20,8 +20,8 @@ from changing_lists import (
     wrongly_certified,
 )
 
+from surepick.policies.base import threshold_of
 from surepick.policies.carried.situation import DecisionContext
-from surepick.policies.certified.conclusion import threshold_of
 
 FEW_AND_MANY = [(0.3, 160), *[pytest.param(delta, STUDIES, marks=pytest.mark.slow) for delta in (0.05, 0.3)]]
 both = pytest.mark.parametrize(("delta", "runs"), FEW_AND_MANY)

@@ -9,7 +9,7 @@ from block_studies import seen_of
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan
-from surepick.policies.carried import state as rest
+from surepick.policies.sequential import state as rest
 
 
 def few_in_blocks(rng: np.random.Generator, num_arms: int) -> np.ndarray:

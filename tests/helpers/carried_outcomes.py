@@ -13,7 +13,7 @@ from surepick.estimators import NoiseMgf, noise_mgf_after, with_squares
 from surepick.estimators.running_processes import ArmVectors, MeanProcesses, VectorProcesses
 from surepick.linalg.factorisations import whitened
 from surepick.noise import Noise
-from surepick.policies.carried import state
+from surepick.policies.sequential import state
 
 # --- truths
 

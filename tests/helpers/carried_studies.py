@@ -22,7 +22,7 @@ from surepick.estimators.running_processes import ArmVectors, MeanProcesses, Vec
 from surepick.linalg.factorisations import whitened
 from surepick.noise import Noise
 from surepick.policies.base import stopped
-from surepick.policies.carried import state as rest
+from surepick.policies.sequential import state as rest
 
 DELTA = 0.1
 GAP = 1.002  # just over epsilon = 1

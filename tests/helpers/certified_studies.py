@@ -19,11 +19,11 @@ from surepick.embeddings.base import EmbeddingTraits
 from surepick.estimators.e_processes import Collected
 from surepick.noise import Noise
 from surepick.policies.base import stopped
-from surepick.policies.certified.conclusion import CertifiedState, log_weight_of
-from surepick.policies.certified.elimination import CertifiedElimination
+from surepick.policies.certified.elimination import CertifiedElimination, log_weight_of
+from surepick.policies.sequential.state import SequentialState
 
-Ask = Callable[[CertifiedState], Plan]
-Told = Callable[[CertifiedState, Plan, Observations, CertifiedState], CertifiedState]  # before, .., after -> after
+Ask = Callable[[SequentialState], Plan]
+Told = Callable[[SequentialState, Plan, Observations, SequentialState], SequentialState]  # before, .., after -> after
 
 EPSILON = 1.0
 GAP = 1.02 * EPSILON  # just outside
@@ -90,7 +90,7 @@ class Outcome:
 
     stopped: bool
     wrong: bool
-    state: CertifiedState
+    state: SequentialState
 
 
 def play(
@@ -145,7 +145,7 @@ def settled_wrongly(
     delta: float,
     noise: Noise | None = None,
     batches: int = 100,
-    pulls: Callable[[CertifiedState], np.ndarray] | None = None,
+    pulls: Callable[[SequentialState], np.ndarray] | None = None,
     lost: float = 0.0,
     seed: int = 0,
 ) -> int:
@@ -166,14 +166,14 @@ def settled_wrongly(
         came = rng.binomial(asked, 1.0 - lost)
         came[0] = asked[0]
         state = policy.tell(state, plan, environment.pull(came, rng)).state
-    return int(np.count_nonzero(state.epochs[0].rejected(-math.log(delta))))
+    return int(np.count_nonzero(state.collected[0].rejected(-math.log(delta))))
 
 
-def greedy_pulls(state: CertifiedState) -> np.ndarray:
+def greedy_pulls(state: SequentialState) -> np.ndarray:
     """Small batches where the evidence is near its goal, to overshoot by little; large ones where it is far."""
-    if not state.epochs:
+    if not state.collected:
         return np.ones(len(state.seen.counts), np.int64)
-    return np.where(state.epochs[0].values > -1.0, 1, 4)
+    return np.where(state.collected[0].values > -1.0, 1, 4)
 
 
 # --- hostile steering
@@ -187,14 +187,14 @@ def bad_candidates_in_turn(counts: np.ndarray, *, most: int, wait: int = 1) -> A
         wait: batches without a candidate at the start.
     """
 
-    def ask(state: CertifiedState) -> Plan:
+    def ask(state: SequentialState) -> Plan:
         plan = Plan(round=state.round, counts=counts, dim=len(counts), predicted_pulls=0.0)
         if state.round <= wait:
             return plan
-        if len(state.epochs) >= most:
-            return replace(plan, candidate=int(state.epochs[-1].name))
+        if len(state.collected) >= most:
+            return replace(plan, candidate=int(state.collected[-1].name))
         looks = state.seen.means.copy()
-        looks[[0, *(int(epoch.name) for epoch in state.epochs)]] = -np.inf
+        looks[[0, *(int(epoch.name) for epoch in state.collected)]] = -np.inf
         return replace(plan, candidate=int(np.argmax(looks)))
 
     return ask
@@ -202,19 +202,19 @@ def bad_candidates_in_turn(counts: np.ndarray, *, most: int, wait: int = 1) -> A
 
 def counting_from_the_start(policy: CertifiedElimination) -> Told:
     """The saboteur: a new epoch is given the evidence that it would have if opened at the start."""
-    past: list[tuple[CertifiedState, Plan, Observations]] = []
+    past: list[tuple[SequentialState, Plan, Observations]] = []
 
-    def spoil(before: CertifiedState, plan: Plan, seen: Observations, after: CertifiedState) -> CertifiedState:
+    def spoil(before: SequentialState, plan: Plan, seen: Observations, after: SequentialState) -> SequentialState:
         if before.round == 1:
             past.clear()
         past.append((before, plan, seen))
-        if len(after.epochs) == len(before.epochs):
+        if len(after.collected) == len(before.collected):
             return after
         alone: Collected = ()
         for state, asked, came in past:
             opening = replace(asked, candidate=plan.candidate, predicted_pulls=0.0)
-            alone = policy.tell(replace(state, epochs=alone), opening, came).state.epochs
-        older, shift = after.epochs[:-1], log_weight_of(len(after.epochs) - 1) - log_weight_of(0)
+            alone = policy.tell(replace(state, epochs=alone), opening, came).state.collected
+        older, shift = after.collected[:-1], log_weight_of(len(after.collected) - 1) - log_weight_of(0)
         moved = replace(alone[0], values=alone[0].values + shift, peaks=alone[0].peaks + shift)
         return replace(after, epochs=(*older, moved))
 
@@ -285,7 +285,7 @@ def hidden_best(gamma: float, sigma: float) -> HiddenBest:
 
 
 def never_asked(arm: int) -> Told:
-    def check(_: CertifiedState, plan: Plan, __: Observations, after: CertifiedState) -> CertifiedState:
+    def check(_: SequentialState, plan: Plan, __: Observations, after: SequentialState) -> SequentialState:
         assert plan.counts[arm] == 0
         return after
 
@@ -296,13 +296,13 @@ def wrongly_settled_hidden(instance: HiddenBest, delta: float, *, trials: int, b
     """Studies in which the first arm, their only candidate, is believed good enough against the hidden best arm."""
     policy, counts = instance.policy(delta), np.array([8, 8, 0, 0])
 
-    def ask(state: CertifiedState) -> Plan:
+    def ask(state: SequentialState) -> Plan:
         return Plan(
             round=state.round, counts=counts, dim=2, predicted_pulls=0.0, candidate=0 if state.round > 1 else None
         )
 
     ends = (play(instance, policy, seed, ask=ask, most_batches=batches) for seed in range(trials))
-    settled = (bool(end.state.epochs[0].rejected(-math.log(delta))[HIDDEN]) for end in ends)
+    settled = (bool(end.state.collected[0].rejected(-math.log(delta))[HIDDEN]) for end in ends)
     return until_clear(settled, trials, delta / 2)
 
 

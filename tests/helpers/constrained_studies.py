@@ -128,7 +128,7 @@ def wrong_studies(
             plan = policy.ask(state)
             assert plan.total > 0
             state = policy.tell(state, plan, law.draw(plan.counts, rng)).state
-            peaks = processes_of(state.evidence, "keeps 1", num_arms).peaks
+            peaks = processes_of(state.collected, "keeps 1", num_arms).peaks
             believed = bool(
                 np.any(
                     (peaks >= policy._inquiry.kept(SimpleNamespace(num_arms=num_arms, delta=delta)))

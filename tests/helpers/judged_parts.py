@@ -9,28 +9,28 @@ from bounds import until_clear
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.policies.base import Policy, stopped
-from surepick.policies.carried.state import CarriedState
+from surepick.policies.sequential.state import SequentialState
 from surepick.studies.logs.base import AS_THEY_COME
 from surepick.studies.logs.memory import MemoryLog
 
-Arrives = Callable[[np.ndarray, np.ndarray, CarriedState, np.random.Generator], np.ndarray]
+Arrives = Callable[[np.ndarray, np.ndarray, SequentialState, np.random.Generator], np.ndarray]
 BEST = 0  # the best arm of all truths here
 MOST_PARTS = 2_000
 EXPECTED = -0.5  # what the saboteur takes for a good result
 
 
-def at_random(arms: np.ndarray, rewards: np.ndarray, state: CarriedState, rng: np.random.Generator) -> np.ndarray:
+def at_random(arms: np.ndarray, rewards: np.ndarray, state: SequentialState, rng: np.random.Generator) -> np.ndarray:
     """Each arm's measurements take a time of their own, another one in each part."""
     return rng.random(len(arms)) < rng.uniform(0.1, 1.0, len(state.beaten))[arms]
 
 
-def a_few(arms: np.ndarray, rewards: np.ndarray, state: CarriedState, rng: np.random.Generator) -> np.ndarray:
+def a_few(arms: np.ndarray, rewards: np.ndarray, state: SequentialState, rng: np.random.Generator) -> np.ndarray:
     """Two results at a time, whichever."""
     return np.isin(np.arange(len(arms)), rng.permutation(len(arms))[:2])
 
 
 def by_what_was_judged(
-    arms: np.ndarray, rewards: np.ndarray, state: CarriedState, rng: np.random.Generator
+    arms: np.ndarray, rewards: np.ndarray, state: SequentialState, rng: np.random.Generator
 ) -> np.ndarray:
     """The best arm's results are slow while it does not lead, and a bad leader's are fast: allowed, and hostile."""
     rates = np.full(len(state.beaten), 0.5)
@@ -38,7 +38,7 @@ def by_what_was_judged(
     return rng.random(len(arms)) < rates[arms]
 
 
-def by_value(arms: np.ndarray, rewards: np.ndarray, state: CarriedState, rng: np.random.Generator) -> np.ndarray:
+def by_value(arms: np.ndarray, rewards: np.ndarray, state: SequentialState, rng: np.random.Generator) -> np.ndarray:
     """The saboteur: a good result of the best arm, or a bad one of another, is doubted, and not reported yet."""
     return (rewards > EXPECTED) != (arms == BEST)
 

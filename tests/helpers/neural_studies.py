@@ -8,7 +8,6 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedding
 from surepick.policies.base import stopped
-from surepick.policies.certified import learned_embedding as learning
 from surepick.policies.certified.neural import CertifiedNeural
 
 
@@ -41,9 +40,9 @@ def played(policy, world, *, seed: int = 0, forget: bool = False):
     rng, states, plans = np.random.default_rng([seed, 3]), [policy.init()], []
     while not stopped(policy, states[-1]):
         if forget:
-            learning._recalled.cache_clear()
+            policy._cache._kept.clear()
         plans.append(policy.ask(states[-1]))
         if forget:
-            learning._recalled.cache_clear()
+            policy._cache._kept.clear()
         states.append(policy.tell(states[-1], plans[-1], world.pull(plans[-1].counts, rng)).state)
     return states, plans

@@ -17,15 +17,16 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Plan
 from surepick.estimators.posterior import Posterior
 from surepick.policies.questions.elimination import CertifiedLists
-from surepick.policies.questions.outlook import Ground, QuestionState
+from surepick.policies.questions.outlook import Ground
+from surepick.policies.sequential.state import SequentialState
 from surepick.questions import AllGood, TopM, inquiry_of, lists_of, protocol, wrongly_listed
 
 HAIR = 0.002  # of epsilon: by how much a statement about an arm at the border is wrong
 KNOWN = 100_000  # pulls a batch of an arm that is as good as known
 STEP = 0.1  # variance of the steps of a walk: so small that it hardly overshoots
 HOPELESS = -4.0  # log of a process that will hardly reach its threshold any more
-Counts = Callable[[QuestionState], np.ndarray | None]
-Scores = Callable[[QuestionState], np.ndarray]
+Counts = Callable[[SequentialState], np.ndarray | None]
+Scores = Callable[[SequentialState], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def played(policy: CertifiedLists, world: World, seed: int, adversary: Adversary
     return _end(policy, world, state)
 
 
-def _end(policy: CertifiedLists, world: World, state: QuestionState) -> End:
+def _end(policy: CertifiedLists, world: World, state: SequentialState) -> End:
     listed, arms = lists_of(policy.problem, policy.claim(state).lists), policy.problem.arms
     assert listed is not None
     assert arms is not None
@@ -139,14 +140,14 @@ def _end(policy: CertifiedLists, world: World, state: QuestionState) -> End:
     return End(*(int(np.count_nonzero(one)) for one in counted))
 
 
-def values(state: QuestionState, name: object) -> np.ndarray:
+def values(state: SequentialState, name: object) -> np.ndarray:
     """Log of the processes of one name, shape (K,); 0 where nothing was bet yet."""
-    return next((one.values for one in state.evidence if one.name == str(name)), np.zeros(len(state.seen.counts)))
+    return next((one.values for one in state.collected if one.name == str(name)), np.zeros(len(state.seen.counts)))
 
 
-def peaks(state: QuestionState, name: object) -> np.ndarray:
+def peaks(state: SequentialState, name: object) -> np.ndarray:
     """Log of the largest that each process of one name has been, shape (K,)."""
-    return next((one.peaks for one in state.evidence if one.name == str(name)), np.zeros(len(state.seen.counts)))
+    return next((one.peaks for one in state.collected if one.name == str(name)), np.zeros(len(state.seen.counts)))
 
 
 def steadily(scores: np.ndarray) -> Scores:
@@ -174,7 +175,7 @@ def all_look_above(world: World, *, pulls: int, guess: float) -> Adversary:
     """All arms look as if they were above by `guess`; measured are those that may still get on the first list."""
     asked = np.arange(len(world.means)) < NULLS
 
-    def counts(state: QuestionState) -> np.ndarray | None:
+    def counts(state: SequentialState) -> np.ndarray | None:
         left = asked & ~state.lists.decided & (values(state, "above") > HOPELESS)
         if state.lists.inside.any() or not left.any():
             return None
@@ -196,7 +197,7 @@ def first_list_filled(world: World, pulls: int) -> Adversary:
     """The good arms get on the first list at once; bad ones are measured until they are on it, or hopeless."""
     bad, good = world.means < 0.0, world.means > 0.0
 
-    def counts(state: QuestionState) -> np.ndarray | None:
+    def counts(state: SequentialState) -> np.ndarray | None:
         left = bad & ~state.lists.inside & (values(state, "above") > HOPELESS)
         if state.round > 2 and not left.any():
             return None
@@ -246,17 +247,17 @@ def one_swapped(policy: CertifiedLists, world: World, best: int, pulls: int) -> 
     threshold = protocol.bet_threshold(best * (num_arms - best), policy.problem.delta)
     assert isinstance(inquiry, TopM)
 
-    def pairs(state: QuestionState, get: Callable[[QuestionState, object], np.ndarray]) -> np.ndarray:
+    def pairs(state: SequentialState, get: Callable[[SequentialState, object], np.ndarray]) -> np.ndarray:
         return np.array([get(state, arm)[:best] for arm in range(best, num_arms)])
 
-    def counts(state: QuestionState) -> np.ndarray | None:
+    def counts(state: SequentialState) -> np.ndarray | None:
         if pairs(state, peaks).max() >= threshold:
             return np.full(num_arms, KNOWN)
         left = bad.copy()
         left[best:] = (pairs(state, values) > HOPELESS).any(axis=1)
         return np.where(bad, np.where(left, pulls, 0), KNOWN) if left.any() else None
 
-    def scores(state: QuestionState) -> np.ndarray:
+    def scores(state: SequentialState) -> np.ndarray:
         found = pairs(state, peaks)
         arm, out = np.unravel_index(int(np.argmax(found)), found.shape)
         order = np.where(bad, 0.0, 1e-6)
@@ -284,10 +285,10 @@ def good_look_bad(policy: CertifiedLists, world: World, good: int, pulls: int) -
     assert isinstance(inquiry, AllGood)
     threshold = protocol.bet_threshold(len(arms), policy.problem.delta)
 
-    def against_the_best(state: QuestionState, get: Callable[[QuestionState, object], np.ndarray]) -> np.ndarray:
+    def against_the_best(state: SequentialState, get: Callable[[SequentialState, object], np.ndarray]) -> np.ndarray:
         return np.array([get(state, arm)[0] for arm in arms])
 
-    def counts(state: QuestionState) -> np.ndarray | None:
+    def counts(state: SequentialState) -> np.ndarray | None:
         lists = state.lists
         if (is_good & lists.outside).any() or (is_bad & lists.inside).any():
             return None

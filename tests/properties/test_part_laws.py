@@ -56,6 +56,6 @@ def test_any_part_of_any_batch_leaves_a_finite_state(name, seed):
         state = policy.tell(state, plan, Observations(counts, sums, sums**2 / np.maximum(counts, 1) + counts)).state
         if policy.claim(state).finished:
             break
-        if state.processes is not None:
+        if state.begun:
             assert np.all(np.isfinite(state.processes.log_values))
             assert np.all(np.abs(state.processes.log_values) < sys.float_info.max**0.25)

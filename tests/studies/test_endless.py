@@ -7,7 +7,8 @@ import pytest
 
 import surepick as sp
 from surepick.errors import UnusualWarning
-from surepick.policies.uniform import ENDLESS, usual_limit
+from surepick.policies.model_checks import ENDLESS
+from surepick.policies.uniform import usual_limit
 from surepick.questions import Above, TopM
 from surepick.studies.program import Command
 from surepick.studies.run_program import Loop

@@ -20,7 +20,7 @@ from surepick.embeddings import LinearEmbedding
 from surepick.linalg import farthest_pairs
 from surepick.linalg.factorisations import whitened
 from surepick.policies.certified.elimination import CertifiedElimination
-from surepick.policies.sequential.memo import MOST_DIMENSIONS, Memo
+from surepick.policies.sequential.engine import MOST_DIMENSIONS, Memo
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "end_to_end.py"
 ASKED_SECONDS, ASKED_MEGABYTES = 300.0, 4_000.0

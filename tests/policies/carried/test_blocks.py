@@ -9,8 +9,9 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Blocking
 from surepick.errors import InvalidInput
-from surepick.policies.blocking import equations, filled_blocks, without_effects
 from surepick.policies.carried import means_rule
+from surepick.policies.carried.means_rule import equations, without_effects
+from surepick.policies.sequential.engine import filled_blocks
 
 SCALES = np.array([0.5, 1.0, 0.7, 0.4, 0.9])
 

@@ -20,9 +20,9 @@ from surepick.embeddings.base import EmbeddingTraits
 from surepick.estimators.running_processes import Flow, MeanProcesses, VectorProcesses
 from surepick.policies import tuning
 from surepick.policies.carried import elimination
-from surepick.policies.carried import state as rest
 from surepick.policies.carried.elimination import CarriedElimination
-from surepick.policies.carried.state import CarriedState
+from surepick.policies.sequential import state as rest
+from surepick.policies.sequential.state import SequentialState
 
 EPSILON = 0.3
 
@@ -71,7 +71,7 @@ class Case:
     dims: tuple[int, ...]
     theta: np.ndarray | None = None
 
-    def log_martingales(self, state: CarriedState) -> np.ndarray:
+    def log_martingales(self, state: SequentialState) -> np.ndarray:
         """log M_j of the last start of each arm, exactly, shape (K,)."""
         means = self.truth.means
         if state.means is not None:
@@ -81,7 +81,7 @@ class Case:
         vectors = self.policy._situation.vectors(held.dim)
         return held.log_values - held.flows @ (vectors.back @ self.theta)
 
-    def certified_evidence(self, state: CarriedState) -> np.ndarray:
+    def certified_evidence(self, state: SequentialState) -> np.ndarray:
         """For each arm the largest log(1/delta) at which some bound is below its true difference, shape (K,)."""
         situation, means = self.policy._situation, self.truth.means
         found = np.full(len(means), -4.0)
@@ -134,18 +134,18 @@ CASES: dict[str, Callable[..., Case]] = {
 }
 
 
-def adversary(case: Case, state: CarriedState, rng: np.random.Generator) -> tuple[Plan, np.ndarray]:
+def adversary(case: Case, state: SequentialState, rng: np.random.Generator) -> tuple[Plan, np.ndarray]:
     """(a plan, how many results of it come): functions of the past."""
     num_arms = len(case.truth.means)
     counts = few_pulls(rng, num_arms, 3)
     came = counts - (counts > 0) * (rng.random(num_arms) < 0.3)
-    opening = state.processes is None or (state.candidate < 0 and rng.random() < 0.3)
+    opening = not state.begun or (state.candidate < 0 and rng.random() < 0.3)
     more = float(counts.sum()) * rng.choice([1.0, 4.0])
     candidate = {} if opening else {"candidate": int(rng.integers(num_arms)), "predicted_pulls": more}
     return Plan(round=state.round, counts=counts, dim=int(rng.choice(case.dims)), **candidate), came
 
 
-def ends_of(case: Case, batches: int, seed: int) -> list[tuple[float, CarriedState]]:
+def ends_of(case: Case, batches: int, seed: int) -> list[tuple[float, SequentialState]]:
     """(probability, state) of every outcome; the first batch is a pull or two of some arms, all of which come."""
     ends = [(1.0, case.policy.init())]
     for batch in range(batches):
@@ -162,7 +162,7 @@ def ends_of(case: Case, batches: int, seed: int) -> list[tuple[float, CarriedSta
 
 def excess(case: Case, batches: int, seed: int, of=Case.log_martingales) -> float:
     """The largest E exp of an arm's evidence, less what it may be: the weight of the first start where none is anew."""
-    ends = [(chance, state) for chance, state in ends_of(case, batches, seed) if state.processes is not None]
+    ends = [(chance, state) for chance, state in ends_of(case, batches, seed) if state.begun]
     found = np.sum([chance * np.exp(of(case, state)) for chance, state in ends], axis=0)
     first = float(rest.start_weights(np.ones(1))[0])
     anew = any(state.processes.starts.max() > 1 for _, state in ends)
@@ -223,11 +223,11 @@ def merged(first, second, better: np.ndarray):
 def told_in_hindsight(honest, *choices: Callable[[], None]):
     """The saboteur: of what the choices make of a batch, each arm takes what its rewards speak for."""
 
-    def spoilt(planner, state, plan, seen):
+    def spoilt(planner, state, plan, _, seen):
         situation, found = planner.situation, []
         for choose in choices:
             choose()
-            found.append(honest(planner, state, plan, seen))
+            found.append(honest(planner, state, plan, elimination.bets_of(planner, state, plan, seen), seen))
         if plan.candidate is None:
             return found[0]
         guess = situation.guess(found[0], state.seen.plus(seen)).scores
@@ -266,8 +266,9 @@ def test_flows_that_are_matched_and_bets_that_are_placed_because_of_the_outcome_
 def test_the_flow_of_a_lost_pull_is_noticed_if_it_is_counted(kind, monkeypatch):
     honest = elimination.processes_after
 
-    def counted(situation, state, plan, seen):
-        return honest(situation, state, plan, Observations(plan.counts, seen.sums, seen.squares))
+    def counted(planner, state, plan, _, seen):
+        all_of_it = Observations(plan.counts, seen.sums, seen.squares)
+        return honest(planner, state, plan, elimination.bets_of(planner, state, plan, all_of_it), all_of_it)
 
     monkeypatch.setattr(elimination, "processes_after", counted)
     assert noticed(kind)

@@ -11,7 +11,7 @@ from surepick.estimators import RegularLeastSquares, least_squares, posterior
 from surepick.estimators.posterior import chances_of_fit, chances_of_vectors
 from surepick.linalg.factorisations import row_norms, whitened
 from surepick.policies.carried.situation import DecisionContext, looked_at
-from surepick.policies.carried.state import intersected
+from surepick.policies.sequential.state import intersected
 
 
 def batch(rng: np.random.Generator, num_arms: int, pulled: int) -> sp.Observations:

@@ -9,7 +9,7 @@ from surepick.core.observations import Observations
 from surepick.estimators import noise_mgf_after
 from surepick.estimators.running_processes import Flow, MeanProcesses
 from surepick.policies.carried import means_rule
-from surepick.policies.carried.state import OpenComparisons
+from surepick.policies.sequential.state import OpenComparisons
 
 SIGMA = 0.6
 NOISE_MGF = noise_mgf_after(sp.SubGaussian(SIGMA), Observations.nothing(3))

@@ -11,7 +11,7 @@ from surepick.core.records import from_json, to_json
 from surepick.designs import problem as problems
 from surepick.estimators import LeastSquaresEstimate
 from surepick.estimators.running_processes import VectorProcesses
-from surepick.policies.carried import state as states_of
+from surepick.policies.sequential import state as states_of
 
 KINDS = {"certified-independent": {}, "certified-linear": {"norm_bound": 2.0}}
 
@@ -39,9 +39,10 @@ def test_a_stored_state_goes_on_as_if_it_had_never_been_away(name):
     assert len(found) >= 4
     for state in found:
         text = to_json(state, sparse=True)
-        back = from_json(states_of.CarriedState, text)
+        back = from_json(states_of.SequentialState, text)
         assert to_json(back, sparse=True) == text
-        assert type(back.processes) is type(state.processes)
+        assert back.begun == state.begun
+        assert (type(back.means), type(back.vectors)) == (type(state.means), type(state.vectors))
         assert policy.claim(back).gap == policy.claim(state).gap
         if not policy.claim(state).finished:
             assert policy.ask(back) == policy.ask(state)
@@ -51,7 +52,7 @@ def test_where_nothing_is_known_the_gap_is_none_and_the_interval_infinite():
     policy, found = states("certified-independent")
     first = found[0]
     assert policy.claim(first).gap is None
-    again = from_json(states_of.CarriedState, to_json(first, sparse=True))
+    again = from_json(states_of.SequentialState, to_json(first, sparse=True))
     assert policy.claim(again).gap is None
     state = policy.init()
     plan = policy.ask(state)
@@ -99,7 +100,7 @@ def test_a_stored_state_of_many_arms_costs_eleven_characters_a_number_that_diffe
     bare = [size for size, state in zip(sizes, found, strict=True) if not state.vectors.begun]
     assert max(bare) < 11 * states_of.MOST_TESTED * num_arms  # no flow is held, and none costs anything
     assert max(sizes) < 11 * (dim + states_of.MOST_TESTED + 4) * num_arms
-    back = from_json(states_of.CarriedState, to_json(found[-1], sparse=True))
+    back = from_json(states_of.SequentialState, to_json(found[-1], sparse=True))
     assert back == found[-1]
 
 

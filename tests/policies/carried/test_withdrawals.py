@@ -11,8 +11,8 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Step
 from surepick.errors import InvalidInput
 from surepick.estimators.running_processes import Flow
-from surepick.policies.carried import state as states
-from surepick.policies.carried.state import stop_if_decided
+from surepick.policies.sequential import state as states
+from surepick.policies.sequential.state import stop_if_decided
 
 WORLD = world_of(3, 2)
 POLICY = policy_of(WORLD, 0.05)
@@ -31,7 +31,7 @@ def after(batches: int, policy=POLICY, world=WORLD) -> Step:
 
 def shown_by(step: Step, candidate: int, bounds: list[float]) -> Step:
     """The step, where that candidate shows these bounds and no other arm was tested."""
-    found = states.CandidateBounds(candidate, np.array(bounds))
+    found = states.UpperBounds(candidate, np.array(bounds))
     return replace(step, state=replace(step.state, tested=(found,), beaten=found.bounds < 0.0))
 
 
@@ -49,8 +49,8 @@ def test_what_others_show_stays():
 
 def test_a_rival_that_went_counts_until_it_is_ruled_out():
     state = POLICY.withdraw(after(2), WHO, NO).state
-    enough = replace(state, tested=(states.CandidateBounds(1, np.array([0.9, 0.0, 0.9, 0.9, 0.9])),))
-    lacking = replace(state, tested=(states.CandidateBounds(1, np.array([1.1, 0.0, 0.9, 0.9, 0.9])),))
+    enough = replace(state, tested=(states.UpperBounds(1, np.array([0.9, 0.0, 0.9, 0.9, 0.9])),))
+    lacking = replace(state, tested=(states.UpperBounds(1, np.array([1.1, 0.0, 0.9, 0.9, 0.9])),))
     assert (stop_if_decided(enough, 1.0).finished, stop_if_decided(enough, 1.0).leader) == ("certified", 1)
     assert stop_if_decided(lacking, 1.0).finished == "withdrawn"
     assert POLICY.claim(stop_if_decided(lacking, 1.0)).gap == pytest.approx(1.1)
@@ -58,7 +58,7 @@ def test_a_rival_that_went_counts_until_it_is_ruled_out():
 
 def test_who_went_is_not_the_answer_however_good():
     state = POLICY.withdraw(after(2), WHO, NO).state
-    best = states.CandidateBounds(0, np.array([0.0, 0.1, 0.1, 0.1, 0.1]))
+    best = states.UpperBounds(0, np.array([0.0, 0.1, 0.1, 0.1, 0.1]))
     assert stop_if_decided(replace(state, tested=(best,)), 1.0).finished == ""
 
 

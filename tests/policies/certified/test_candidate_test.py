@@ -12,7 +12,7 @@ from surepick.core.plans import Embedding, IndependentArms
 from surepick.designs import design_value, independent_star_design, solve_star_design
 from surepick.estimators.posterior import Posterior, pooled_fit
 from surepick.policies.certified import elimination, sampling_rule
-from surepick.policies.certified.conclusion import log_weight_of, open_test, weight_of
+from surepick.policies.certified.elimination import log_weight_of, open_test, weight_of
 from surepick.policies.sequential.batches import batch_total
 
 THRESHOLD = math.log(20.0)
@@ -35,7 +35,7 @@ def test_an_epoch_is_opened_once():
 
 def test_weights_beyond_one_are_refused(monkeypatch):
     epochs = open_test((), 0, 5)
-    monkeypatch.setattr("surepick.policies.certified.conclusion.weight_of", lambda _: 0.6)
+    monkeypatch.setattr("surepick.policies.certified.elimination.weight_of", lambda _: 0.6)
     with pytest.raises(sp.errors.ContractError, match="exceed 1"):
         open_test(epochs, 1, 5)
 

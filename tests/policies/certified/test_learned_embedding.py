@@ -12,7 +12,6 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.embeddings.network import ArmNetwork, Network
 from surepick.estimators.network_training import left_out, plausible_regularization, train
-from surepick.policies.certified import learned_embedding as learning
 from surepick.policies.certified.learned_embedding import learn
 
 
@@ -114,23 +113,5 @@ def test_nothing_depends_on_what_is_remembered():
     assert plans == plans_anew
     assert states == states_anew
     assert any(plan.dim < 40 and plan.candidate is not None for plan in plans)
-    learning._recalled.cache_clear()
+    policy._cache._kept.clear()
     assert policy.ask(states[1]) == policy.ask(states[1]) == plans[1]
-
-
-def test_the_memo_tells_policies_apart():
-    """Two policies of equal observations but another seed, noise or dimension share nothing."""
-    world = smooth_world()
-    seen = told_some(world)
-    digests = {
-        learning._Request.of(policy_of(world, **changes), seen).digest
-        for changes in (
-            {},
-            {"seed": 1},
-            {"dim": 2},
-            {"noise": sp.SubGaussian(0.06)},
-            {"regularization": 2.0},
-            {"epsilon": 0.2},
-        )
-    }
-    assert len(digests) == 6

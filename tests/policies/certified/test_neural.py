@@ -14,7 +14,7 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Embedding, Plan
 from surepick.noise import failure_probability
 from surepick.policies.certified import learned_embedding as neural_steering
-from surepick.policies.certified.conclusion import weight_of
+from surepick.policies.certified.elimination import weight_of
 from surepick.policies.certified.learned_embedding import HEDGES, learn
 from surepick.policies.certified.neural import UNDECLARED
 from surepick.policies.verdict import certificate_of
@@ -113,15 +113,15 @@ def test_hedges_open_with_the_first_candidate_and_weights_stay_below_one(seed):
     world = smooth_world(seed, sigma=0.2)
     policy = policy_of(world, misspecification=0.05)
     states, plans = played(policy, world, seed=seed)
-    opened = [len(after.epochs) - len(before.epochs) for before, after in itertools.pairwise(states)]
+    opened = [len(after.collected) - len(before.collected) for before, after in itertools.pairwise(states)]
     first = next(number for number, count in enumerate(opened) if count)
     assert 1 <= opened[first] <= 1 + HEDGES
     assert all(count <= 1 for count in opened[first + 1 :])
-    assert states[first + 1].epochs[0].name == str(plans[first].candidate)
-    assert len({epoch.name for epoch in states[-1].epochs}) == len(states[-1].epochs)
-    assert math.fsum(map(weight_of, range(len(states[-1].epochs)))) < 1.0
+    assert states[first + 1].collected[0].name == str(plans[first].candidate)
+    assert len({epoch.name for epoch in states[-1].collected}) == len(states[-1].collected)
+    assert math.fsum(map(weight_of, range(len(states[-1].collected)))) < 1.0
     near = learn(policy, states[first].seen).scores
-    for epoch in states[first + 1].epochs:
+    for epoch in states[first + 1].collected:
         assert near[int(epoch.name)] >= near[plans[first].candidate] - policy.problem.epsilon
 
 
@@ -133,7 +133,7 @@ def test_searches_are_evidence_for_nobody():
         states, plans = played(policy_of(world, misspecification=0.05), world, seed=seed)
         for before, plan, after in zip(states[:-1], plans, states[1:], strict=True):
             if plan.candidate is None:
-                assert before.epochs == after.epochs == ()
+                assert before.collected == after.collected == ()
                 assert not after.compressed
                 searches += before.round > 1
     assert searches > 0
@@ -143,9 +143,9 @@ def test_an_epoch_starts_at_its_weight_and_only_its_own_batches_count():
     world = smooth_world()
     policy = policy_of(world, misspecification=0.05)
     states, plans = played(policy, world)
-    first = next(number for number, state in enumerate(states) if state.epochs)
+    first = next(number for number, state in enumerate(states) if state.collected)
     nothing = policy.tell(states[first - 1], plans[first - 1], Observations.nothing(40)).state
-    for number, epoch in enumerate(nothing.epochs):
+    for number, epoch in enumerate(nothing.collected):
         assert epoch.values == pytest.approx(math.log(weight_of(number)))
-    assert nothing.epochs[0].name == str(plans[first - 1].candidate)
+    assert nothing.collected[0].name == str(plans[first - 1].candidate)
     assert weight_of(0) == 0.5

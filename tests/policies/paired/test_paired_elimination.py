@@ -12,9 +12,9 @@ from surepick.core.observations import BlockTotals, Observations
 from surepick.errors import InvalidInput
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.policies.base import stopped
-from surepick.policies.carried.state import OpenComparisons
 from surepick.policies.paired import rule
 from surepick.policies.paired.rule import alone, pairs_with, spread_of_differences, spread_of_streams
+from surepick.policies.sequential.state import OpenComparisons
 
 MEANS = np.array([0.0, 1.0, 0.4, 0.1, 0.6])
 ROOT = alike([0.4, 0.8, 0.5, 1.0, 0.6], 0.7)
@@ -135,10 +135,11 @@ def test_the_gain_is_that_of_the_weights_written_out(kind, seed, monkeypatch):
     goal = OpenComparisons(
         0, np.array([1, 2]), margins, 0.3, 3.0, np.zeros(3), spread.noise_scales(np.array([0.3, 0.4, 0.9]))
     )
-    news, (number, total, squares) = pairs_with(seen_of(late).blocks, 0, 3), alone(seen_of(late).blocks, 0)
-    centre = Observations(np.array([number]), np.array([total]), np.array([squares]))
+    blocks, number = seen_of(late).blocks, len(late)
+    news = pairs_with(blocks, 0, 3)
     monkeypatch.setattr(rule, "_cost", lambda mgf, seen: np.zeros(len(seen.counts)))
-    processes = rule.update_pairs(MeanProcesses.started(3, 0.0), goal, margins, news, centre, spread)
+    bets = rule.pair_bets(goal, margins, news.counts, number, spread, np.array([], np.int64))
+    processes = bets.told(MeanProcesses.started(3, 0.0), blocks, news)
     for arm in (1, 2):
         flow, both = processes.given_to(0)[arm], asked[:, arm]
         weights = np.zeros((15, 3))
@@ -170,11 +171,10 @@ def test_the_factor_of_a_batch_has_mean_at_most_one_if_the_bounds_hold(kind, cor
     gains = []
     for _ in range(batches):
         late = drawn(rng, np.stack([np.ones_like(both), both], axis=1), np.zeros(2), root)
-        news, (number, total, squares) = pairs_with(seen_of(late).blocks, 0, 2), alone(seen_of(late).blocks, 0)
-        centre = Observations(np.array([number]), np.array([total]), np.array([squares]))
-        gains.append(
-            rule.update_pairs(MeanProcesses.started(2, 0.0), goal, margins, news, centre, spread).log_values[1]
-        )
+        blocks = seen_of(late).blocks
+        news = pairs_with(blocks, 0, 2)
+        bets = rule.pair_bets(goal, margins, news.counts, len(late), spread, np.array([], np.int64))
+        gains.append(bets.told(MeanProcesses.started(2, 0.0), blocks, news).log_values[1])
     factors = np.exp(gains)
     assert np.std(gains) > 0.3
     assert factors.mean() <= 1.0 + 4.0 * factors.std() / math.sqrt(len(factors))

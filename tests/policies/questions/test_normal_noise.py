@@ -170,9 +170,9 @@ def test_pulls_of_arms_without_a_bound_are_no_evidence():
     state = policy.tell(state, plan, seen_of(plan.counts, rng)).state
     others = np.where(plan.counts > 0, 0, 1)
     after = policy.tell(state, policy.ask(state), seen_of(others, rng)).state
-    assert all(not np.any(one.values) for one in after.evidence)
+    assert all(not np.any(one.values) for one in after.collected)
     after = policy.tell(state, policy.ask(state), seen_of(plan.counts, rng)).state
-    assert any(np.any(one.values) for one in after.evidence)
+    assert any(np.any(one.values) for one in after.collected)
 
 
 def seen_of(counts, rng) -> Observations:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from surepick.policies.sequential.memo import Memo
+from surepick.policies.sequential.engine import Memo
 
 
 class Large:

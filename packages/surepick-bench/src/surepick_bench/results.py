@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.files import is_file, is_folder
-from surepick.core.plans import Embedding, IndependentArms
+from surepick.core.plans import Embedded, IndependentArms
 from surepick.core.records import encode, record, to_json
 from surepick.embeddings import LinearEmbedding
 from surepick.environments import Environment
@@ -223,7 +223,7 @@ def _reference(cell: Cell, environment: Environment, problem: Problem) -> float 
     """
     if not 2.4 * cell.delta < 1.0 or problem.question is not None:
         return None
-    vectors: Embedding | IndependentArms = IndependentArms(environment.num_arms)
+    vectors: Embedded = IndependentArms(environment.num_arms)
     if cell.environment.reference == "linear":
         family = LinearEmbedding(environment.arms.features, norm_bound=1.0)
         dim = cell.environment.reference_dim

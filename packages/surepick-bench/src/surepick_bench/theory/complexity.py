@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.core.plans import Design, Embedding, IndependentArms
+from surepick.core.plans import Design, Embedded, IndependentArms
 from surepick.core.records import FloatArray, record
 from surepick.core.values import not_negative, positive_number, probability, whole_number
 from surepick.designs import independent_star_design, solve_star_design
@@ -81,9 +81,7 @@ class PacComplexity:
     truncated: bool
 
 
-def hardness(
-    embedded: Embedding | IndependentArms, means: ArrayLike, epsilon: float, *, tolerance: float = 0.01
-) -> Hardness:
+def hardness(embedded: Embedded, means: ArrayLike, epsilon: float, *, tolerance: float = 0.01) -> Hardness:
     """rho*_d(epsilon): how hard the arms are to tell apart from the best one.
 
         rho* = min over lambda in the simplex   max over x != x*   ||psi(x*) - psi(x)||^2 in A(lambda)^-1 / w_x^2
@@ -102,12 +100,7 @@ def hardness(
 
 
 def linear_hardness(
-    embedded: Embedding | IndependentArms,
-    means: ArrayLike,
-    epsilon: float,
-    *,
-    theta: ArrayLike | None = None,
-    tolerance: float = 0.01,
+    embedded: Embedded, means: ArrayLike, epsilon: float, *, theta: ArrayLike | None = None, tolerance: float = 0.01
 ) -> Hardness:
     """rho-tilde*_d(epsilon): as `hardness`, with the gaps of the linear part of the means.
 
@@ -130,7 +123,7 @@ def linear_hardness(
     return _from_gaps(embedded, best, part[best] - part, checked_accuracy(epsilon), tolerance)
 
 
-def linear_part(embedded: Embedding | IndependentArms, means: FloatArray, theta: ArrayLike | None = None) -> FloatArray:
+def linear_part(embedded: Embedded, means: FloatArray, theta: ArrayLike | None = None) -> FloatArray:
     """<psi(x), theta_d> for every arm, in reward units; theta_d by least squares of the means when it is not given."""
     if theta is not None:
         vector = np.asarray(theta, dtype=np.float64)
@@ -145,12 +138,7 @@ def linear_part(embedded: Embedding | IndependentArms, means: FloatArray, theta:
 
 
 def relaxation_bound(
-    embedded: Embedding | IndependentArms,
-    means: ArrayLike,
-    epsilon: float,
-    *,
-    theta: ArrayLike | None = None,
-    tolerance: float = 0.01,
+    embedded: Embedded, means: ArrayLike, epsilon: float, *, theta: ArrayLike | None = None, tolerance: float = 0.01
 ) -> float:
     """9 rho-tilde*_d(epsilon) >= rho*_d(epsilon), for epsilon at least the misspecification of theta_d.
 
@@ -187,7 +175,7 @@ def reference_pulls(value: float, *, sigma: float, delta: float) -> float:
 
 
 def pac_complexity(
-    embedded: Embedding | IndependentArms,
+    embedded: Embedded,
     means: ArrayLike,
     epsilon: float,
     *,
@@ -233,9 +221,7 @@ def pac_complexity(
     )
 
 
-def _certifying(
-    embedded: Embedding | IndependentArms, means: FloatArray, arm: int, epsilon: float, tolerance: float
-) -> Design:
+def _certifying(embedded: Embedded, means: FloatArray, arm: int, epsilon: float, tolerance: float) -> Design:
     """The design that shows one arm to be epsilon-best; a loose one that did not converge is still a valid bracket."""
     try:
         return _star_design(embedded, arm, means[arm] - means + epsilon, tolerance)
@@ -246,9 +232,7 @@ def _certifying(
         return best
 
 
-def _from_gaps(
-    embedded: Embedding | IndependentArms, best: int, gaps: FloatArray, epsilon: float, tolerance: float
-) -> Hardness:
+def _from_gaps(embedded: Embedded, best: int, gaps: FloatArray, epsilon: float, tolerance: float) -> Hardness:
     """The complexity with w = max(gaps, epsilon)."""
     scales = np.maximum(gaps, epsilon)
     scales[best] = 1.0
@@ -260,7 +244,7 @@ def _from_gaps(
     return Hardness(design.value, design.lower_bound, design)
 
 
-def _star_design(embedded: Embedding | IndependentArms, centre: int, scales: FloatArray, tolerance: float) -> Design:
+def _star_design(embedded: Embedded, centre: int, scales: FloatArray, tolerance: float) -> Design:
     """min over lambda of max over j != c of ||psi(c) - psi(j)||^2 in A(lambda)^-1 / scale_j^2, with a certificate.
 
     scales are positive, shape (K,), in reward units; the entry of the centre c is not used.
@@ -274,12 +258,7 @@ def _star_design(embedded: Embedding | IndependentArms, centre: int, scales: Flo
 
 
 def critical_round(
-    embedded: Embedding | IndependentArms,
-    means: ArrayLike,
-    *,
-    slack: float = 0.1,
-    gap_bound: float = 2.0,
-    tolerance: float = 0.01,
+    embedded: Embedded, means: ArrayLike, *, slack: float = 0.1, gap_bound: float = 2.0, tolerance: float = 0.01
 ) -> float:
     """n(d): the last round up to which misspecification can move no difference by more than half its accuracy.
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.core.plans import Embedding, IndependentArms
+from surepick.core.plans import Embedded, IndependentArms
 from surepick.core.records import FloatArray, record
 from surepick.core.values import positive_number, probability, whole_number
 from surepick.embeddings import ArmEmbedding
@@ -77,7 +77,7 @@ class BoundSettings:
         """n = ceil(log2(2 R / accuracy)): every arm left then is that good; 0 if all arms are (Alg. 1, line 1)."""
         return max(0, math.ceil(math.log2(self.gap_bound / accuracy)))
 
-    def round_pulls(self, embedded: Embedding | IndependentArms, complexity: float, number: int) -> float:
+    def round_pulls(self, embedded: Embedded, complexity: float, number: int) -> float:
         """512 (1 + zeta) sigma^2 rho* L_k + r_d + 1: what round k may take, with exact designs if tolerance is 0.
 
         r_d = p (1 + zeta)/zeta for a design on p = min(K, d (d + 1)/2 + 1) arms; K for arms without structure.
@@ -122,7 +122,7 @@ def upper_bound_adaptive(embedding: ArmEmbedding, means: ArrayLike, **settings: 
     return UpperBound(pulls, goal, count, tuple(dims), tuple(complexities))
 
 
-def upper_bound_fixed(embedded: Embedding | IndependentArms, means: ArrayLike, **settings: Any) -> UpperBound:
+def upper_bound_fixed(embedded: Embedded, means: ArrayLike, **settings: Any) -> UpperBound:
     """Theorem 4: the most pulls that a fixed embedding takes to find an arm as good as it can promise.
 
         n (512 (1 + zeta) sigma^2 rho*_d(goal) L_n + r_d + 1)
@@ -150,7 +150,7 @@ def upper_bound_fixed(embedded: Embedding | IndependentArms, means: ArrayLike, *
     return _in_rounds(embedded, means, asked, asked.rounds_to(goal), goal)
 
 
-def upper_bound_unknown(embedded: Embedding | IndependentArms, means: ArrayLike, **settings: Any) -> UpperBound:
+def upper_bound_unknown(embedded: Embedded, means: ArrayLike, **settings: Any) -> UpperBound:
     """Theorem 5: pulls after which Algorithm 4, which does not know the misspecification, recommends a good arm.
 
         n (512 (1 + zeta) sigma^2 rho*_d(2 t_n) L_n + r_d + 1),   n = n(d), or the first n with 2 t_n <= epsilon
@@ -178,9 +178,7 @@ def upper_bound_unknown(embedded: Embedding | IndependentArms, means: ArrayLike,
     return _in_rounds(embedded, means, asked, int(last), achievable_gap(last, gap_bound=width))
 
 
-def _in_rounds(
-    embedded: Embedding | IndependentArms, means: ArrayLike, asked: BoundSettings, count: int, accuracy: float
-) -> UpperBound:
+def _in_rounds(embedded: Embedded, means: ArrayLike, asked: BoundSettings, count: int, accuracy: float) -> UpperBound:
     """n rounds at the price of the last one: 4 t_k >= accuracy, so rho*(4 t_k) <= rho*(accuracy)."""
     if count == 0:
         return UpperBound(0.0, accuracy, 0.0, (embedded.dim,), (0.0,))
@@ -189,7 +187,7 @@ def _in_rounds(
     return UpperBound(pulls, accuracy, count, (embedded.dim,), (complexity,))
 
 
-def _forced_gap(embedded: Embedding | IndependentArms, asked: BoundSettings) -> float:
+def _forced_gap(embedded: Embedded, asked: BoundSettings) -> float:
     """gamma(d) with the design's own value in g(d, zeta)."""
     if embedded.misspecification == 0.0:
         return 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -118,6 +118,7 @@ class Embedding:
 
     features: FloatArray
     misspecification: float
+    structured: ClassVar[Literal[True]] = True  # a measurement of one arm may say something of others
 
     def __post_init__(self) -> None:
         freeze(self, features=np.float64)
@@ -140,6 +141,7 @@ class IndependentArms:
     """
 
     num_arms: int
+    structured: ClassVar[Literal[False]] = False
 
     @property
     def misspecification(self) -> float:
@@ -152,6 +154,9 @@ class IndependentArms:
     @property
     def features(self) -> FloatArray:
         return np.eye(self.num_arms)
+
+
+Embedded = Embedding | IndependentArms
 
 
 @record

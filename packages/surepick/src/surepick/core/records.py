@@ -11,7 +11,7 @@ import functools
 import json
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, FrozenInstanceError, dataclass, fields, is_dataclass
+from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass
 from reprlib import recursive_repr
 from typing import Any, TypeVar, Union, cast, dataclass_transform, get_args, get_origin, get_type_hints
 
@@ -74,7 +74,7 @@ SHARED = {
 }
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
     """A frozen dataclass with slots whose equality compares arrays element by element.
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from surepick.core.arms import feature_matrix
-from surepick.core.plans import Embedding, IndependentArms
+from surepick.core.plans import Embedded, Embedding, IndependentArms
 from surepick.core.plugins import EMBEDDINGS, plugin, plugin_names
 from surepick.core.records import FloatArray, record, set_fields
 from surepick.core.values import as_number, check_size, positive_number, whole_number
@@ -70,7 +70,7 @@ class ArmEmbedding(Protocol):
         """gamma-tilde(d) in reward units; infinite where nothing is promised. Non-increasing in d."""
         ...
 
-    def at(self, dim: int) -> Embedding | IndependentArms:
+    def at(self, dim: int) -> Embedded:
         """The d-dimensional embedding, features of shape (K, d).
 
         Raises:
@@ -285,7 +285,7 @@ class CentredWithinBlocks:
         """That of the d - 1 other dimensions; infinite where there are none."""
         return np.inf if dim == 1 else self.inner.misspecification(dim - 1)
 
-    def at(self, dim: int) -> Embedding | IndependentArms:
+    def at(self, dim: int) -> Embedded:
         """The features of d - 1 dimensions, and a last one that is as large as the longest of these, for every arm."""
         dim = checked_dim(dim, self.max_dim)
         known = self._kept.get(dim)

@@ -19,13 +19,14 @@ from .least_squares import (
     regularised_least_squares,
     self_normalised_radius,
 )
-from .noise_mgf import NoiseMgf, NormalMgf, noise_mgf_after, normal_mgf_after, normal_mgf_of_all, with_squares
+from .noise_mgf import Mgf, NoiseMgf, NormalMgf, noise_mgf_after, normal_mgf_after, normal_mgf_of_all, with_squares
 
 __all__ = [
     "ArmMeansEstimate",
     "Estimate",
     "Evidence",
     "LeastSquaresEstimate",
+    "Mgf",
     "NoiseMgf",
     "NormalMgf",
     "RegularLeastSquares",

@@ -27,6 +27,10 @@ class EProcesses:
         """The nulls that are rejected, (K,), for good: Ville's inequality is about the largest value of a process."""
         return np.asarray(self.peaks >= threshold)
 
+    def beaten(self, threshold: float) -> IntArray:
+        """Where nulls are rejected, ascending."""
+        return np.flatnonzero(self.rejected(threshold))
+
     def open_rivals(self, threshold: float) -> IntArray:
         """Where the nulls compare with the arm that names them: the other arms that are not rejected, ascending."""
         still_open = ~self.rejected(threshold)

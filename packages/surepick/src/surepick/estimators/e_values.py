@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Embedding, IndependentArms
+from surepick.core.plans import Embedded, Embedding
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.estimators.contrast_weights import BLOCK_ENTRIES, ContrastWeights, ImplicitWeights, Sums, rows_at_once
-from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf, NormalMgf
+from surepick.estimators.noise_mgf import ROUNDED_UP, Mgf
 from surepick.linalg.factorisations import Whitened
 from surepick.linalg.rows import FEW_THREADS, MOST_THREADS, ROWS, each_row_block
 
@@ -53,13 +53,13 @@ def only(column: FloatArray, rivals: IntArray) -> FloatArray:
 
 
 def batch_evidence(
-    embedded: Embedding | IndependentArms,  # psi_d, (K, d), and gamma; or arms without structure
+    embedded: Embedded,  # psi_d, (K, d), and gamma; or arms without structure
     seen: Observations,
     *,
     centre: int,
     epsilon: float,
     margins: FloatArray,
-    noise_mgf: NoiseMgf | NormalMgf,
+    noise_mgf: Mgf,
     noise_scales: FloatArray,  # s, positive, (K,), from before the batch; any choice is valid
     norm_bound: float | None,
     bias_robust: bool = False,
@@ -68,6 +68,7 @@ def batch_evidence(
     offset: float = 0.0,
     white: Whitened | None = None,
     kappa: float = HEURISTIC_KAPPA,
+    paid_by: Mgf | None = None,
 ) -> Evidence:
     """The logarithm of each rival's e-value from one batch, against "rival j is better than c by more than epsilon".
 
@@ -88,12 +89,15 @@ def batch_evidence(
             be to expect about twice that. None: as high as promises most.
         scores: guesses of the means from before the batch, shape (K,): where the weights would turn them into a larger
             lead of the rival than they say, the bet is on what is left. None: no guess of the bias itself.
+        paid_by: what holds of the noise of these results, where that is more than the bets knew; None: `noise_mgf`.
 
     Source: ours. Cost: O(K p d) for p arms pulled, in blocks of bounded memory; of many rivals and arms, with noise
     whose scale is declared, O(K p d) with misspecification and O(K d^2) without (`ImplicitWeights`).
     """
-    if isinstance(embedded, IndependentArms):
-        return _gains_of_means(seen, centre, epsilon, margins, noise_mgf, noise_scales, needs, kappa)
+    if not embedded.structured:
+        return _gains_of_means(
+            seen, centre, epsilon, margins, noise_mgf, noise_scales, needs, kappa, paid_by or noise_mgf
+        )
     if norm_bound is None:
         raise ValueError("an embedding without a norm bound has no bound on what its weights miss.")
     gains, bets, drawn = (np.zeros(len(seen.counts)) for _ in range(3))
@@ -108,7 +112,7 @@ def batch_evidence(
     sums = seen.sums[pulled] - offset * counts
     plain, implicit = not bias_robust and scores is None and len(pulled) > len(contrast.own), None
     many = len(gains) * len(pulled) > BLOCK_ENTRIES
-    if plain and many and isinstance(noise_mgf, NoiseMgf) and noise_mgf.quadratic:
+    if plain and many and noise_mgf.declared and noise_mgf.quadratic:
         implicit, step = ImplicitWeights.of(contrast, sums, noise_mgf.scales[pulled]), ROWS
 
     def judge(block: slice) -> None:
@@ -131,7 +135,7 @@ def batch_evidence(
             beta = contrast.bias(rows, weights)
         slack = margins[rows] - beta - contrast.plug_in_bias(rows, weights, scores, offset)
         placed = _bets(weights, counts, pulled, slack, noise_mgf, noise_scales, limits, kappa)
-        penalty = np.sum(noise_mgf.total(placed[:, None] * np.abs(weights), pulled, seen), axis=1)
+        penalty = np.sum((paid_by or noise_mgf).total(placed[:, None] * np.abs(weights), pulled, seen), axis=1)
         return _Placed(beta, placed, weights @ sums, penalty, np.asarray(~weights.any(axis=1)))
 
     each_row_block(judge, len(wanted), step, most=FEW_THREADS if bias_robust else MOST_THREADS)
@@ -194,7 +198,7 @@ def _bets(
     counts: IntArray,
     arms: IntArray,
     slack: FloatArray,
-    noise_mgf: NoiseMgf | NormalMgf,
+    noise_mgf: Mgf,
     noise_scales: FloatArray,
     needs: FloatArray | None,
     kappa: float,
@@ -212,24 +216,18 @@ def _bets(
     return best
 
 
-def _tried(noise_mgf: NoiseMgf | NormalMgf, noise_scales: FloatArray) -> tuple[FloatArray, ...]:
+def _tried(noise_mgf: Mgf, noise_scales: FloatArray) -> tuple[FloatArray, ...]:
     """The scales that bets are tried with, each of shape (K,)."""
-    if isinstance(noise_mgf, NormalMgf):
+    if not noise_mgf.declared:
         return (np.sqrt(noise_mgf.variances),)
     return (noise_mgf.scales, noise_scales) if np.isfinite(noise_mgf.spread) else (noise_mgf.scales,)
 
 
 def _bearable(
-    bets: FloatArray,
-    weights: FloatArray,
-    noise_mgf: NoiseMgf | NormalMgf,
-    arms: IntArray,
-    counts: IntArray,
-    *,
-    ranged: bool,
+    bets: FloatArray, weights: FloatArray, noise_mgf: Mgf, arms: IntArray, counts: IntArray, *, ranged: bool
 ) -> FloatArray:
     """The bets, smaller where what is known of the noise makes a pull's large weight expensive, shape (m,)."""
-    if isinstance(noise_mgf, NormalMgf):
+    if not noise_mgf.declared:
         return np.asarray(bets * noise_mgf.tempered(bets[:, None] * weights, arms, counts.astype(np.float64)))
     return noise_mgf.middling(bets, weights.max(axis=1, initial=0.0)) if ranged else bets
 
@@ -254,34 +252,34 @@ def enough(
 
 def _gains_of_means(
     seen: Observations,
-    centre: int,
+    centre: int | None,
     epsilon: float,
     margins: FloatArray,
-    noise_mgf: NoiseMgf | NormalMgf,
+    noise_mgf: Mgf,
     noise_scales: FloatArray,
     needs: FloatArray | None,
     kappa: float,
+    paid_by: Mgf,
 ) -> Evidence:
-    """The same for arms without structure: u_j = 1/n(j), u_c = -1/n(c), no bias. Cost: O(K)."""
+    """The same for arms without structure: u_j = 1/n(j), u_c = -1/n(c), no bias; or compared with 0. Cost: O(K)."""
     counts, means = seen.counts, seen.means
     gains, bets, drawn = (np.zeros(len(counts)) for _ in range(3))
     rivals = np.flatnonzero(counts)
     rivals = rivals[rivals != centre]
-    if counts[centre] == 0 or len(rivals) == 0:
+    if len(rivals) == 0 or (centre is not None and counts[centre] == 0):
         return Evidence(gains, bets, drawn)
-    shares = 1.0 / counts[rivals], np.full(len(rivals), 1.0 / counts[centre])
-    arms = rivals, np.full(len(rivals), centre)
-    both = np.stack(arms, -1)
+    arms = (rivals,) if centre is None else (rivals, np.full(len(rivals), centre))
+    shares, both = tuple(1.0 / counts[who] for who in arms), np.stack(arms, -1)
     slack = np.maximum(margins[rivals], 0.0)
     placed, promise = np.zeros(len(rivals)), np.zeros(len(rivals))
     for scale in _tried(noise_mgf, noise_scales):
-        tried = kappa * slack / (scale[rivals] ** 2 * shares[0] + scale[centre] ** 2 * shares[1])
+        tried = kappa * slack / sum(scale[who] ** 2 * share for share, who in zip(shares, arms, strict=True))
         tried = _bearable(tried, np.stack(shares, -1), noise_mgf, both, counts[both], ranged=scale is noise_scales)
         cost = sum(noise_mgf.expected(tried * share, who, counts[who]) for share, who in zip(shares, arms, strict=True))
         tried, gain = enough(tried, slack, np.asarray(cost), None if needs is None else needs[rivals])
         placed, promise = np.where(gain > promise, tried, placed), np.maximum(gain, promise)
-    ahead = means[rivals] - means[centre]
-    penalty = sum(noise_mgf.total(placed * share, who, seen) for share, who in zip(shares, arms, strict=True))
+    ahead = means[rivals] if centre is None else means[rivals] - means[centre]
+    penalty = sum(paid_by.total(placed * share, who, seen) for share, who in zip(shares, arms, strict=True))
     gains[rivals], bets[rivals], drawn[rivals] = placed * (epsilon - ahead) - penalty, placed, placed * ahead
     return Evidence(np.minimum(gains, CERTAIN), bets, drawn)
 
@@ -290,10 +288,12 @@ def number_evidence(
     seen: Observations,
     bound: float,
     margins: FloatArray,
-    noise_mgf: NoiseMgf | NormalMgf,
+    noise_mgf: Mgf,
     noise_scales: FloatArray,
     needs: FloatArray | None = None,
     kappa: float = HEURISTIC_KAPPA,
+    *,
+    paid_by: Mgf | None = None,
 ) -> FloatArray:
     """The logarithm of each arm's e-value from one batch, against "its mean is above the bound"; arms share nothing.
 
@@ -307,19 +307,5 @@ def number_evidence(
 
     Source: docs/questions.md, line 2.
     """
-    gains = np.zeros(len(seen.counts))
-    arms = np.flatnonzero((seen.counts > 0) & (margins > 0.0))
-    if len(arms) == 0:
-        return gains
-    counts, share, slack = seen.counts[arms], 1.0 / seen.counts[arms], margins[arms]
-    placed, promise = np.zeros(len(arms)), np.zeros(len(arms))
-    for scale in _tried(noise_mgf, noise_scales):
-        tried = kappa * slack * counts / scale[arms] ** 2
-        alone = arms[:, None]
-        tried = _bearable(tried, share[:, None], noise_mgf, alone, counts[:, None], ranged=scale is noise_scales)
-        cost = noise_mgf.expected(tried * share, arms, counts)
-        tried, gain = enough(tried, slack, cost, None if needs is None else needs[arms])
-        placed, promise = np.where(gain > promise, tried, placed), np.maximum(gain, promise)
-    penalty = noise_mgf.total(placed * share, arms, seen)
-    gains[arms] = placed * (bound - seen.means[arms]) - penalty
-    return np.minimum(gains, CERTAIN)
+    paid = paid_by or noise_mgf
+    return _gains_of_means(seen, None, bound, margins, noise_mgf, noise_scales, needs, kappa, paid).gains

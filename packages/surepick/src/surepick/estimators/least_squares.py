@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Embedding, IndependentArms
+from surepick.core.plans import Embedded, Embedding
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.errors import ContractError
 from surepick.linalg import factorisations
@@ -355,13 +355,9 @@ def self_normalised_radius(
 
 
 def estimate(
-    embedding: Embedding | IndependentArms,
-    seen: Observations,
-    *,
-    reference: int = 0,
-    white: factorisations.Whitened | None = None,
+    embedding: Embedded, seen: Observations, *, reference: int = 0, white: factorisations.Whitened | None = None
 ) -> Estimate:
     """The estimator that fits the structure: least squares, or arm means when there is none."""
-    if isinstance(embedding, IndependentArms):
+    if not embedding.structured:
         return arm_means(seen)
     return least_squares(embedding, seen, reference=reference, white=white)

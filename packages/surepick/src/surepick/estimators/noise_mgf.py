@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -41,6 +42,7 @@ class NoiseMgf:
     # a guess of the variance of each arm, (K,): it decides which of the two is used, and where to measure; the bounds
     # hold whatever it is
     variances: FloatArray
+    declared: ClassVar[Literal[True]] = True  # scales or a range, and so a cost that repeats need not show
 
     def __post_init__(self) -> None:
         freeze(self, scales=np.float64, centres=np.float64, known=np.bool_, variances=np.float64)
@@ -226,6 +228,7 @@ class NormalMgf:
     variances: FloatArray  # a guess of the variances, (K,): it decides which of the three is used, and where to measure
     centres: FloatArray  # m, the mean of each arm's earlier rewards, (K,)
     counts: IntArray  # how many these are, (K,)
+    declared: ClassVar[Literal[False]] = False
 
     def __post_init__(self) -> None:
         freeze(self, bounds=np.float64, joint_bounds=np.float64, variances=np.float64, centres=np.float64)
@@ -335,6 +338,9 @@ class NormalMgf:
         inside = np.where((counts > 1) & (steep * factor < STEEPEST), inside, np.inf)
         outside = np.where((self.counts[arms] > 0) & (steep < STEEPEST), outside, np.inf)
         return np.stack(np.broadcast_arrays(plain, inside, outside))
+
+
+Mgf = NoiseMgf | NormalMgf
 
 
 def _rate(bets: FloatArray, bounds: FloatArray, factor: FloatArray) -> FloatArray:

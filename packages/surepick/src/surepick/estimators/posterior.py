@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Embedding, IndependentArms
+from surepick.core.plans import Embedded
 from surepick.core.random_streams import stream
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.core.special_functions import log_ndtr, ndtr
@@ -156,7 +156,7 @@ class PooledFit:
 
 
 def pooled_fit(
-    embedded: Embedding | IndependentArms,
+    embedded: Embedded,
     pooled: Observations,
     noise_scales: FloatArray,
     *,
@@ -164,11 +164,11 @@ def pooled_fit(
     norm_bound: float | None = None,
 ) -> PooledFit:
     """The fit of everything told; an arm without structure and pulls is as good as the best."""
-    if isinstance(embedded, Embedding) and norm_bound is not None and follows_noise(embedded.dim):
+    if embedded.structured and norm_bound is not None and follows_noise(embedded.dim):
         return shrunk_fit(embedded.features, None, pooled, noise_scales, norm_bound)
     fitted = estimate(embedded, pooled, white=white)
     scores = fitted.scores
-    if isinstance(embedded, IndependentArms) and pooled.total > 0:
+    if not embedded.structured and pooled.total > 0:
         scores = np.where(pooled.counts > 0, scores, scores[pooled.counts > 0].max())
     return PooledFit(scores, fitted, float(noise_scales.max()))
 

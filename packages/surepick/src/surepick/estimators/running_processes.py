@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.linalg import norm
@@ -12,7 +13,7 @@ from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Embedding
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.estimators.contrast_weights import BLOCK_ENTRIES, rows_at_once
-from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf, NormalMgf
+from surepick.estimators.noise_mgf import ROUNDED_UP, Mgf
 from surepick.linalg.factorisations import row_norms
 from surepick.linalg.rows import FEW_THREADS, MOST_THREADS, copied, each_row_block, evenly, row_blocks
 
@@ -105,6 +106,7 @@ class VectorProcesses:
     own: FloatArray  # F_j(j), (K,)
     given: tuple[Flow, ...]  # F_j(c) of the batches since c became a candidate, for each candidate
     terms: int = 0  # summands behind a flow, for the bound on its rounding
+    structured: ClassVar[Literal[True]] = True
 
     def __post_init__(self) -> None:
         freeze(self, log_values=np.float64, starts=np.int64, flows=np.float64, lengths=np.float64, own=np.float64)
@@ -148,7 +150,7 @@ class VectorProcesses:
         directions: FloatArray,  # v in whitened coordinates, from before the batch's first reward, (m, r)
         seen: Observations,
         noise_scales: FloatArray,  # s, (K,), from before the batch
-        noise_mgf: NoiseMgf | NormalMgf,
+        noise_mgf: Mgf,
     ) -> VectorProcesses:
         """The processes after a batch in which arm j weighs a pull of x by w = v_j' z_x / s_x^2."""
         pulled = np.flatnonzero(seen.counts)
@@ -337,6 +339,7 @@ class MeanProcesses:
     starts: IntArray  # (K,)
     taken: FloatArray  # T, at least 0, in 1 / reward units, (K,)
     given: tuple[Flow, ...]  # F_j(c), for each arm c that was a candidate and where something is left
+    structured: ClassVar[Literal[False]] = False
 
     def __post_init__(self) -> None:
         freeze(self, log_values=np.float64, starts=np.int64, taken=np.float64)
@@ -357,6 +360,8 @@ class MeanProcesses:
 
     def restarted(self, arms: IntArray, log_weights: FloatArray) -> MeanProcesses:
         """The processes with a new start of some arms, each with its weight; what they held counts no more."""
+        if len(arms) == 0:
+            return self
         log_values, taken, starts = np.array(self.log_values), np.array(self.taken), np.array(self.starts)
         log_values[arms] = log_weights
         starts[arms] += 1
@@ -369,7 +374,7 @@ class MeanProcesses:
         taken: FloatArray,  # their T after the batch, (m,); as it was for arms without a pull in the batch
         given: dict[int, FloatArray],
         seen: Observations,
-        noise_mgf: NoiseMgf | NormalMgf,
+        noise_mgf: Mgf,
     ) -> MeanProcesses:
         """The processes after a batch: T_j and F_j(c) become what was decided before its first reward.
 
@@ -437,6 +442,9 @@ class MeanProcesses:
         return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
 
 
+Processes = MeanProcesses | VectorProcesses
+
+
 def _left(flows: dict[int, FloatArray]) -> tuple[Flow, ...]:
     return tuple(Flow(arm, flow) for arm, flow in flows.items() if flow.any())
 
@@ -449,9 +457,7 @@ def _largest_sum(gained: FloatArray, lost: FloatArray, span: tuple[float, float]
     return np.asarray(np.maximum(gained * high - lost * low, lost * high - gained * low) + rounding)
 
 
-def _told(
-    change: FloatArray, sign: float, arms: IntArray, seen: Observations, noise_mgf: NoiseMgf | NormalMgf
-) -> FloatArray:
+def _told(change: FloatArray, sign: float, arms: IntArray, seen: Observations, noise_mgf: Mgf) -> FloatArray:
     """sum w r - sum cost(w) of the pulls of each arm, all with the weight that makes its flow change by that much."""
     counts = seen.counts[arms]
     moved = change != 0.0

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.plans import Embedding
 from surepick.core.records import FloatArray
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.tangent_kernel import neural_gram, spectrum_effective_dimension
@@ -41,7 +40,7 @@ def guess_in_embedding(policy: Policy[Any], means: FloatArray) -> tuple[float | 
     if embedding is None:
         return None, 0.0
     whole = embedding.at(embedding.max_dim)
-    if not isinstance(whole, Embedding):
+    if not whole.structured:
         return None, 0.0
     left, singular, _ = thin_svd(whole.features)
     kept = singular > max(whole.features.shape) * np.finfo(np.float64).eps * singular[0]

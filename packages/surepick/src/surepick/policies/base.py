@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
@@ -16,7 +17,7 @@ from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.core.values import LARGEST_WHOLE, check_reach, check_size, positive_number, probability, whole_number
 from surepick.errors import InvalidInput
 from surepick.items import ItemOrder
-from surepick.noise import Noise, known_scale, largest_scale, scales
+from surepick.noise import Noise, failure_probability, known_scale, largest_scale, scales
 from surepick.questions import Question
 
 if TYPE_CHECKING:
@@ -304,6 +305,22 @@ def doubts_of_delta(delta: object) -> tuple[str, ...]:
         f"delta is {delta:g}, and it is the probability that the answer is wrong: {100 * delta:.4g} % confidence is "
         f"delta {1 - delta:.4g}. Was that meant?",
     )
+
+
+def delta_for_test(problem: Problem) -> float:
+    """delta, less what a pilot of the noise may fail with (docs/certified-elimination.md, line 9)."""
+    failure = failure_probability(problem.noise, problem.delta)
+    if problem.delta <= failure:
+        raise InvalidInput(
+            f"the noise's pilot may fail with probability {failure:g}, and delta is {problem.delta:g}: nothing is left "
+            "for the test. Raise delta, or repeat the pilot with a smaller one."
+        )
+    return problem.delta - failure
+
+
+def threshold_of(problem: Problem) -> float:
+    """log(1/delta), with the delta that is left for the test."""
+    return -math.log(delta_for_test(problem))
 
 
 def check_arms(problem: Problem, num_arms: int) -> None:

@@ -12,7 +12,7 @@ from typing import ParamSpec
 import numpy as np
 
 from surepick import designs
-from surepick.core.plans import Design, Embedding, IndependentArms
+from surepick.core.plans import Design, Embedded
 from surepick.core.records import IntArray, record
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, NotConverged
@@ -25,14 +25,12 @@ HEURISTIC_HOPE = 0.5  # of the least cost: until tau is known of many directions
 HEURISTIC_GAIN = 0.9  # of the least cost: another design that takes seconds must be guessed to lead to less
 MOST_PULLS = 1e15  # of a round: beyond what anybody could measure
 P = ParamSpec("P")
-DesignOf = Callable[[Embedding | IndependentArms, float], Design]
+DesignOf = Callable[[Embedded, float], Design]
 
 
-def embedding_design(
-    embedding: Embedding | IndependentArms, active: IntArray | None = None, *, tolerance: float = 0.01
-) -> Design:
+def embedding_design(embedding: Embedded, active: IntArray | None = None, *, tolerance: float = 0.01) -> Design:
     """The transductive design of an embedding: closed form for independent arms, the solver otherwise."""
-    if isinstance(embedding, IndependentArms):
+    if not embedding.structured:
         return designs.independent_design(embedding.num_arms, active)
     return designs.solve_design(embedding.features, active, tolerance=tolerance)
 

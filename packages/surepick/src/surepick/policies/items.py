@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,9 @@ from surepick.errors import InvalidInput
 from surepick.estimators.item_processes import ItemBets, ItemProcesses, after_items, with_late_answers
 from surepick.items import ItemOrder, Items
 from surepick.policies import options
-from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
+from surepick.policies.base import Traits, trace_row
 from surepick.policies.options import check_options, option
-from surepick.policies.sequential.memo import Memo
+from surepick.policies.sequential.engine import SequentialTest
 
 # --- What we guess from the answers so far, to choose comparators and stakes. It decides what is spent, not what holds.
 
@@ -173,7 +174,7 @@ BY = {
 
 
 @record
-class CertifiedItems:
+class CertifiedItems(SequentialTest):
     """Which arm has the best mean score over N test items? Ask few of them, of few arms.
 
         E_{j,c}(e) = prod (1 + lambda_i (y_i - mu_i(c, e)))          y_i: mean score of others than j, minus that of j
@@ -203,15 +204,12 @@ class CertifiedItems:
     Source: ours, after Waudby-Smith & Ramdas (2020) for betting without replacement, Ville (1939).
     """
 
-    problem: Problem
     items: Items
     seed: int | None = None
     seed_by: Chooser | None = None
     growth: float = option(0.15, options.growth)
     first_batch: int = option(2, options.whole("a batch has at least one item."))
     largest_batch: int | None = option(None, options.whole("a batch has at least one item."))
-    _kept: Memo = field(default_factory=Memo, init=False, compare=False, repr=False)
-    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -268,21 +266,17 @@ class CertifiedItems:
             state = replace(state, late=state.late.plus(at, scores))
             processes = with_late_answers(processes, at // self.items.num_items, scores)
         after = self._judged(state, processes)
-        self._kept.of("processes", after, None, lambda: processes)
+        self._cache.of("processes", after, None, lambda: processes)
         row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after))
         return Step(after, row, lambda _: self._intervals(after))
 
-    def claim(self, state: ItemsState) -> Claim:
-        return Claim(
-            leader=state.leader,
-            finished=state.finished,
-            pulls=state.pulls,
-            gap=self._gap(state),
-            spent=self.problem.delta,
-            assumptions=self._assumptions(),
-            of_draws=False,
-        )
+    def _answer(self, _: ItemsState) -> dict[str, Any]:
+        return {"assumptions": self._assumptions, "of_draws": False}
 
+    def _remark(self, _: ItemsState) -> str:
+        return ""
+
+    @property
     def _assumptions(self) -> tuple[str, ...]:
         return (
             f"The mean score of a candidate is that over the {self.items.num_items:,} items of the set "
@@ -321,7 +315,7 @@ class CertifiedItems:
 
     def _processes(self, state: ItemsState) -> ItemProcesses:
         """What the answers say; computed from the first item on where the state is not the one judged last."""
-        kept: tuple[bool, ItemProcesses] = self._kept.known("processes", state)
+        kept: tuple[bool, ItemProcesses] = self._cache.known("processes", state)
         if kept[0]:
             return kept[1]
         processes, table = ItemProcesses.start(state.num_arms, self.items.num_items), state.table(self.items.num_items)

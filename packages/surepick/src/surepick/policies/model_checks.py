@@ -9,8 +9,8 @@ import numpy as np
 
 from surepick import estimators
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.plans import Embedding, IndependentArms, Plan
-from surepick.core.records import FloatArray, IntArray
+from surepick.core.plans import Embedded, Embedding, Plan
+from surepick.core.records import BoolArray, FloatArray, IntArray
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.base import ESTIMATED_NORM
 from surepick.estimators.noise_mgf import squared_deviations
@@ -85,7 +85,7 @@ def failed_checks(
     if is_saturated(embedding, plan.dim):
         return tuple(found)
     whole, bound = embedding.at(embedding.max_dim), embedding.norm_bound
-    if bound is not None and isinstance(whole, Embedding):
+    if bound is not None and whole.structured:
         level = check_level(plan.round, plan.looks)
         sigma = problem.sigma if noise_scales is None else noise_scales
         found.append(estimators.norm_contradicted(whole, pooled, norm_bound=bound, sigma=sigma, level=level))
@@ -95,7 +95,7 @@ def failed_checks(
 
 def misfits(
     embedding: ArmEmbedding,
-    embedded: Embedding | IndependentArms,
+    embedded: Embedded,
     plan: Plan,
     seen: Observations,
     problem: Problem,
@@ -107,7 +107,7 @@ def misfits(
 
     Source: docs/certified-elimination.md, below line 23.
     """
-    if isinstance(embedded, IndependentArms) or seen.total == 0:
+    if not embedded.structured or seen.total == 0:
         return ()
     pulled = np.flatnonzero(seen.counts)  # what the others' fit would be is not asked
     each = np.ones(len(pulled)) if bounds is None else np.sqrt(bounds[pulled])
@@ -124,7 +124,7 @@ def failed_checks_in_blocks(
 ) -> tuple[str, ...]:
     """The same where blocks share effects: what is compared is in one block."""
     embedded, whole, bound = embedding.at(plan.dim), embedding.at(embedding.max_dim), embedding.norm_bound
-    if not isinstance(embedded, Embedding) or not isinstance(whole, Embedding):
+    if not embedded.structured or not whole.structured:
         return ()
     bounds = {"sigma": problem.sigma, "level": check_level(plan.round, plan.looks)}
     found = [estimators.lack_of_fit_in_blocks(embedded, seen, misspecification=plan.misspecification, **bounds)]
@@ -167,9 +167,7 @@ def misfit(
     return (found,) if found else ()
 
 
-def spread_of_repeats(
-    problem: Problem, noise_mgf: estimators.NoiseMgf | estimators.NormalMgf, past: Observations, seen: Observations
-) -> str:
+def spread_of_repeats(problem: Problem, noise_mgf: estimators.Mgf, past: Observations, seen: Observations) -> str:
     """What the batch says against normal noise of unknown scale, in words; "" where it says nothing.
 
         SS_after - SS_before > V q,    q the 1 - FALSE_ALARM / (K n^3) quantile of chi-square with n - n_before degrees
@@ -181,7 +179,7 @@ def spread_of_repeats(
     """
     from scipy.special import gammainccinv  # noqa: PLC0415 - loaded on first use
 
-    if known_scale(problem.noise) or not isinstance(noise_mgf, estimators.NormalMgf):
+    if known_scale(problem.noise) or noise_mgf.declared:
         return ""
     arms = np.flatnonzero((seen.counts > 0) & np.isfinite(noise_mgf.joint_bounds))
     if len(arms) == 0:
@@ -367,3 +365,43 @@ def why_heuristic(alarms: Sequence[str], heuristic: str) -> str:
             "(certified-independent)."
         )
     return " ".join([*reasons, heuristic] if heuristic else reasons)
+
+
+# --- Repeats that are all equal, where they alone say how much measurements vary: such a study would go on for ever.
+
+FEWEST = 3  # equal repeats of a candidate that are worth a word
+ENDLESS = 30  # after so many we expect no other
+SHOWN = 3  # names in a message
+
+
+def equal_repeats(problem: Problem, seen: Observations, least: int = FEWEST) -> IntArray:
+    """The arms with so many repeats or more that are all equal, to within rounding; none where a scale is declared."""
+    if known_scale(problem.noise) or (seen.within is None and seen.squares is None):
+        return np.empty(0, np.int64)
+    return np.flatnonzero((seen.counts >= least) & (seen.deviations <= 2.0 * seen.rounding))
+
+
+def endless(problem: Problem, seen: Observations, asked: BoolArray, *, features: bool) -> bool:
+    """Whether no end is in sight: an arm that must be decided shows no scale, so that no bet on it is possible."""
+    equal = equal_repeats(problem, seen, ENDLESS)
+    if not features:
+        return bool(asked[equal].any())
+    return len(equal) > 0 and int(np.count_nonzero(seen.counts >= FEWEST)) == len(equal_repeats(problem, seen))
+
+
+def all_equal(names: Sequence[str]) -> str:
+    """What is said of them."""
+    shown = ", ".join(quoted(name) for name in names[:SHOWN])
+    more = f" and {len(names) - SHOWN:,} others" if len(names) > SHOWN else ""
+    return (
+        f"All repeats of {shown}{more} are equal, and equal repeats show no scale: with noise normal nothing can be "
+        "proved of such a candidate. Start a study with bounded:LOW:HIGH, if rewards have a range, or "
+        "subgaussian:SIGMA; or report single results with more digits."
+    )
+
+
+def equal_words(problem: Problem, arms: IntArray) -> str:
+    """The same of the arms of a problem; "" of none."""
+    if len(arms) == 0:
+        return ""
+    return all_equal([str(arm) if problem.arms is None else problem.arms.ids[arm] for arm in arms.tolist()])

@@ -2,17 +2,14 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.records import BoolArray, IntArray
 from surepick.noise import known_scale, largest_scale
 from surepick.policies.base import Policy, Problem
 from surepick.policies.dimension import uniform_pulls
-from surepick.text import quoted
 
 
 def uniform_pulls_for(problem: Problem, sigma: float) -> int:
@@ -70,43 +67,3 @@ def _shown(seen: Observations) -> float | None:
         return None
     own = within[freedom >= SURE - 1] / freedom[freedom >= SURE - 1]
     return math.sqrt(max(float(within.sum() / freedom.sum()), float(own.max(initial=0.0))))
-
-
-# --- Repeats that are all equal, where they alone say how much measurements vary: such a study would go on for ever.
-
-FEWEST = 3  # equal repeats of a candidate that are worth a word
-ENDLESS = 30  # after so many we expect no other
-SHOWN = 3  # names in a message
-
-
-def equal_repeats(problem: Problem, seen: Observations, least: int = FEWEST) -> IntArray:
-    """The arms with so many repeats or more that are all equal, to within rounding; none where a scale is declared."""
-    if known_scale(problem.noise) or (seen.within is None and seen.squares is None):
-        return np.empty(0, np.int64)
-    return np.flatnonzero((seen.counts >= least) & (seen.deviations <= 2.0 * seen.rounding))
-
-
-def endless(problem: Problem, seen: Observations, asked: BoolArray, *, features: bool) -> bool:
-    """Whether no end is in sight: an arm that must be decided shows no scale, so that no bet on it is possible."""
-    equal = equal_repeats(problem, seen, ENDLESS)
-    if not features:
-        return bool(asked[equal].any())
-    return len(equal) > 0 and int(np.count_nonzero(seen.counts >= FEWEST)) == len(equal_repeats(problem, seen))
-
-
-def all_equal(names: Sequence[str]) -> str:
-    """What is said of them."""
-    shown = ", ".join(quoted(name) for name in names[:SHOWN])
-    more = f" and {len(names) - SHOWN:,} others" if len(names) > SHOWN else ""
-    return (
-        f"All repeats of {shown}{more} are equal, and equal repeats show no scale: with noise normal nothing can be "
-        "proved of such a candidate. Start a study with bounded:LOW:HIGH, if rewards have a range, or "
-        "subgaussian:SIGMA; or report single results with more digits."
-    )
-
-
-def equal_words(problem: Problem, arms: IntArray) -> str:
-    """The same of the arms of a problem; "" of none."""
-    if len(arms) == 0:
-        return ""
-    return all_equal([str(arm) if problem.arms is None else problem.arms.ids[arm] for arm in arms.tolist()])

@@ -187,7 +187,7 @@ class Progress:
     def __str__(self) -> str:
         if not self.equal:
             return self._standing
-        from surepick.policies.uniform import all_equal  # noqa: PLC0415 - seldom needed
+        from surepick.policies.model_checks import all_equal  # noqa: PLC0415 - seldom needed
 
         return f"{self._standing} {all_equal(self.equal)}"
 

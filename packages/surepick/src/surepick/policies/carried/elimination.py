@@ -1,91 +1,77 @@
 """Certified elimination whose evidence is carried on: one e-process an arm, whatever candidates were tried."""
 
-from collections.abc import Callable
 from dataclasses import field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.plans import Blocking, Deciding, Embedding, IndependentArms, Intervals, Plan, RoundRecord, Step
+from surepick.core.plans import Blocking, Deciding, Embedded, Intervals, Plan, Step
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.base import CentredWithinBlocks
-from surepick.errors import ContractError, InvalidInput
-from surepick.estimators import NoiseMgf, NormalMgf, with_squares
-from surepick.estimators.flows import BatchWeights, Weighed
+from surepick.errors import InvalidInput
+from surepick.estimators import with_squares
+from surepick.estimators.flows import Weighed
 from surepick.estimators.posterior import Posterior
-from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
-from surepick.noise import failure_probability, known_scale
-from surepick.policies import model_checks, options, tuning, uniform
-from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
-from surepick.policies.blocking import blocking_of, check_idle, filled_blocks, price_of_blocks, shared_effect
+from surepick.estimators.running_processes import UNKNOWN, Processes
+from surepick.noise import known_scale
+from surepick.policies import model_checks, options, tuning
+from surepick.policies.base import Traits
 from surepick.policies.carried import means_rule, vectors_rule
-from surepick.policies.carried import means_rule as blocks_rule
-from surepick.policies.carried import state as states
+from surepick.policies.carried.means_rule import Bets, BlockBets
 from surepick.policies.carried.planning import Planner
-from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later, started
-from surepick.policies.certified.conclusion import check_certifying, delta_for_test
+from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later
+from surepick.policies.carried.vectors_rule import VectorBets
 from surepick.policies.options import option
+from surepick.policies.sequential import state as states
 from surepick.policies.sequential.batches import BatchSizes, moved_off
-from surepick.policies.sequential.memo import Memo
+from surepick.policies.sequential.engine import EmbeddedTest, blocking_of, check_idle, filled_blocks, listed_row
+from surepick.policies.sequential.state import SequentialState
 
-# --- What a batch says: the processes after it. Weights are functions of the past and of the batch's counts (line 1).
+# --- What a batch bets. Weights are functions of the past and of the batch's counts (line 1).
 
-Watch = Callable[[BatchWeights], None]
+
+def bets_of(
+    planner: Planner, state: SequentialState, plan: Plan, seen: Observations
+) -> Bets | BlockBets | VectorBets | None:
+    """The bets of a batch; None: there are none, as in an opening through vectors or in blocks."""
+    situation, epsilon = planner.situation, planner.situation.problem.epsilon
+    apart = situation.blocks is not None and state.vectors is None
+    if seen.total == 0 or (apart and (plan.candidate is None or state.means is None)):
+        return None
+    before = situation.moved(state, plan.dim)
+    processes = situation.processes_for(state, plan.dim)
+    noise_mgf = situation.noise_mgf(state.seen)
+    batch = noise_mgf.usable(seen)
+    if not state.begun:
+        if processes.structured:
+            return None
+        margins = np.full(situation.problem.num_arms, 2.0 * epsilon)  # each as if epsilon worse
+        return means_rule.opening_bets(processes, margins, batch.counts, noise_mgf.noise_scales(margins))
+    guess = situation.guess(processes, state.seen)
+    if plan.candidate is not None:
+        return _tested(planner, before, processes, plan, guess, batch)
+    if processes.structured:
+        return None
+    margins = np.maximum(guess.margins(int(np.argmax(guess.scores)), epsilon), 2.0 * epsilon)
+    return means_rule.opening_bets(processes, margins, batch.counts, noise_mgf.noise_scales(margins))
 
 
 def processes_after(
-    planner: Planner, state: states.CarriedState, plan: Plan, seen: Observations, *, watch: Watch | None = None
-) -> states.Processes:
-    """The processes after a batch. Weights are functions of the past and of the batch's counts (line 1).
-
-    Args:
-        watch: is told the weights of vectors; those of means are in their flows.
-    """
+    planner: Planner, state: SequentialState, plan: Plan, bets: Bets | BlockBets | VectorBets | None, seen: Observations
+) -> Processes:
+    """The processes after the results of a batch."""
     situation = planner.situation
-    if situation.blocks is not None and state.vectors is None:
-        if state.means is None:
-            return situation.first_processes(plan.dim)
-        return _in_blocks(planner, state, plan, seen, situation.blocks)
+    processes = situation.processes_for(state, plan.dim)
+    if bets is None:
+        return processes
     noise_mgf = situation.noise_mgf(state.seen)
     batch = noise_mgf.usable(with_squares(situation.problem.noise, seen))
-    if state.processes is None:
-        processes = situation.first_processes(plan.dim)
-        if isinstance(processes, MeanProcesses) and seen.total > 0:
-            margins = np.full(situation.problem.num_arms, 2.0 * situation.problem.epsilon)  # each as if epsilon worse
-            return _opened(processes, margins, batch, noise_mgf)
-        return processes
-    before = situation.moved(state, plan.dim)
-    processes = started(before)
-    if seen.total == 0:
-        return processes
-    guess = situation.guess(processes, state.seen)
-    if plan.candidate is not None:
-        batch = batch if situation.blocks is None else replace(batch, blocks=in_blocks(seen))
-        processes = _tested(planner, before, plan, guess, batch, noise_mgf, watch)
-    elif isinstance(processes, MeanProcesses):
-        leader, epsilon = int(np.argmax(guess.scores)), situation.problem.epsilon
-        margins = np.maximum(guess.margins(leader, epsilon), 2.0 * epsilon)
-        processes = _opened(processes, margins, batch, noise_mgf)
-    return processes
-
-
-def _in_blocks(
-    planner: Planner, state: states.CarriedState, plan: Plan, seen: Observations, blocking: Blocking
-) -> MeanProcesses:
-    """The processes after a batch in blocks, without structure (lines 24 and 25); in the opening none bets."""
-    situation = planner.situation
-    if state.means is None:
-        raise ContractError("nothing was told yet.")
-    if seen.total == 0 or plan.candidate is None:
-        return state.means
-    goal, margins, processes, rest = _aimed(planner, state, plan.candidate, situation.guess(state.means, state.seen))
-    asked, outstanding = plan.total, float(np.maximum(plan.counts - seen.counts, 0).sum())
-    later = 0.0 if planner.sizes.is_last(state.round) else max(rest.num_pulls - asked, 0.0) + outstanding
-    return blocks_rule.update_blocks(
-        processes, goal, margins, in_blocks(seen), seen.total / (seen.total + later), blocking.control
-    )
+    batch = batch if situation.blocks is None else replace(batch, blocks=in_blocks(seen))
+    found: Processes = bets.told(processes, batch, noise_mgf)  # type: ignore[arg-type] # of the same kind
+    return found
 
 
 def in_blocks(seen: Observations) -> BlockTotals:
@@ -93,81 +79,45 @@ def in_blocks(seen: Observations) -> BlockTotals:
     return BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
 
 
-def _aimed(
-    planner: Planner, before: states.CarriedState, candidate: int, guess: Posterior
-) -> tuple[states.OpenComparisons, FloatArray, MeanProcesses, states.RemainingPulls]:
-    """(what a batch for a candidate is to reach, guesses of the margins, the processes with new starts, the rest)."""
-    epsilon, processes = planner.situation.problem.epsilon, before.means
-    if processes is None:
-        raise ContractError("nothing was told yet.")
-    planning = partial(guess.margins, candidate, epsilon, caution=tuning.HEURISTIC_CAUTION)
-    goal = planner.situation.goal(before, candidate, guess, planning)
-    rest = means_rule.means_remaining(processes, goal)
-    processes = processes.restarted(rest.restarts, states.start_weights(processes.starts[rest.restarts] + 1))
-    return goal, guess.margins(candidate, epsilon, goal.rivals), processes, rest
-
-
-def _opened(
-    processes: MeanProcesses, margins: FloatArray, batch: Observations, noise_mgf: NoiseMgf | NormalMgf
-) -> MeanProcesses:
-    bets = means_rule.opening_bets(processes, margins, batch.counts, noise_mgf.noise_scales(margins))
-    return processes.after(bets.arms, bets.taken, bets.given, batch, noise_mgf)
-
-
 def _tested(
-    planner: Planner,
-    before: states.CarriedState,
-    plan: Plan,
-    guess: Posterior,
-    batch: Observations,
-    noise_mgf: NoiseMgf | NormalMgf,
-    watch: Watch | None,
-) -> states.Processes:
-    """The processes after a batch for a candidate."""
-    situation, last = planner.situation, planner.sizes.is_last(before.round)
-    processes, candidate, epsilon = started(before), plan.candidate or 0, situation.problem.epsilon
+    planner: Planner, before: SequentialState, processes: Processes, plan: Plan, guess: Posterior, batch: Observations
+) -> Bets | BlockBets | VectorBets:
+    """The bets of a batch for a candidate."""
+    situation, last, counts = planner.situation, planner.sizes.is_last(before.round), batch.counts
+    candidate, epsilon, noise_mgf = plan.candidate or 0, situation.problem.epsilon, situation.noise_mgf(before.seen)
     planning = partial(guess.margins, candidate, epsilon, caution=tuning.HEURISTIC_CAUTION)
     goal = situation.goal(before, candidate, guess, planning)
     margins = guess.margins(candidate, epsilon, goal.rivals)
-    asked, outstanding = plan.counts.sum(), np.maximum(plan.counts - batch.counts, 0)
-    if isinstance(processes, MeanProcesses):
+    asked, outstanding = plan.counts.sum(), np.maximum(plan.counts - counts, 0)
+    if not processes.structured:
         rest = means_rule.means_remaining(processes, goal)
-        processes = processes.restarted(rest.restarts, states.start_weights(processes.starts[rest.restarts] + 1))
-        future = rest.pulls * max(1.0 - asked / rest.num_pulls, 0.0) + outstanding
+        processes = states.anew(processes, rest.restarts)
+        if situation.blocks is not None:
+            later = 0.0 if last else max(rest.num_pulls - plan.total, 0.0) + float(outstanding.sum())
+            share, seen = batch.total / (batch.total + later), in_blocks(batch)
+            placed = means_rule.block_bets(processes, goal, margins, seen, share, situation.blocks.control)
+            return replace(placed, restarts=rest.restarts)
+        future = 0.0 * outstanding if last else rest.pulls * max(1.0 - asked / rest.num_pulls, 0.0) + outstanding
         patient = planner.sizes.exact is not None
-        placed = means_rule.place_bets(
-            processes, goal, margins, batch.counts, 0.0 * future if last else future, noise_mgf, patient=patient
-        )
-        return processes.after(placed.arms, placed.taken, placed.given, batch, noise_mgf)
+        found = means_rule.place_bets(processes, goal, margins, counts, future, noise_mgf, patient=patient)
+        return replace(found, restarts=rest.restarts)
     vectors = situation.vectors(processes.dim)
     whole = planner.sizes.exact is None
     anew = vectors_rule.restarts(vectors, processes, goal, plan.counts.astype(np.float64), whole=whole)
-    processes = processes.restarted(anew, states.start_weights(processes.starts[anew] + 1))
+    processes = states.anew(processes, anew)
     future = plan.counts * max((plan.predicted_pulls or 0.0) / asked - 1.0, 0.0) + outstanding
     if last:
         future = np.zeros(len(plan.counts))
     elif planner.sizes.exact is not None and np.count_nonzero(plan.counts) < vectors.white.shape[1]:
-        design = planner.predictions.rest_of(before, goal).pulls  # the batch sees some of its directions only
+        design = planner.rest_of(before, goal).pulls  # the batch sees some of its directions only
         future = np.maximum(design - plan.counts, 0.0) + outstanding
-    bets = vectors_rule.place_vector_bets(
-        vectors, processes, goal, margins, batch.counts, future, noise_mgf, batch.blocks
-    )
-    scales = goal.noise_scales if batch.blocks is None else situation.problem.scales
-    if watch is not None:
-        watch(vectors_rule.weights_of(vectors, bets, batch, scales))
-    if batch.blocks is not None:
-        return processes.after_blocks(vectors, candidate, bets.arms, bets.directions, batch.blocks, scales)
-    return processes.after(vectors, candidate, bets.arms, bets.directions, batch, scales, noise_mgf)
-
-
-ONLY_WITHDRAWN = (
-    "Of the candidates that are left none can be better by more than epsilon; but one that was withdrawn is not ruled "
-    "out, and it was withdrawn for a reason that may depend on the results."
-)
+    blocks = None if situation.blocks is None else in_blocks(batch)
+    directed = vectors_rule.place_vector_bets(vectors, processes, goal, margins, counts, future, noise_mgf, blocks)
+    return replace(directed, restarts=anew)
 
 
 @record
-class CarriedElimination:
+class CarriedElimination(EmbeddedTest):
     """Certify one candidate c by evidence, for each arm j, against "j is the best arm, and better than c by epsilon".
 
         M_j = exp(sum w (r - h_x) - cost)          one process an arm, from the first pull to the last
@@ -211,8 +161,6 @@ class CarriedElimination:
     (2019) for designs aimed at differences.
     """
 
-    problem: Problem
-    embedding: ArmEmbedding
     dim: int | None = None
     tolerance: float = option(0.05, options.tolerance)
     reserve: float = option(0.05, options.check_share)
@@ -228,46 +176,33 @@ class CarriedElimination:
     later_share: float | None = option(None, options.share_of_delta)
     evidence: str = field(default="carried", init=False, compare=False, repr=False)
     _levelled: ArmEmbedding = field(init=False, compare=False, repr=False)
-    _cache: Memo = field(default_factory=Memo, init=False, compare=False, repr=False)
-    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_certifying(self)
+        EmbeddedTest.__post_init__(self)
         BatchSizes.of(self)
         self._check_blocks()
         later, share = checked_later(self.problem, self.later, self.later_share, blocks=self.blocks is not None)
         object.__setattr__(self, "later", later)
         object.__setattr__(self, "later_share", share)
-        features = self.embedding.traits.family != "independent"
-        levelled = CentredWithinBlocks(self.embedding) if features and self.blocks is not None else self.embedding
+        features = self._uses_features and self.blocks is not None
+        levelled = CentredWithinBlocks(self.embedding) if features else self.embedding
         object.__setattr__(self, "_levelled", levelled)
 
     @property
     def traits(self) -> Traits:
-        own, known = self.embedding.traits, known_scale(self.problem.noise)
-        return Traits(
+        changes = self.blocks is None and (known_scale(self.problem.noise) or not self._uses_features)
+        return self._traits(
             eliminates=True,
-            uses_features=self._uses_features,
             certifies="candidate",
-            assumptions=own.assumptions if self.blocks is None else (*own.assumptions, shared_effect(self.blocks)),
-            checks=(*model_checks.checks_of(self.embedding), *(() if known else (model_checks.SPREAD,))),
-            caveats=own.caveats if self.blocks is None else (*own.caveats, price_of_blocks(self.blocks)),
             embedding=self._levelled,
-            misspecification=self._levelled.misspecification,
             judges_parts=True,
             uses_costs=True,
             batch_cost=self.batch_cost,
-            blocks=self.blocking,
-            withdraw=self.withdraw if self._changes else None,
+            withdraw=self.withdraw if changes else None,
             add=self.add if self._waiting else None,
             later=self._waiting,
             weigh=self.weigh,
         )
-
-    @property
-    def _changes(self) -> bool:
-        """Whether arms may go, or come later."""
-        return self.blocks is None and (known_scale(self.problem.noise) or not self._uses_features)
 
     @property
     def _waiting(self) -> tuple[int, ...]:
@@ -276,100 +211,70 @@ class CarriedElimination:
         return () if self.later is None or arms is None else tuple(map(arms.ids.index, self.later))
 
     @property
-    def _uses_features(self) -> bool:
-        return self.embedding.traits.family != "independent"
-
-    @property
     def blocking(self) -> Blocking | None:
-        """What is said of blocks; None where measurements are independent."""
         return blocking_of(self.problem, self.blocks, self.block_size, self.control, bool(self.once_a_block))
 
-    def init(self) -> states.CarriedState:
-        finished, _ = self.problem.answer_without_pulls()
-        num_arms = self.problem.num_arms
-        nobody, nothing = np.zeros(num_arms, bool), Observations.nothing(num_arms)
-        state, waiting = states.CarriedState(1, nothing, None, None, (), nobody, -1, 0, 0, finished), self._waiting
+    def init(self) -> SequentialState:
+        state: SequentialState = EmbeddedTest.init(self)
+        waiting = self._waiting
         if not waiting:
             return state
-        away = np.isin(np.arange(num_arms), waiting)
-        return replace(
-            state, leader=int(np.argmin(away)), roster=states.Availability(away, away, -away.astype(np.int64))
-        )
+        away = np.isin(np.arange(self.problem.num_arms), waiting)
+        roster = states.Availability(away, away, -away.astype(np.int64))
+        return replace(state, leader=int(np.argmin(away)), roster=roster)
 
-    def ask(self, state: states.CarriedState) -> Plan:
+    def ask(self, state: SequentialState) -> Plan:
         plan, blocking = self._planner.next_batch(state), self.blocking
         if state.roster is not None:
             usual = state.leader if plan.candidate is None else plan.candidate
-            first = state.processes is None and self.batch_size is None
+            first = not state.begun and self.batch_size is None
             counts = np.where(state.away, 0, plan.counts) if first else moved_off(plan.counts, state.away, usual)
             return replace(plan, counts=counts)
         if blocking is None:
             return plan
         usual = state.leader if blocking.control is None else blocking.control
         centre: int | None = usual if plan.candidate is None else plan.candidate
-        if not isinstance(self.embedded(plan.dim), IndependentArms):
+        if self.embedded(plan.dim).structured:
             centre = blocking.control  # with features every pair of a block tells of the candidate
         return replace(plan, counts=filled_blocks(plan.counts, blocking, centre, exact=self.batch_size is not None))
 
-    def tell(self, state: states.CarriedState, plan: Plan, seen: Observations) -> Step[states.CarriedState]:
-        level = state.level
-        if not self._uses_features and self.problem.noise.support is None:
-            seen, level = state.levelled(seen, self.problem.epsilon)
-        pooled = state.seen.plus(self._situation.without_effects(seen, state.seen, plan.dim))
-        if pooled.total == 0:
-            return self._step(state, plan, seen)
-        processes = processes_after(self._planner, state, plan, seen)
-        candidate = -1 if plan.candidate is None else plan.candidate
-        leader = self._situation.leader(processes, pooled, state.away)
-        tested = state.tested
-        for one in {leader} if candidate < 0 else {leader, candidate}:
-            tested = self._situation.tightened_by(replace(state, tested=tested), processes, one)
-        beaten = state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
-        next_round, sizes = state.round + (seen.total > 0), self._planner.sizes
-        after = states.CarriedState(
-            round=next_round,
-            seen=pooled,
-            means=processes if isinstance(processes, MeanProcesses) else None,
-            vectors=None if isinstance(processes, MeanProcesses) else processes,
-            tested=tested,
-            beaten=beaten,
-            candidate=candidate,
-            dim=plan.dim,
-            leader=leader,
-            finished="budget" if sizes.over(next_round) else "",
-            compressed=state.compressed or not isinstance(processes, MeanProcesses),
-            alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(state, plan, seen, pooled)),
-            roster=state.roster,
-            level=level,
-        )
-        after = states.stop_if_decided(after, self.problem.epsilon)
-        undecided = ~(after.beaten | after.away)
-        if not after.finished and uniform.endless(self.problem, pooled, undecided, features=self._uses_features):
-            after = replace(after, finished="equal")
-        return self._step(after, plan, seen)
+    def bets(self, state: SequentialState, plan: Plan, seen: Observations) -> Any:
+        return bets_of(self._planner, state, plan, seen)
 
-    def weigh(self, state: states.CarriedState, plan: Plan, seen: Observations) -> Weighed | None:
+    def update(self, state: SequentialState, plan: Plan, bets: Any, seen: Observations) -> dict[str, Any]:
+        processes = processes_after(self._planner, state, plan, bets, seen)
+        structured = processes.structured
+        return {"means": None if structured else processes, "vectors": processes if structured else None}
+
+    def decide(self, state: SequentialState, after: SequentialState, _: Plan) -> SequentialState:
+        situation = self._situation
+        leader, tested = situation.leader(after.processes, after.seen, state.away), state.tested
+        for one in {leader} if after.candidate < 0 else {leader, after.candidate}:
+            tested = situation.tightened_by(replace(state, tested=tested), after.processes, one)
+        beaten = state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
+        return states.stop_if_decided(replace(after, leader=leader, tested=tested, beaten=beaten), self.problem.epsilon)
+
+    def weigh(self, state: SequentialState, plan: Plan, seen: Observations) -> Weighed | None:
         """What `tell` makes of a batch, with the weights of its pulls; None where it has none.
 
         Source: docs/certified-elimination.md, line 37.
         """
-        level, found = state.level, list[BatchWeights]()
-        if not self._uses_features and self.problem.noise.support is None:
-            seen, level = state.levelled(seen, self.problem.epsilon)
-        if seen.total == 0:
+        seen, level = self._less_level(state, seen)
+        bets = self.bets(state, plan, seen)
+        if bets is None:
             return None
-        after = processes_after(self._planner, state, plan, seen, watch=found.append)
-        if isinstance(after, MeanProcesses):
-            plain = self.blocks is None
-            found.append(means_rule.weights_between(state.means, after, seen.counts, plain=plain))
-        if not found:
-            return None
+        after = processes_after(self._planner, state, plan, bets, seen)
+        if isinstance(bets, VectorBets):
+            batch = self._situation.noise_mgf(state.seen).usable(seen)
+            batch = batch if self.blocks is None else replace(batch, blocks=in_blocks(seen))
+            weights = bets.weights(batch)
+        else:
+            held: Any = after  # of the same kind as the bets
+            weights = means_rule.weights_between(state.means, held, seen.counts, plain=self.blocks is None)
         threshold = self._situation.thresholds(state.roster)
-        return Weighed(found[0], after.starts, after.log_values, threshold, level or 0.0)
+        return Weighed(weights, after.starts, after.log_values, threshold, level or 0.0)
 
-    def withdraw(
-        self, step: Step[states.CarriedState], arms: IntArray, independent: BoolArray
-    ) -> Step[states.CarriedState]:
+    def withdraw(self, step: Step[SequentialState], arms: IntArray, independent: BoolArray) -> Step[SequentialState]:
         """The step, when some arms are neither measured nor recommended any more.
 
         What the batch of the step says was worked out before, as if nobody had gone: so the bets know nothing of it.
@@ -389,7 +294,7 @@ class CarriedElimination:
             return step
         return self._relisted(step, *self._situation.without(step.state, arms, independent))
 
-    def add(self, step: Step[states.CarriedState], arms: IntArray) -> Step[states.CarriedState]:
+    def add(self, step: Step[SequentialState], arms: IntArray) -> Step[SequentialState]:
         """The step, when some of the arms that may come later are there. Their processes begin with the next batch.
 
         Args:
@@ -404,56 +309,36 @@ class CarriedElimination:
         return self._relisted(step, *self._situation.with_added(step.state, arms))
 
     def _relisted(
-        self, step: Step[states.CarriedState], state: states.CarriedState, roster: states.Availability
-    ) -> Step[states.CarriedState]:
-        after = self._situation.relisted(state, roster, over=self._planner.sizes.over(state.round))
+        self, step: Step[SequentialState], state: SequentialState, roster: states.Availability
+    ) -> Step[SequentialState]:
+        after = self._situation.relisted(state, roster, over=self._sizes.over(state.round))
         row = replace(step.record, active=after.active, leader=after.leader, certified_gap=self._gap(after))
-        return Step(after, _listing(row, after), self._deciding(after))
+        return Step(after, listed_row(row, after), self._deciding(after, None))
 
-    def claim(self, state: states.CarriedState) -> Claim:
-        return Claim(
-            leader=state.leader,
-            finished=state.finished,
-            reason=ONLY_WITHDRAWN if state.finished == "withdrawn" else "",
-            pulls=state.pulls,
-            gap=self._gap(state),
-            spent=failure_probability(self.problem.noise, self.problem.delta) + delta_for_test(self.problem),
-            assumptions=(
-                *model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed),
-                *([] if self.blocks is None else [shared_effect(self.blocks)]),
-            ),
-            why_heuristic=model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
-            remark=lambda: self._remark(state),
-        )
-
-    def _remark(self, state: states.CarriedState) -> str:
-        """Why more pulls would not help, if there is a reason."""
-        if state.finished in ("", "equal"):
-            equal = uniform.equal_repeats(self.problem, state.seen)
-            if len(equal):
-                return uniform.equal_words(self.problem, equal)
-        return self._obstacle(state)
-
-    def embedded(self, dim: int) -> Embedding | IndependentArms:
-        """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
+    def embedded(self, dim: int) -> Embedded:
         return self._situation.embedded(dim)
 
-    def _gap(self, state: states.CarriedState) -> float | None:
-        """By how much the leader is worse than the best arm at most; None if nothing can be said."""
+    def _less_level(self, state: SequentialState, seen: Observations) -> tuple[Observations, float | None]:
+        if self._uses_features or self.problem.noise.support is not None:
+            return seen, state.level
+        return state.levelled(seen, self.problem.epsilon)
+
+    def _without_effects(self, state: SequentialState, plan: Plan, seen: Observations) -> Observations:
+        return self._situation.without_effects(seen, state.seen, plan.dim)
+
+    def _endless(self, state: SequentialState) -> bool:
+        undecided = ~(state.beaten | state.away)
+        return model_checks.endless(self.problem, state.seen, undecided, features=self._uses_features)
+
+    def _gap(self, state: SequentialState) -> float | None:
         _, given = self.problem.answer_without_pulls()
-        if state.finished == "single" or state.processes is None:
+        if state.finished == "single" or not state.begun:
             return 0.0 if state.finished == "single" else given
         found = min(states.gap_of(state, state.leader), UNKNOWN if given is None else given)
         return None if found >= UNKNOWN else found
 
-    def _step(self, after: states.CarriedState, plan: Plan, seen: Observations) -> Step[states.CarriedState]:
-        equal = uniform.equal_repeats(self.problem, after.seen)
-        row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=after.alarms, equal=equal)
-        return Step(after, _listing(row, after), self._deciding(after))
-
-    def _deciding(self, after: states.CarriedState) -> Deciding | None:
-        """The intervals; None before the first result, when nothing can be guessed of a mean."""
-        if after.processes is None:
+    def _deciding(self, after: SequentialState, found: Any) -> Deciding | None:  # noqa: ARG002
+        if not after.begun:
             return None
 
         def deciding(_: Intervals | None) -> Intervals:
@@ -468,7 +353,11 @@ class CarriedElimination:
     @property
     def _planner(self) -> Planner:
         dim = None if self.dim is None else self.dim + self._levelled.max_dim - self.embedding.max_dim
-        return Planner(self._situation, dim, self.tolerance, BatchSizes.of(self))
+        return Planner(self._situation, dim, self.tolerance, self._sizes)
+
+    @property
+    def _sizes(self) -> BatchSizes:
+        return BatchSizes.of(self)
 
     def _check_blocks(self) -> None:
         """Refuse options of blocks where there are none, and a block without room for a control."""
@@ -482,40 +371,22 @@ class CarriedElimination:
         if blocking is not None and blocking.size is not None and blocking.control is not None and blocking.size < 3:
             raise InvalidInput("a block of two has no room for a control beside a candidate and a rival.")
 
-    def _failed_checks(
-        self, state: states.CarriedState, plan: Plan, seen: Observations, pooled: Observations
-    ) -> tuple[str, ...]:
-        """What a batch says against the noise and the embedding; `pooled` is everything told, the batch included."""
+    def failed_checks(self, state: SequentialState, plan: Plan, seen: Observations) -> tuple[str, ...]:
         if known_scale(self.problem.noise):
             return self._misfits(plan, seen, None)
         far = model_checks.spread_of_repeats(self.problem, self._situation.noise_mgf(state.seen), state.seen, seen)
-        after = self._situation.noise_mgf(pooled)
-        bounds = after.joint_bounds if isinstance(after, NormalMgf) else None
+        after = self._situation.noise_mgf(state.seen.plus(seen))
+        bounds = None if after.declared else after.joint_bounds
         return (*([far] if far else []), *self._misfits(plan, after.usable(seen), bounds))
 
     def _misfits(self, plan: Plan, seen: Observations, bounds: FloatArray | None) -> tuple[str, ...]:
         """What a batch says against the embedding."""
         embedded = self.embedded(plan.dim)
-        if self.blocks is not None and not isinstance(embedded, IndependentArms) and seen.total > 0:
-            totals = BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
-            return model_checks.failed_checks_in_blocks(self._levelled, plan, totals, self.problem)
+        if self.blocks is not None and embedded.structured and seen.total > 0:
+            return model_checks.failed_checks_in_blocks(self._levelled, plan, in_blocks(seen), self.problem)
         white = self._cache.white(self._levelled, plan.dim)
         return model_checks.misfits(self.embedding, embedded, plan, seen, self.problem, bounds=bounds, white=white)
 
-    def _obstacle(self, state: states.CarriedState) -> str:
-        """Why more pulls would not help, if they are asked for and misspecification leaves no room."""
-        if state.finished or state.processes is None:
-            return ""
-        rest = self._planner.predictions.rest(state, self._situation.guess(state.processes, state.seen))
+    def _obstacle(self, state: SequentialState) -> str:
+        rest = self._planner.rest(state, self._situation.guess(state.processes, state.seen))
         return model_checks.no_room(rest.dim, len(rest.bias_limited))
-
-
-def _listing(row: RoundRecord, after: states.CarriedState) -> RoundRecord:
-    """The row, with who went and how many may still come."""
-    roster = after.roster
-    if roster is None:
-        return row
-    gone = roster.withdrawn
-    return replace(
-        row, withdrawn=gone if len(gone) else None, waiting=None if roster.cohorts is None else roster.waiting
-    )

@@ -7,24 +7,20 @@ from dataclasses import replace
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Blocking, Embedding, IndependentArms, Intervals
+from surepick.core.plans import Blocking, Embedded, Intervals
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
-from surepick.estimators import NoiseMgf, NormalMgf, RegularLeastSquares
+from surepick.estimators import Mgf, NoiseMgf, RegularLeastSquares
 from surepick.estimators import posterior as guesses
-from surepick.estimators.posterior import Posterior
-from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProcesses, VectorProcesses
+from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProcesses, Processes, VectorProcesses
 from surepick.noise import known_scale
-from surepick.policies.base import Problem
-from surepick.policies.blocking import without_effects, without_effects_on_vectors
-from surepick.policies.carried import state as states
-from surepick.policies.certified import sampling_rule
-from surepick.policies.certified.conclusion import threshold_of
-from surepick.policies.certified.elimination import embedded_in
+from surepick.policies.base import Problem, threshold_of
+from surepick.policies.carried.means_rule import without_effects, without_effects_on_vectors
 from surepick.policies.sequential import batches
-from surepick.policies.sequential.memo import MOST_DIMENSIONS, Memo
+from surepick.policies.sequential import state as states
+from surepick.policies.sequential.engine import MOST_DIMENSIONS, Memo, mgf_after
 from surepick.text import did_you_mean
 
 LATER_SHARE = 0.1  # of delta
@@ -70,19 +66,19 @@ class DecisionContext:
         """What guesses are made of: where measurements have blocks, without the effects of these."""
         if self.blocks is None:
             return seen
-        if isinstance(self.embedded(dim), IndependentArms):
+        if not self.embedded(dim).structured:
             return without_effects(seen, past, self.problem.scales)
         return without_effects_on_vectors(seen, past, self.problem.scales, self.vectors(dim).white)
 
-    def embedded(self, dim: int) -> Embedding | IndependentArms:
+    def embedded(self, dim: int) -> Embedded:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
-        return embedded_in(self.embedding, self.problem.num_arms, dim)
+        return self.cache.embedded(self.embedding, dim)
 
-    def guess(self, processes: states.Processes | None, seen: Observations) -> Posterior:
+    def guess(self, processes: Processes | None, seen: Observations) -> guesses.Posterior:
         """What the past suggests of the means."""
-        if processes is None or isinstance(processes, MeanProcesses):
+        if processes is None or not processes.structured:
 
-            def of_means() -> Posterior:
+            def of_means() -> guesses.Posterior:
                 return guesses.posterior_of_means(seen, self._typical_scales(seen), self.problem.epsilon)
 
             return self.cache.last("guess", (0, seen), of_means)
@@ -91,14 +87,14 @@ class DecisionContext:
             "guess", (held.dim, seen), lambda: self._fit(held, seen).posterior(self.vectors(held.dim).lengths)
         )
 
-    def leader(self, processes: states.Processes, seen: Observations, away: BoolArray) -> int:
+    def leader(self, processes: Processes, seen: Observations, away: BoolArray) -> int:
         """The arm to show: that with the best chance of being within epsilon of the best one, of those not away.
 
         The noise counts as it was measured where repeats say that it is less than declared: this enters no test.
         """
         declared = self._typical_scales(seen)
         share = guesses.measured_share(seen, declared)
-        if isinstance(processes, MeanProcesses):
+        if not processes.structured:
             guess = guesses.posterior_of_means(seen, share * declared, self.problem.epsilon)
         else:
             fit = self._fit(processes, seen)
@@ -106,14 +102,14 @@ class DecisionContext:
             guess = fit.posterior(self.vectors(processes.dim).lengths)
         return guess.likeliest(self.problem.epsilon, away)
 
-    def noise_mgf(self, seen: Observations) -> NoiseMgf | NormalMgf:
+    def noise_mgf(self, seen: Observations) -> Mgf:
         """What the next batch may assume of the noise; in blocks the scales alone, since effects move the means."""
         if self.blocks is not None:
             scales = self.problem.scales
             return NoiseMgf(scales, np.inf, seen.means, seen.counts > 0, scales**2)
         if known_scale(self.problem.noise):
-            return sampling_rule.mgf_after(self.problem, seen)
-        return self.cache.last("noise", seen, lambda: sampling_rule.mgf_after(self.problem, seen), most=2)
+            return mgf_after(self.problem, seen)
+        return self.cache.last("noise", seen, lambda: mgf_after(self.problem, seen), most=2)
 
     def _typical_scales(self, seen: Observations) -> FloatArray:
         return self.noise_mgf(seen).typical_scales(self.problem.epsilon)
@@ -123,7 +119,7 @@ class DecisionContext:
 
         def form() -> ArmVectors:
             embedded, white = self.embedding.at(dim), self.cache.white(self.embedding, dim)
-            if not isinstance(embedded, Embedding) or white is None or self.embedding.norm_bound is None:
+            if not embedded.structured or white is None or self.embedding.norm_bound is None:
                 raise ContractError("arms without structure have no vectors.")
             return ArmVectors.of(embedded, white.basis, self.embedding.norm_bound)
 
@@ -134,20 +130,13 @@ class DecisionContext:
 
         Distinct arms are the same problem in both, up to the rounding of their coordinates.
         """
-        embedded = self.embedding.at(dim)
-        if not isinstance(embedded, Embedding):
-            raise ContractError("arms without structure have no vectors.")
-
-        def form() -> DesignInput:
-            return DesignInput.of(embedded.features, white=lambda: self.cache.white(self.embedding, dim))
-
-        arms = self.cache.last("posed", (dim, None), form)
+        arms = self.cache.posed(self.embedding, dim)
         if noise_scale is None:
             return arms
         if arms.distinct:
             return arms.whitened_at(noise_scale)
         return self.cache.last(
-            "posed", (dim, noise_scale), lambda: DesignInput.of(self.vectors(dim).white / noise_scale)
+            "whitened", (dim, noise_scale), lambda: DesignInput.of(self.vectors(dim).white / noise_scale)
         )
 
     def _fit(self, processes: VectorProcesses, seen: Observations) -> guesses.PooledFit:
@@ -165,28 +154,28 @@ class DecisionContext:
         return self.cache.last("fit", (processes.dim, seen), form)
 
     def upper_bounds(
-        self, processes: states.Processes, candidate: int, roster: states.Availability | None = None
+        self, processes: Processes, candidate: int, roster: states.Availability | None = None
     ) -> FloatArray:
         """U of every arm against the candidate, shape (K,)."""
         threshold = self.thresholds(roster)
 
         def form() -> FloatArray:
-            if isinstance(processes, MeanProcesses):
+            if not processes.structured:
                 return processes.upper_bounds(candidate, threshold, self.support)
             return processes.upper_bounds(self.vectors(processes.dim), candidate, threshold)
 
         return self.cache.of("bounds", processes, candidate, form)
 
     def tightened_by(
-        self, state: states.CarriedState, processes: states.Processes, candidate: int
-    ) -> tuple[states.CandidateBounds, ...]:
+        self, state: states.SequentialState, processes: Processes, candidate: int
+    ) -> tuple[states.UpperBounds, ...]:
         """The candidates of a state with what the processes after its next batch say of one of them.
 
         An arm whose process holds what it held when the candidate was looked at last has the bound of then: only the
         allowance for rounding may have grown.
         """
         before = state.vectors
-        if before is None or not isinstance(processes, VectorProcesses) or not looked_at(state, candidate):
+        if before is None or not processes.structured or not looked_at(state, candidate):
             return states.intersected(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
         changed = processes.changed_since(before)
         if HEURISTIC_FEW * len(changed) >= len(state.beaten):
@@ -197,10 +186,14 @@ class DecisionContext:
         )
 
     def goal(
-        self, state: states.CarriedState, candidate: int, guess: Posterior, margins: Callable[[IntArray], FloatArray]
+        self,
+        state: states.SequentialState,
+        candidate: int,
+        guess: guesses.Posterior,
+        margins: Callable[[IntArray], FloatArray],
     ) -> states.OpenComparisons:
         """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
-        processes, epsilon, threshold = started(state), self.problem.epsilon, self.thresholds(state.roster)
+        processes, epsilon, threshold = state.processes, self.problem.epsilon, self.thresholds(state.roster)
         if looked_at(state, candidate):  # what these processes say is in the bounds of the state
             bounds = state.bounds_of(candidate)
         else:
@@ -208,7 +201,7 @@ class DecisionContext:
         rivals = states.open_rivals(state, candidate, bounds, epsilon)
         own = margins(rivals)
         least, noise_mgf = float(own.min()), self.noise_mgf(state.seen)
-        if isinstance(processes, MeanProcesses):
+        if not processes.structured:
             seen_at = np.array(margins(np.arange(len(state.beaten))))
             seen_at[candidate] = least
             noise_scales = noise_mgf.noise_scales(seen_at)
@@ -226,7 +219,7 @@ class DecisionContext:
             away=None if state.roster is None else state.away,
         )
 
-    def moved(self, state: states.CarriedState, dim: int) -> states.CarriedState:
+    def moved(self, state: states.SequentialState, dim: int) -> states.SequentialState:
         """The state with its processes in d dimensions: where they hold something, all of them start anew."""
         if state.vectors is None or state.vectors.dim == dim:
             return state
@@ -235,16 +228,18 @@ class DecisionContext:
         fresh = replace(fresh, log_values=states.start_weights(starts), starts=starts)
         return replace(state, vectors=fresh)
 
-    def first_processes(self, dim: int) -> states.Processes:
-        """Those of a study that begins in d dimensions."""
+    def processes_for(self, state: states.SequentialState, dim: int) -> Processes:
+        """Those that a batch in d dimensions goes on with: new ones in the first one, and in another dimension."""
+        if state.begun:
+            return self.moved(state, dim).processes
         first = math.log(states.HEURISTIC_FIRST_START)
-        if isinstance(self.embedded(dim), IndependentArms):
+        if not self.embedded(dim).structured:
             return MeanProcesses.started(self.problem.num_arms, first)
         return VectorProcesses.started(self.vectors(dim), first)
 
     def without(
-        self, state: states.CarriedState, arms: IntArray, independent: BoolArray
-    ) -> tuple[states.CarriedState, states.Availability]:
+        self, state: states.SequentialState, arms: IntArray, independent: BoolArray
+    ) -> tuple[states.SequentialState, states.Availability]:
         """(what stays known, who is there) when some arms go; `CarriedElimination.withdraw` has the arguments."""
         away, dropped = np.array(state.away), np.array(state.dropped)
         away[arms], dropped[arms[independent]] = True, True
@@ -257,7 +252,9 @@ class DecisionContext:
             groups = np.where(np.isin(np.arange(len(away)), arms), np.maximum(groups, 0), groups)
         return replace(state, tested=tested, beaten=shown), states.Availability(away, dropped, groups)
 
-    def with_added(self, state: states.CarriedState, arms: IntArray) -> tuple[states.CarriedState, states.Availability]:
+    def with_added(
+        self, state: states.SequentialState, arms: IntArray
+    ) -> tuple[states.SequentialState, states.Availability]:
         """(what stays known, who is there) when some arms come; `CarriedElimination.add` has the arguments."""
         roster = state.roster
         if roster is None or roster.cohorts is None or (roster.cohorts[arms] >= 0).any():
@@ -269,16 +266,18 @@ class DecisionContext:
             roster.unavailable & ~come, roster.excluded & ~come, groups
         )
 
-    def relisted(self, state: states.CarriedState, roster: states.Availability, *, over: bool) -> states.CarriedState:
+    def relisted(
+        self, state: states.SequentialState, roster: states.Availability, *, over: bool
+    ) -> states.SequentialState:
         """The state with that list, and what follows from it at once."""
-        away, dropped, processes, tested = roster.unavailable, roster.excluded, state.processes, state.tested
+        away, dropped, tested = roster.unavailable, roster.excluded, state.tested
         leader = int(np.argmin(away)) if away[state.leader] else state.leader
-        if processes is not None:
-            processes = replace(processes)  # another object for the cache, since thresholds may be others
+        if state.begun:
+            processes = replace(state.processes)  # another object for the cache, since thresholds may be others
             leader = self.leader(processes, state.seen, away) if away[state.leader] else leader
             tested = states.intersected(tested, leader, self.upper_bounds(processes, leader, roster))
         finished = "budget" if over else ""
-        if processes is None and np.count_nonzero(~away) == 1 and not over:
+        if not state.begun and np.count_nonzero(~away) == 1 and not over:
             finished = "single" if np.count_nonzero(~dropped) == 1 else "withdrawn"
         after = replace(
             state,
@@ -314,7 +313,7 @@ def checked_later(
     return tuple(later), LATER_SHARE if share is None else share
 
 
-def looked_at(state: states.CarriedState, candidate: int) -> bool:
+def looked_at(state: states.SequentialState, candidate: int) -> bool:
     """Whether the bounds of the state against a candidate are those of its processes, and of all before them.
 
     That holds of the leader and the candidate of the last batch, if the processes have not moved since, and no arm has
@@ -325,14 +324,7 @@ def looked_at(state: states.CarriedState, candidate: int) -> bool:
     return candidate in (state.leader, state.candidate) and any(one.candidate == candidate for one in state.tested)
 
 
-def started(state: states.CarriedState) -> states.Processes:
-    """The processes of a state after its first batch."""
-    if state.processes is None:
-        raise ContractError("nothing was told yet.")
-    return state.processes
-
-
-def carried_intervals(after: states.CarriedState, guess: Posterior, epsilon: float) -> Intervals:
+def carried_intervals(after: states.SequentialState, guess: guesses.Posterior, epsilon: float) -> Intervals:
     """The rivals of the candidate, and by how much each can be better than it at most (line 14).
 
     The guess of a lead is of the pooled fit and the bound is not, so a guess may lie below -U, which is proved. Then

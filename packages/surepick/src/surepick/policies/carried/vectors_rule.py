@@ -11,6 +11,7 @@ where A is that of the batch where the flow is to be matched with it, and that o
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import field
 from functools import partial
 
 import numpy as np
@@ -20,14 +21,14 @@ from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Design
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.designs import DesignInput
-from surepick.estimators import NoiseMgf, NormalMgf
+from surepick.estimators import Mgf
 from surepick.estimators.flows import BatchWeights
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.rows import each_row_block
 from surepick.policies import tuning
-from surepick.policies.carried.state import OpenComparisons, RemainingPulls, start_weights
-from surepick.policies.certified.sampling_rule import FewArms, is_expensive, tolerance_of
+from surepick.policies.certified.sampling_rule import FewArms, is_expensive, star_design, tolerance_of
 from surepick.policies.dimension import best_found
+from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, anew, nobody, start_weights
 
 MATCHED = 1e-6  # of a flow's length: what counts as none
 CUT = 1e-10  # of the largest eigenvalue of A
@@ -39,6 +40,27 @@ class VectorBets:
 
     arms: IntArray  # whose processes bet, (m,)
     directions: FloatArray  # v in whitened coordinates, (m, r)
+    vectors: ArmVectors
+    candidate: int  # c
+    noise_scales: FloatArray  # s, (K,), in reward units
+    restarts: IntArray = field(default_factory=nobody)  # arms whose processes start anew before
+
+    def told(self, processes: VectorProcesses, batch: Observations, noise_mgf: Mgf) -> VectorProcesses:
+        """The processes after the results, in blocks where these say so."""
+        after, fixed = anew(processes, self.restarts), (self.vectors, self.candidate, self.arms, self.directions)
+        if batch.blocks is not None:
+            return after.after_blocks(*fixed, batch.blocks, self.noise_scales)
+        return after.after(*fixed, batch, self.noise_scales, noise_mgf)
+
+    def weights(self, batch: Observations) -> BatchWeights:
+        """Those of the pulls of a batch, as they are told (line 37)."""
+        white, scales = self.vectors.white, self.noise_scales
+        if batch.blocks is not None:
+            pulls = Pulls.within(white, batch.blocks, scales)
+        else:
+            pulls = Pulls.of(white, batch.counts, scales)
+        weights = self.directions @ (pulls.rows.T / pulls.noise_scales**2)
+        return BatchWeights(self.arms, pulls.arms, np.asarray(pulls.counts, np.int64), weights)
 
 
 @record
@@ -208,16 +230,6 @@ def restarts(
     return goal.rivals[fresh]
 
 
-def weights_of(vectors: ArmVectors, bets: VectorBets, seen: Observations, scales: FloatArray) -> BatchWeights:
-    """The weights of a batch, as `VectorProcesses.after` or `after_blocks` has them with these scales, (K,)."""
-    if seen.blocks is not None:
-        pulls = Pulls.within(vectors.white, seen.blocks, scales)
-    else:
-        pulls = Pulls.of(vectors.white, seen.counts, scales)
-    weights = bets.directions @ (pulls.rows.T / pulls.noise_scales**2)
-    return BatchWeights(bets.arms, pulls.arms, np.asarray(pulls.counts, np.int64), weights)
-
-
 def place_vector_bets(
     vectors: ArmVectors,
     processes: VectorProcesses,
@@ -225,7 +237,7 @@ def place_vector_bets(
     margins: FloatArray,  # guesses of the rivals' margins, (m,)
     counts: IntArray,  # n, the pulls of the batch, (K,)
     future: FloatArray,  # pulls that are planned after it, (K,)
-    noise_mgf: NoiseMgf | NormalMgf,
+    noise_mgf: Mgf,
     blocks: BlockTotals | None = None,
 ) -> VectorBets:
     """The bets of a batch for a candidate.
@@ -245,7 +257,7 @@ def place_vector_bets(
         directions[rows] = _placed(vectors, processes, goal.among(rows), margins[rows], now, later, noise_mgf, slope)
 
     each_row_block(place, len(directions))
-    return VectorBets(goal.rivals, directions)
+    return VectorBets(goal.rivals, directions, vectors, goal.candidate, goal.noise_scales)
 
 
 def _placed(
@@ -255,7 +267,7 @@ def _placed(
     margins: FloatArray,
     batch: Information,
     whole: Information | None,
-    noise_mgf: NoiseMgf | NormalMgf,
+    noise_mgf: Mgf,
     slope: FloatArray,
 ) -> FloatArray:
     """The directions of the bets of some rivals, shape (m, r)."""
@@ -272,14 +284,12 @@ def _placed(
     return np.where((worth & possible)[:, None], now, spread)
 
 
-def _directions(
-    account: Balance, margins: FloatArray, pulls: Pulls, noise_mgf: NoiseMgf | NormalMgf
-) -> tuple[FloatArray, FloatArray]:
+def _directions(account: Balance, margins: FloatArray, pulls: Pulls, noise_mgf: Mgf) -> tuple[FloatArray, FloatArray]:
     """(tau, v = M (T y - G)); tau alone gives no pull a weight at which bets are expensive."""
     room = np.where(account.visible, np.maximum(margins - account.bias, 0.0), 0.0)
     tau = tuning.HEURISTIC_KAPPA * room / account.sizes
     steps = account.towards @ account.inverse
-    if isinstance(noise_mgf, NormalMgf):
+    if not noise_mgf.declared:
         weights = tau[:, None] * (steps @ (pulls.rows / pulls.noise_scales[:, None] ** 2).T)
         tau = tau * noise_mgf.tempered(weights, pulls.arms, pulls.counts)
     elif np.isfinite(noise_mgf.steepest):
@@ -325,19 +335,9 @@ def vectors_remaining(
     def star() -> Design:
         slack = np.maximum(goal.margins - bias, tuning.LEAST_SLACK * goal.margins)
         needs = goal.aimed(goal.threshold - processes.log_values[rivals])
-        uneven, accuracies = _uneven(scales), np.ones(embedded.num_arms)
+        accuracies = np.ones(embedded.num_arms)
         accuracies[rivals] = slack / np.sqrt(2.0 * np.maximum(needs, 1e-3))
-        return best_found(  # a worse design costs pulls, not validity
-            designs.solve_star_design,
-            embedded.features if uneven else posed(None),
-            goal.candidate,
-            accuracies if uneven else accuracies / scales[0],
-            rivals=rivals,
-            noise_scales=scales if uneven else None,
-            tolerance=tolerance,
-            unit=few.unit,
-            accept=few.accept,
-        )
+        return star_design(embedded, goal.candidate, accuracies, rivals, scales, tolerance, partial(posed, None), few)
 
     if not processes.lengths[rivals].any():
         if gamma > 0.0:  # where designs take long, what was measured so far stands for the one before

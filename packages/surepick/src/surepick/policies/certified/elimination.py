@@ -1,89 +1,212 @@
-"""Certified elimination: one e-process for each rival of a candidate, and batches aimed at those still open."""
+"""Epochs: the question which arm is the best, with one e-process for each rival of each candidate tried.
 
-from collections.abc import Callable
+A candidate is certified once all of its rivals are rejected (docs/certified-elimination.md; the lines named here are
+its). Evidence is collected batch by batch: what was seen before a candidate's epoch opened never counts for it.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from surepick import designs
 from surepick.core.observations import Observations
-from surepick.core.plans import Design, Embedding, IndependentArms, Plan, Step
+from surepick.core.plans import CandidateBounds, Deciding, Embedded, Embedding, Intervals, Plan
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.designs import DesignInput
-from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError
 from surepick.estimators import Evidence, batch_evidence, noise_mgf_after, only, with_squares
+from surepick.estimators.e_processes import Collected, EProcesses, processes_of
 from surepick.estimators.posterior import Posterior, pooled_fit
 from surepick.linalg.factorisations import Whitened
+from surepick.noise import Noise
 from surepick.policies import model_checks, options, tuning
-from surepick.policies.base import Claim, Problem, Spec, Traits, designed
-from surepick.policies.certified import conclusion, sampling_rule
-from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
-from surepick.policies.certified.sampling_rule import NextBatch, OpenTest, is_expensive
-from surepick.policies.dimension import DesignOf, best_found, cheapest_dimension, larger_dimensions
+from surepick.policies.base import Problem, Traits, designed, threshold_of
+from surepick.policies.certified import sampling_rule
+from surepick.policies.certified.sampling_rule import NextBatch, OpenTest, first_dimension, is_expensive
+from surepick.policies.dimension import larger_dimensions
 from surepick.policies.options import option
 from surepick.policies.sequential.batches import batch_total, capped
-from surepick.policies.sequential.memo import Memo
+from surepick.policies.sequential.engine import EmbeddedTest, typical_scales
+from surepick.policies.sequential.state import SequentialState
 
-# --- The first batch of a certifying policy: in which dimension, and by which design.
+# --- Epochs: the candidates that may be recommended, the weight that each one spends, and the evidence for it.
 
-HEURISTIC_TOLD = 2.0  # standard errors in epsilon: so well a first batch on few arms must tell all differences
-
-
-def embedded_in(embedding: ArmEmbedding, num_arms: int, dim: int) -> Embedding | IndependentArms:
-    """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
-    if embedding.num_distinct == num_arms and model_checks.is_saturated(embedding, dim):
-        return IndependentArms(num_arms)
-    return embedding.at(dim)
+HEURISTIC_WEIGHT_RATIO = 0.5  # of the weights of one epoch and the one before
 
 
-def first_dimension(
-    problem: Problem,
-    embedding: ArmEmbedding,
-    *,
-    dim: int | None,
-    tolerance: float,
-    design_of: DesignOf = sampling_rule.opening_design,
-) -> tuple[int, Design]:
-    """The dimension that tells all differences to within epsilon for the fewest pulls, and its design."""
-    everybody = np.arange(problem.num_arms)
-    if dim is not None or model_checks.norm_bound_uninformative(embedding, problem.epsilon):
-        taken = embedding.max_dim if dim is None else dim
-    else:
-        distinct = embedding.num_distinct > 2
-        try:
-            choice = cheapest_dimension(
-                embedding,
-                everybody,
-                problem.epsilon,
-                tolerance=tolerance,
-                least_dim=2 if distinct else 1,
-                least_value=1.0 if distinct else 0.0,
-                design_of=design_of,
-            )
-        except ContractError:  # no room for equal arms anywhere; arms that differ by more may still be rejected
-            taken = embedding.max_dim
-        else:
-            return choice.dim, choice.design
-    embedded = embedded_in(embedding, problem.num_arms, taken)
-    return taken, best_found(design_of, embedded, tolerance)
+def weight_of(number: int) -> float:
+    """p_e = (1 - r) r^e of the epoch after so many others: the weights of all that could ever open sum to 1.
+
+    Source: docs/certified-elimination.md, line 6.
+    """
+    return (1.0 - HEURISTIC_WEIGHT_RATIO) * HEURISTIC_WEIGHT_RATIO**number
 
 
-def on_few_first_arms(
-    problem: Problem, embedded: Embedding | IndependentArms, design: Design, *, posed: Callable[[], DesignInput]
-) -> Design:
-    """The design of a first batch on fewer arms, if a pull or two of each tells all differences to epsilon."""
-    if isinstance(embedded, IndependentArms) or embedded.num_arms <= tuning.HEURISTIC_MANY:
-        return design
-    unit = (HEURISTIC_TOLD * problem.sigma / problem.epsilon) ** 2
-    return designs.on_fewer_arms(
-        posed(), sampling_rule.middle_of(embedded), np.ones(embedded.num_arms), design, unit=unit
+def log_weight_of(number: int) -> float:
+    """log p_e, finite."""
+    return math.log(max(weight_of(number), sys.float_info.min))
+
+
+def open_test(epochs: Collected, candidate: int, num_arms: int) -> Collected:
+    """The epochs with a new one for the candidate, whose evidence starts at its weight: nothing seen so far counts.
+
+    Source: docs/certified-elimination.md, lines 5 and 6.
+    """
+    if any(one.name == str(candidate) for one in epochs):
+        raise ContractError(
+            f"arm {candidate} has an epoch already; a second one would spend its weight twice (line 6)."
+        )
+    if math.fsum(map(weight_of, range(len(epochs) + 1))) > 1.0:
+        raise ContractError("the weights of the epochs exceed 1; the error probability would exceed delta (line 6).")
+    return (*epochs, processes_of((), candidate, num_arms, log_weight_of(len(epochs))))
+
+
+FEW = 4096  # arms on which all bets go on: it costs little
+
+
+def opens(state: SequentialState, candidate: int, predicted: float) -> bool:
+    """Whether the candidate's epoch opens before this batch: a function of the past alone (line 5)."""
+    enough = state.seen.total >= sampling_rule.HEURISTIC_SHORTEST_EPOCH * predicted
+    return (
+        enough and all(one.name != str(candidate) for one in state.collected) and weight_of(len(state.collected)) > 0.0
     )
 
 
+def current_test(state: SequentialState, candidate: int) -> EProcesses:
+    """The candidate's epoch, or the one that would be opened for it: nothing seen so far counts (line 5)."""
+    return processes_of(state.collected, candidate, len(state.seen.counts), log_weight_of(len(state.collected)))
+
+
+Judged = Callable[..., Evidence]  # noise, results -> what they say against some rivals
+
+
+def judged(noise: Noise, seen: Observations, *, rivals: IntArray, margins: FloatArray, **fixed: Any) -> Evidence:
+    """What a batch says against some rivals; the other arguments are those of `batch_evidence` (lines 2 to 4)."""
+    return batch_evidence(seen=with_squares(noise, seen), margins=margins, **fixed).only(rivals)
+
+
+class Epochs:
+    """What the policies have in common that test candidates in epochs: their bets, and what follows from them.
+
+    A rival that is rejected stays so. Of more than FEW arms nothing more is bet on it, and its evidence stays what it
+    was; only the intervals go on with the bets on everybody, for whoever asks for them.
+    """
+
+    __slots__ = ()
+    problem: Problem
+
+    def wager(self, state: SequentialState, plan: Plan, centre: int, rivals: IntArray) -> Judged:
+        """The bets on a batch for a candidate against some rivals, fixed before the batch's first result."""
+        raise NotImplementedError
+
+    def best(self, seen: Observations, dim: int) -> int:
+        """The arm that looks best after all that was told."""
+        raise NotImplementedError
+
+    def runners_up(self, _: SequentialState, __: Plan) -> tuple[int, ...]:
+        """Other arms whose epochs open with that of the plan's candidate."""
+        return ()
+
+    def bets(self, state: SequentialState, plan: Plan, seen: Observations) -> Any:
+        """(the epochs, those that open before the batch among them; the bets of each; those on rejected rivals)."""
+        epochs, num_arms, threshold = state.collected, self.problem.num_arms, threshold_of(self.problem)
+        if plan.candidate is not None and opens(state, plan.candidate, plan.predicted_pulls or 0.0):
+            for candidate in (plan.candidate, *self.runners_up(state, plan)):  # before the batch: lines 5 and 6
+                epochs = open_test(epochs, candidate, num_arms)
+        if state.seen.total == 0 or seen.total == 0 or not epochs:
+            return epochs, {}, {}
+        wager, few, everybody = partial(self.wager, state, plan), num_arms <= FEW, np.arange(num_arms)
+        placed = {one.name: wager(int(one.name), everybody if few else one.open_rivals(threshold)) for one in epochs}
+        late = {} if few else {one.name: partial(wager, int(one.name), one.beaten(threshold)) for one in epochs}
+        return epochs, placed, late
+
+    def update(self, _: SequentialState, __: Plan, bets: Any, seen: Observations) -> dict[str, Any]:
+        """The epochs after the results."""
+        epochs, placed, late = bets
+        nothing, noise = Evidence.nothing(self.problem.num_arms), self.problem.noise
+        found = {one.name: placed[one.name](noise, seen) if one.name in placed else nothing for one in epochs}
+
+        def whole() -> dict[int, Evidence]:
+            more = {name: bet()(noise, seen) for name, bet in late.items()}
+            return {int(name): one.plus(more.get(name, nothing)) for name, one in found.items()}
+
+        return {"collected": tuple(one.after(found[one.name].gains) for one in epochs), "found": whole}
+
+    def decide(self, _: SequentialState, after: SequentialState, plan: Plan) -> SequentialState:
+        """The state with its leader, and certified where a candidate has no open rival (line 8)."""
+        threshold, leader = threshold_of(self.problem), self.best(after.seen, plan.dim)
+        certified = next((one for one in after.collected if len(one.open_rivals(threshold)) == 0), None)
+        candidate, finished = after.candidate, ""
+        if certified is not None:
+            candidate = leader = int(certified.name)
+            finished = "certified"
+        beaten = processes_of(after.collected, candidate, len(after.beaten)).rejected(threshold)
+        beaten[[candidate, leader]] = False
+        return replace(after, candidate=candidate, leader=leader, beaten=beaten, finished=finished)
+
+    def _gap(self, state: SequentialState) -> float | None:
+        """The certified shortfall of the leader, None if nothing can be said."""
+        return {"single": 0.0, "certified": self.problem.epsilon}.get(state.finished, self.problem.largest_gap)
+
+    def _spent(self, state: SequentialState) -> float:
+        return math.fsum(map(weight_of, range(len(state.collected))))
+
+    def _deciding(self, after: SequentialState, found: Any) -> Deciding | None:
+        return None if found is None else lambda before: intervals_of(self.problem, after, found(), before)
+
+
+def intervals_of(
+    problem: Problem, after: SequentialState, found: Mapping[int, Evidence], before: Intervals | None
+) -> Intervals:
+    """The rivals of the candidate, and by how much each can be better than it at most (line 10).
+
+    U_j = min over batches of  epsilon + (log(1/delta) - log(p_c E_j)) / sum of t      rejected: U_j <= epsilon
+    """
+    known = {} if before is None else {one.candidate: one for one in before.candidates}
+    num_arms, epsilon = problem.num_arms, problem.epsilon
+    zeros, unknown, nothing = (np.full(num_arms, each) for each in (0.0, np.inf, np.nan))
+    bounds = (
+        known.get(int(one.name))
+        or CandidateBounds(int(one.name), zeros, zeros, unknown, nothing, np.full(num_arms, log_weight_of(number)))
+        for number, one in enumerate(after.collected)
+    )
+    candidates = tuple(_tightened(problem, one, found[one.candidate]) for one in bounds)
+    current = next((one for one in candidates if one.candidate == after.candidate), None)
+    if current is None:
+        nobody, allowed = np.full(num_arms, -1), np.full(num_arms, epsilon)
+        return Intervals(np.arange(num_arms), nobody, nothing, nothing, nothing, allowed, candidates)
+    rivals = np.flatnonzero(np.arange(num_arms) != current.candidate)
+    widest, leads = current.bounds[rivals], current.leads[rivals]
+    return Intervals(
+        arms=rivals,
+        comparators=np.full(len(rivals), current.candidate),
+        leads=leads,
+        widths=widest + leads,
+        margins=epsilon - widest,
+        allowed=np.full(len(rivals), epsilon),
+        candidates=candidates,
+    )
+
+
+def _tightened(problem: Problem, known: CandidateBounds, batch: Evidence) -> CandidateBounds:
+    """The bounds of a candidate after one more batch."""
+    bets, drawn, log_e_values = known.bets + batch.bets, known.drawn + batch.drawn, known.log_e_values + batch.gains
+    told = bets > 0.0
+    share = np.where(told, bets, 1.0)
+    bounds = np.where(told, problem.epsilon + (threshold_of(problem) - log_e_values) / share, np.inf)
+    better = bounds < known.bounds
+    leads = np.where(better, -drawn / share, known.leads)
+    return CandidateBounds(known.candidate, bets, drawn, np.where(better, bounds, known.bounds), leads, log_e_values)
+
+
 @record
-class CertifiedElimination:
+class CertifiedElimination(Epochs, EmbeddedTest):
     """Certify one candidate c: collect evidence, for each rival j, against "j is better than c by more than epsilon".
 
         E_j = p_c product over batches since c was first tried of exp(gain_j)        (`batch_evidence`)
@@ -105,36 +228,17 @@ class CertifiedElimination:
     eliminate in the paper's sense.
     """
 
-    problem: Problem
-    embedding: ArmEmbedding
     dim: int | None = None
     tolerance: float = option(0.05, options.tolerance)
     reserve: float = option(0.05, options.check_share)
     largest_batch: int | None = option(None, options.largest_batch)
     evidence: str = field(default="epochs", init=False, compare=False, repr=False)
-    _cache: Memo = field(default_factory=Memo, init=False, compare=False, repr=False)
-    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
-
-    def __post_init__(self) -> None:
-        conclusion.check_certifying(self)
 
     @property
     def traits(self) -> Traits:
-        own = self.embedding.traits
-        return Traits(
-            uses_features=own.family != "independent",
-            certifies="candidate",
-            assumptions=own.assumptions,
-            checks=model_checks.checks_of(self.embedding),
-            caveats=own.caveats,
-            embedding=self.embedding,
-            misspecification=self.embedding.misspecification,
-        )
+        return self._traits(certifies="candidate")
 
-    def init(self) -> CertifiedState:
-        return conclusion.initial_state(self.problem)
-
-    def ask(self, state: CertifiedState) -> Plan:
+    def ask(self, state: SequentialState) -> Plan:
         if state.seen.total == 0:
             return self._opening(state.round)
         batch = self._next_batch(state)
@@ -144,34 +248,11 @@ class CertifiedElimination:
         counts = self._with_check_pulls(batch.dim, designs.round_design(design.weights, total))
         return designed(state.round, counts, design, embedded, candidate=batch.candidate)
 
-    def tell(self, state: CertifiedState, plan: Plan, seen: Observations) -> Step[CertifiedState]:
-        return conclusion.concluded(
-            self.problem,
-            state,
-            plan,
-            seen,
-            evidence=self._evidence(state, plan, seen),
-            leader=int(np.argmax(self._posterior(plan.dim, state.seen.plus(seen)).scores)),
-            compressed=not isinstance(self.embedded(plan.dim), IndependentArms),
-            alarms=self._failed_checks(plan, seen),
-        )
-
-    def claim(self, state: CertifiedState) -> Claim:
-        return conclusion.claim(
-            self.problem,
-            state,
-            needed=model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed),
-            why_heuristic=model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
-            remark=lambda: self._obstacle(state),
-        )
-
-    def embedded(self, dim: int) -> Embedding | IndependentArms:
-        """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
-        return embedded_in(self.embedding, self.problem.num_arms, dim)
-
     def _opening(self, round_number: int) -> Plan:
         """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
-        design_of = partial(sampling_rule.opening_design, posed=self._posed)
+        design_of = partial(
+            sampling_rule.opening_design, posed=lambda embedded: self._cache.posed(self.embedding, embedded.dim)
+        )
         dim, design = first_dimension(
             self.problem, self.embedding, dim=self.dim, tolerance=self.tolerance, design_of=design_of
         )
@@ -180,7 +261,7 @@ class CertifiedElimination:
         counts = designs.round_design(design.weights, self._capped(total, design.weights))
         return designed(round_number, self._with_check_pulls(dim, counts), design, embedded)
 
-    def _next_batch(self, state: CertifiedState) -> NextBatch:
+    def _next_batch(self, state: SequentialState) -> NextBatch:
         """The candidate to go on with, and the design that is predicted to certify it first."""
         posterior = self._posterior(state.dim, state.seen)
         best = int(np.argmax(posterior.scores))
@@ -202,38 +283,29 @@ class CertifiedElimination:
             batch = self._other_dimension(state, batch, posterior)
         return batch
 
-    def _better(self, state: CertifiedState, best: int, candidate: int, posterior: Posterior) -> bool:
+    def _better(self, state: SequentialState, best: int, candidate: int, posterior: Posterior) -> bool:
         """Whether a better candidate is worth going on with, where a design for each takes long: by what both need in
         the proportions of the pulls so far."""
         embedded = self.embedded(state.dim)
-        if isinstance(embedded, IndependentArms):
+        if not embedded.structured:
             return False
         worth = tuning.HEURISTIC_SWITCH_OF_EPOCHS * self._pulls(state, candidate, embedded, posterior)
         return self._pulls(state, best, embedded, posterior) < worth
 
-    def _pulls(self, state: CertifiedState, candidate: int, embedded: Embedding, posterior: Posterior) -> float:
+    def _pulls(self, state: SequentialState, candidate: int, embedded: Embedding, posterior: Posterior) -> float:
         """What a candidate is predicted to need in the proportions of the pulls so far."""
         test, white = self._open_test(state, candidate, posterior), self._white(embedded, embedded.dim)
         return sampling_rule.pulls_by(embedded, test, state.seen.counts, white=white)
 
-    def _open_test(self, state: CertifiedState, candidate: int, posterior: Posterior) -> OpenTest:
-        epoch, threshold = current_test(state, candidate), threshold_of(self.problem)
-        return OpenTest(
-            candidate,
-            epoch.open_rivals(threshold),
-            epoch.values,
-            threshold,
-            posterior,
-            sampling_rule.noise_scales(self.problem, state.seen),
-            self.problem.epsilon,
-        )
+    def _open_test(self, state: SequentialState, candidate: int, posterior: Posterior) -> OpenTest:
+        return OpenTest.of(self.problem, state, current_test(state, candidate), posterior)
 
-    def _other_dimension(self, state: CertifiedState, batch: NextBatch, posterior: Posterior) -> NextBatch:
+    def _other_dimension(self, state: SequentialState, batch: NextBatch, posterior: Posterior) -> NextBatch:
         """A larger dimension, if misspecification costs more than its extra directions would."""
         best = batch
         for dim in larger_dimensions(self.embedding, state.dim, self.problem.epsilon):
             here = self.embedded(best.dim)
-            if is_expensive(here) and isinstance(here, Embedding):  # with its misspecification and no more directions
+            if is_expensive(here) and here.structured:  # with its misspecification and no more directions
                 less = replace(here, misspecification=self.embedding.misspecification(dim))
                 now, then = (self._pulls(state, batch.candidate, one, posterior) for one in (here, less))
                 if then >= tuning.HEURISTIC_DIMENSION * now:
@@ -244,9 +316,9 @@ class CertifiedElimination:
             best = other
         return best
 
-    def _batch_for(self, state: CertifiedState, candidate: int, dim: int, posterior: Posterior) -> NextBatch:
+    def _batch_for(self, state: SequentialState, candidate: int, dim: int, posterior: Posterior) -> NextBatch:
         embedded = self.embedded(dim)
-        posed = None if isinstance(embedded, IndependentArms) else partial(self._posed, embedded)
+        posed = None if not embedded.structured else partial(self._cache.posed, self.embedding, dim)
         return sampling_rule.next_batch(
             embedded,
             self._open_test(state, candidate, posterior),
@@ -256,64 +328,50 @@ class CertifiedElimination:
             white=self._white(embedded, dim),
         )
 
-    def _posed(self, embedded: Embedding) -> DesignInput:
-        white = partial(self._cache.white, self.embedding, embedded.dim)
-        return self._cache.last("posed", embedded.dim, lambda: DesignInput.of(embedded.features, white=white))
-
     def _posterior(self, dim: int, seen: Observations) -> Posterior:
         def form() -> Posterior:
-            used, noise_scales = self.embedded(dim), sampling_rule.noise_scales(self.problem, seen)
+            used, noise_scales = self.embedded(dim), typical_scales(self.problem, seen)
             white, norm_bound = self._white(used, dim), self.embedding.norm_bound
             return pooled_fit(used, seen, noise_scales, white=white, norm_bound=norm_bound).posterior()
 
         return self._cache.last("posterior", (dim, seen), form)
 
-    def _white(self, used: Embedding | IndependentArms, dim: int) -> Whitened | None:
-        return None if isinstance(used, IndependentArms) else self._cache.white(self.embedding, dim)
+    def _white(self, used: Embedded, dim: int) -> Whitened | None:
+        return None if not used.structured else self._cache.white(self.embedding, dim)
 
-    def _evidence(self, state: CertifiedState, plan: Plan, seen: Observations) -> Callable[[int, IntArray], Evidence]:
-        """(candidate, rivals) -> the batch's log e-values; bets and allowances are from before it (lines 2 to 4)."""
-        noise_mgf = noise_mgf_after(self.problem.noise, state.seen)
-        noise_scales = noise_mgf.noise_scales(self.problem.epsilon)
-        batch = with_squares(self.problem.noise, seen)
-        posterior = self._posterior(state.dim, state.seen) if state.seen.total > 0 else None
-        few = self.problem.num_arms <= conclusion.FEW  # one product for all: its size may decide a row's last bit
+    def wager(self, state: SequentialState, plan: Plan, centre: int, rivals: IntArray) -> Judged:
+        noise_mgf, epsilon = noise_mgf_after(self.problem.noise, state.seen), self.problem.epsilon
+        used, margins = self.embedded(plan.dim), self._posterior(state.dim, state.seen).margins(centre, epsilon)
+        few = self.problem.num_arms <= FEW  # one product for all: its size may decide a row's last bit
+        return partial(
+            judged,
+            rivals=rivals,
+            embedded=used,
+            centre=centre,
+            epsilon=epsilon,
+            margins=margins if few else only(margins, rivals),
+            noise_mgf=noise_mgf,
+            noise_scales=noise_mgf.noise_scales(epsilon),
+            norm_bound=self.embedding.norm_bound,
+            white=self._white(used, plan.dim),
+        )
 
-        def evidence(centre: int, rivals: IntArray) -> Evidence:
-            if posterior is None or len(rivals) == 0:
-                return Evidence.nothing(self.problem.num_arms)
-            used, margins = self.embedded(plan.dim), posterior.margins(centre, self.problem.epsilon)
-            found = batch_evidence(
-                used,
-                batch,
-                centre=centre,
-                epsilon=self.problem.epsilon,
-                margins=margins if few else only(margins, rivals),
-                noise_mgf=noise_mgf,
-                noise_scales=noise_scales,
-                norm_bound=self.embedding.norm_bound,
-                white=self._white(used, plan.dim),
-            )
-            return found.only(rivals) if few else found
-
-        return evidence
+    def best(self, seen: Observations, dim: int) -> int:
+        return int(np.argmax(self._posterior(dim, seen).scores))
 
     def _capped(self, total: int, weights: FloatArray) -> int:
         return capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
 
     def _with_check_pulls(self, dim: int, counts: IntArray) -> IntArray:
-        if isinstance(self.embedded(dim), IndependentArms) or np.count_nonzero(counts) < dim:
+        if not self.embedded(dim).structured or np.count_nonzero(counts) < dim:
             return counts  # of few arms each difference is told by these alone; with more it would be fitted
         return model_checks.with_check_pulls(self.embedding, dim, counts, share=self.reserve)
 
-    def _failed_checks(self, plan: Plan, seen: Observations) -> tuple[str, ...]:
+    def failed_checks(self, _: SequentialState, plan: Plan, seen: Observations) -> tuple[str, ...]:
         embedded = self.embedded(plan.dim)
         white = self._white(embedded, plan.dim)
         return model_checks.misfits(self.embedding, embedded, plan, seen, self.problem, white=white)
 
-    def _obstacle(self, state: CertifiedState) -> str:
-        """Why more pulls would not help, if they are asked for and misspecification leaves no room."""
-        if state.finished or state.seen.total == 0:
-            return ""
+    def _obstacle(self, state: SequentialState) -> str:
         batch = self._next_batch(state)
         return model_checks.no_room(batch.dim, len(batch.bias_limited))

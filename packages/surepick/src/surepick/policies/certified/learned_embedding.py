@@ -5,16 +5,14 @@ Both are functions of the past and of the seed; docs/neural-guarantee.md says wh
 
 from __future__ import annotations
 
-import hashlib
 import math
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Design, Embedding, IndependentArms
+from surepick.core.plans import Design, Embedded, Embedding, IndependentArms
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.core.special_functions import ndtr
 from surepick.designs import round_design
@@ -24,11 +22,12 @@ from surepick.estimators.network_training import left_out, plausible_regularizat
 from surepick.estimators.posterior import Posterior, efforts, pooled_fit
 from surepick.linalg.factorisations import thin_svd, whitened
 from surepick.policies import tuning
-from surepick.policies.base import Problem
+from surepick.policies.base import Problem, threshold_of
 from surepick.policies.certified import sampling_rule
-from surepick.policies.certified.conclusion import CertifiedState, current_test, threshold_of
-from surepick.policies.certified.sampling_rule import noise_scales
+from surepick.policies.certified.elimination import current_test
 from surepick.policies.sequential.batches import batch_total
+from surepick.policies.sequential.engine import typical_scales
+from surepick.policies.sequential.state import SequentialState
 
 VECTORS = ("gradient", "last-layer")
 ENERGY_LEFT = 1e-3  # of the squares of the gradients; the embedding's default dimension leaves out at most this
@@ -65,35 +64,6 @@ class Learnt:
     scores: FloatArray  # guesses of the mean rewards, (K,)
     doubt: float  # root mean square error of the network's guess for an arm that it has not seen; infinite before any
     errors: FloatArray  # the same for each guess, the arm's own measurements included, (K,)
-
-
-@dataclass(frozen=True)
-class _Request:
-    """What an embedding is a function of; two are equal when the digests are."""
-
-    digest: str
-    learner: EmbeddingLearner = field(compare=False)
-    seen: Observations = field(compare=False)
-
-    @staticmethod
-    def of(learner: EmbeddingLearner, seen: Observations) -> _Request:
-        settings = (learner.network, learner.dim, learner.vectors, learner.regularization, learner.uses_network)
-        assumed = (learner.problem.noise, learner.problem.epsilon, learner.features.shape)
-        digest = hashlib.sha256(repr((*settings, *assumed)).encode())
-        for array in (learner.features, seen.counts, seen.sums, seen.squares):
-            digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
-        return _Request(digest.hexdigest(), learner, seen)
-
-
-def remembered(learner: EmbeddingLearner, seen: Observations) -> Learnt:
-    """`learn`, with the last results kept: ask, tell and the next ask need the same embedding."""
-    return _recalled(_Request.of(learner, seen))
-
-
-@lru_cache(maxsize=4)
-def _recalled(request: _Request) -> Learnt:
-    """`learn`; a function of the digest alone."""
-    return learn(request.learner, request.seen)
 
 
 def learn(learner: EmbeddingLearner, seen: Observations) -> Learnt:
@@ -146,7 +116,7 @@ def estimated_misspecification(learner: EmbeddingLearner, vectors: FloatArray, s
 def _unlearnt(learner: EmbeddingLearner, seen: Observations) -> Learnt:
     """The guess of `certified-independent`: the arms' own means."""
     problem, num_arms = learner.problem, len(learner.features)
-    scores = pooled_fit(IndependentArms(num_arms), seen, noise_scales(problem, seen)).scores
+    scores = pooled_fit(IndependentArms(num_arms), seen, typical_scales(problem, seen)).scores
     return Learnt(None, scores, np.inf, np.full(num_arms, np.inf))
 
 
@@ -193,7 +163,7 @@ class PlannedBatch:
     """A batch: what for, through which embedding, where."""
 
     candidate: int  # c
-    embedded: Embedding | IndependentArms  # psi_b, or arms without structure
+    embedded: Embedded  # psi_b, or arms without structure
     weights: FloatArray  # where to measure, (K,), sum 1
     predicted: float  # pulls that rejecting all rivals is predicted to take still
     batch: int  # pulls of the batch
@@ -204,9 +174,9 @@ class NeuralSamplingRule:
     """What a batch is steered by."""
 
     problem: Problem  # what is asked
-    state: CertifiedState  # where the study stands
+    state: SequentialState  # where the study stands
     # psi_b with its bound, or arms without structure where the network is not used
-    embedded: Embedding | IndependentArms
+    embedded: Embedded
     posterior: Posterior  # the means as they look so far
     noise_scales: FloatArray  # s, (K,), in reward units
     norm_bound: float  # C of psi_b
@@ -230,7 +200,7 @@ class NeuralSamplingRule:
         independent = IndependentArms(num_arms)
         plain = self._design_for(independent, candidate, rivals)
         batch = batch_total(plain.value, self.state.seen.total)
-        if isinstance(self.embedded, IndependentArms):
+        if not self.embedded.structured:
             return PlannedBatch(candidate, independent, plain.weights, plain.value, batch)
         predicted = max(plain.value, len(rivals) + 1.0)
         alone = PlannedBatch(candidate, independent, plain.weights, predicted, batch)
@@ -275,17 +245,10 @@ class NeuralSamplingRule:
         return pulls, np.sort(far)
 
     def _design_for(
-        self, embedded: Embedding | IndependentArms, candidate: int, rivals: IntArray, bias: FloatArray | None = None
+        self, embedded: Embedded, candidate: int, rivals: IntArray, bias: FloatArray | None = None
     ) -> Design:
-        test = sampling_rule.OpenTest(
-            candidate,
-            rivals,
-            current_test(self.state, candidate).values,
-            threshold_of(self.problem),
-            self.posterior,
-            self.noise_scales,
-            self.problem.epsilon,
-        )
+        epoch = current_test(self.state, candidate)
+        test = replace(sampling_rule.OpenTest.of(self.problem, self.state, epoch, self.posterior), rivals=rivals)
         return sampling_rule.next_batch(embedded, test, tolerance=self.tolerance, bias=bias).design
 
     def _alone(self, candidate: int, rivals: IntArray) -> float:
@@ -326,7 +289,7 @@ class NeuralSamplingRule:
         )
 
 
-def search(problem: Problem, state: CertifiedState, learnt: Learnt, first_pulls: int) -> IntArray:
+def search(problem: Problem, state: SequentialState, learnt: Learnt, first_pulls: int) -> IntArray:
     """Pulls that look for a first candidate; none where it is known well enough (evidence for no arm).
 
         P_j = P(N(score_j - score_leader, error_j^2 + error_leader^2) > epsilon/2)
@@ -340,7 +303,7 @@ def search(problem: Problem, state: CertifiedState, learnt: Learnt, first_pulls:
     """
     num_arms, epsilon = problem.num_arms, problem.epsilon
     pulls = np.zeros(num_arms, np.int64)
-    if state.epochs or learnt.vectors is None or state.round > SEARCHES:
+    if state.collected or learnt.vectors is None or state.round > SEARCHES:
         return pulls
     leader = int(np.argmax(learnt.scores))
     errors = np.sqrt(learnt.errors**2 + learnt.errors[leader] ** 2)
@@ -363,12 +326,12 @@ def search(problem: Problem, state: CertifiedState, learnt: Learnt, first_pulls:
     return pulls
 
 
-def hedges(state: CertifiedState, candidate: int | None, learnt: Learnt, epsilon: float) -> tuple[int, ...]:
+def hedges(state: SequentialState, candidate: int | None, learnt: Learnt, epsilon: float) -> tuple[int, ...]:
     """The runners-up that may turn out better than the candidate: their epochs open with the first one.
 
     What a batch says for one candidate it says for the others too: a change costs their weights, not all evidence.
     """
-    if candidate is None or state.epochs:
+    if candidate is None or state.collected:
         return ()
     near = learnt.scores >= learnt.scores[candidate] - epsilon
     order = np.flatnonzero(near & (np.arange(len(learnt.scores)) != candidate))

@@ -1,24 +1,26 @@
 """Certified elimination with an embedding that is learnt anew for every batch, from the batches before it."""
 
-from collections.abc import Callable
-from dataclasses import field
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Embedding, IndependentArms, Plan, Step
+from surepick.core.plans import Embedded, Embedding, IndependentArms, Plan
 from surepick.core.records import FloatArray, IntArray, freeze, record
 from surepick.designs import round_design
 from surepick.embeddings.network import ArmNetwork, Network
-from surepick.estimators import Evidence, arm_means, batch_evidence, estimate, noise_mgf_after, only, with_squares
+from surepick.estimators import arm_means, estimate, noise_mgf_after, only
 from surepick.estimators.posterior import PooledFit, Posterior
 from surepick.policies import options
-from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms
-from surepick.policies.certified import conclusion, learned_embedding, sampling_rule
-from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
+from surepick.policies.base import Traits, check_arms, delta_for_test, threshold_of
+from surepick.policies.certified import learned_embedding, sampling_rule
+from surepick.policies.certified.elimination import Epochs, Judged, current_test, judged, opens
 from surepick.policies.model_checks import FITTED, misfit, why_heuristic
 from surepick.policies.options import at_least_zero, check_options, one_of, option, whole
 from surepick.policies.sequential.batches import capped
+from surepick.policies.sequential.engine import SequentialTest, typical_scales
+from surepick.policies.sequential.state import SequentialState
 
 SIZE_IN_SIGMAS = 1e6
 ROUNDED_UP = 1.0 + 1e-6
@@ -29,7 +31,7 @@ UNDECLARED = (
 
 
 @record
-class CertifiedNeural:
+class CertifiedNeural(Epochs, SequentialTest):
     """`CertifiedElimination` with an embedding that a network learns from everything before the batch.
 
         psi_b(x) = (1, f(x; theta_b), e_1 u_x1, ..., e_d u_xd) in orthonormal coordinates
@@ -61,7 +63,6 @@ class CertifiedNeural:
     Source: ours.
     """
 
-    problem: Problem
     features: FloatArray
     network: Network
     misspecification: float | None = option(None, at_least_zero("how far means may be from the embeddings."))
@@ -71,14 +72,13 @@ class CertifiedNeural:
     tolerance: float = option(0.05, options.tolerance)
     reserve: float = option(0.05, options.check_share)
     largest_batch: int | None = option(None, options.largest_batch)
-    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         freeze(self, features=np.float64)
         check_arms(self.problem, len(self.features))
         ArmNetwork(self.features, self.network).check_size()
         check_options(self)
-        conclusion.delta_for_test(self.problem)
+        delta_for_test(self.problem)
 
     @property
     def uses_network(self) -> bool:
@@ -116,11 +116,8 @@ class CertifiedNeural:
             misspecification=lambda _: None,
         )
 
-    def init(self) -> CertifiedState:
-        return conclusion.initial_state(self.problem)
-
-    def ask(self, state: CertifiedState) -> Plan:
-        learnt = learned_embedding.remembered(self, state.seen)
+    def ask(self, state: SequentialState) -> Plan:
+        learnt = self.learnt(state.seen)
         if state.seen.total == 0:
             return self._opening(state, self._embedded(learnt, state.seen))
         first_pulls = self._first_pulls(int(np.count_nonzero(state.seen.counts == 0)))
@@ -141,43 +138,69 @@ class CertifiedNeural:
             candidate=batch.candidate,
         )
 
-    def tell(self, state: CertifiedState, plan: Plan, seen: Observations) -> Step[CertifiedState]:
-        learnt = learned_embedding.remembered(self, state.seen)  # of the past: the embedding of this batch
-        used: Embedding | IndependentArms = IndependentArms(self.problem.num_arms)
-        if plan.dim < self.problem.num_arms:
-            used = self._embedded(learnt, state.seen)
-        pooled = state.seen.plus(seen)
-        return conclusion.concluded(
-            self.problem,
-            state,
-            plan,
-            seen,
-            evidence=self._evidence(state, learnt, used, seen),
-            leader=int(np.argmax(learned_embedding.remembered(self, pooled).scores)),
-            compressed=plan.dim < self.problem.num_arms and self._collects(state, plan, seen),
-            alarms=self._misfit(plan, used, seen),
-            also=()
+    def learnt(self, seen: Observations) -> learned_embedding.Learnt:
+        """What the past says of the arms: ask, tell and the next ask need the same embedding."""
+        return self._cache.last("learnt", seen, lambda: learned_embedding.learn(self, seen), most=2)
+
+    def wager(self, state: SequentialState, plan: Plan, centre: int, rivals: IntArray) -> Judged:
+        noise_mgf = noise_mgf_after(self.problem.noise, state.seen)
+        epsilon, threshold = self.problem.epsilon, threshold_of(self.problem)
+        learnt, used, epoch = self.learnt(state.seen), self._used(state, plan), current_test(state, centre)
+        posterior = self._posterior(learnt, state.seen)
+        rivals = rivals[~epoch.rejected(threshold)[rivals]]  # the bets on them are over, in the intervals too
+        return partial(
+            judged,
+            rivals=rivals,
+            embedded=used,
+            centre=centre,
+            epsilon=epsilon,
+            margins=only(posterior.margins(centre, epsilon), rivals),
+            noise_mgf=noise_mgf,
+            noise_scales=noise_mgf.noise_scales(epsilon),
+            bias_robust=True,
+            scores=posterior.scores,
+            offset=self._offset(state.seen),
+            needs=None if learnt.vectors is None else threshold - epoch.values,
+            norm_bound=self._norm_bound(used),
+        )
+
+    def best(self, seen: Observations, _: int) -> int:
+        return int(np.argmax(self.learnt(seen).scores))
+
+    def runners_up(self, state: SequentialState, plan: Plan) -> tuple[int, ...]:
+        learnt = self.learnt(state.seen)
+        return (
+            ()
             if learnt.vectors is None
-            else learned_embedding.hedges(state, plan.candidate, learnt, self.problem.epsilon),
+            else learned_embedding.hedges(state, plan.candidate, learnt, self.problem.epsilon)
         )
 
-    def _collects(self, state: CertifiedState, plan: Plan, seen: Observations) -> bool:
-        """Whether the batch is evidence for some candidate."""
-        if seen.total == 0 or state.epochs:
-            return seen.total > 0
-        return plan.candidate is not None and opens(state, plan.candidate, plan.predicted_pulls or 0.0)
+    def failed_checks(self, state: SequentialState, plan: Plan, seen: Observations) -> tuple[str, ...]:
+        used = self._used(state, plan)
+        if not used.structured or seen.total == 0 or self.misspecification is None:
+            return ()
+        return misfit(plan, seen, estimate(used, seen), self.problem)
 
-    def claim(self, state: CertifiedState) -> Claim:
-        used = state.compressed
-        unbacked = UNDECLARED if used and self.misspecification is None else ""
-        return conclusion.claim(
-            self.problem,
-            state,
-            needed=self.traits.assumptions if used else (),
-            why_heuristic=why_heuristic(state.alarms if used else (), unbacked),
-        )
+    def _compresses(self, state: SequentialState, plan: Plan, seen: Observations) -> bool:
+        """Whether the batch is evidence for some candidate, through the network."""
+        if plan.dim >= self.problem.num_arms or seen.total == 0:
+            return False
+        opening = plan.candidate is not None and opens(state, plan.candidate, plan.predicted_pulls or 0.0)
+        return bool(state.collected) or opening
 
-    def _embedded(self, learnt: learned_embedding.Learnt, seen: Observations) -> Embedding | IndependentArms:
+    def _answer(self, state: SequentialState) -> dict[str, Any]:
+        if not state.compressed:
+            return {}
+        unbacked = UNDECLARED if self.misspecification is None else ""
+        return {"assumptions": self.traits.assumptions, "why_heuristic": why_heuristic(state.alarms, unbacked)}
+
+    def _used(self, state: SequentialState, plan: Plan) -> Embedded:
+        """The embedding of a batch, which is of the past."""
+        if plan.dim >= self.problem.num_arms:
+            return IndependentArms(self.problem.num_arms)
+        return self._embedded(self.learnt(state.seen), state.seen)
+
+    def _embedded(self, learnt: learned_embedding.Learnt, seen: Observations) -> Embedded:
         """psi_b with its bound, declared or estimated from the past."""
         if learnt.vectors is None:
             return IndependentArms(self.problem.num_arms)
@@ -186,12 +209,12 @@ class CertifiedNeural:
         return Embedding(learnt.vectors, learned_embedding.estimated_misspecification(self, learnt.vectors, seen))
 
     def _posterior(self, learnt: learned_embedding.Learnt, seen: Observations) -> Posterior:
-        scale = float(sampling_rule.noise_scales(self.problem, seen).max())
+        scale = float(typical_scales(self.problem, seen).max())
         return PooledFit(learnt.scores, arm_means(seen), scale).posterior()
 
-    def _opening(self, state: CertifiedState, embedded: Embedding | IndependentArms) -> Plan:
+    def _opening(self, state: SequentialState, embedded: Embedded) -> Plan:
         """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
-        if isinstance(embedded, IndependentArms):
+        if not embedded.structured:
             counts = np.full(self.problem.num_arms, self._first_pulls(self.problem.num_arms))
         else:
             total = sampling_rule.opening_total(embedded, self.problem)
@@ -207,14 +230,14 @@ class CertifiedNeural:
         each = sampling_rule.opening_total(IndependentArms(num_arms), self.problem) // num_arms
         return each if self.largest_batch is None else max(1, min(each, self.largest_batch // max(num_measured, 1)))
 
-    def _search_plan(self, state: CertifiedState, learnt: learned_embedding.Learnt, searched: IntArray) -> Plan:
+    def _search_plan(self, state: SequentialState, learnt: learned_embedding.Learnt, searched: IntArray) -> Plan:
         through = self._embedded(learnt, state.seen)
         few = np.count_nonzero(searched) <= through.dim
         used = through if few else IndependentArms(self.problem.num_arms)
         return Plan(round=state.round, counts=searched, dim=used.dim, misspecification=used.misspecification)
 
     def _sampling_rule(
-        self, state: CertifiedState, learnt: learned_embedding.Learnt
+        self, state: SequentialState, learnt: learned_embedding.Learnt
     ) -> learned_embedding.NeuralSamplingRule:
         embedded = self._embedded(learnt, state.seen)
         return learned_embedding.NeuralSamplingRule(
@@ -222,49 +245,14 @@ class CertifiedNeural:
             state=state,
             embedded=embedded,
             posterior=self._posterior(learnt, state.seen),
-            noise_scales=sampling_rule.noise_scales(self.problem, state.seen),
+            noise_scales=typical_scales(self.problem, state.seen),
             norm_bound=self._norm_bound(embedded),
             tolerance=self.tolerance,
         )
 
-    def _norm_bound(self, embedded: Embedding | IndependentArms) -> float:
+    def _norm_bound(self, embedded: Embedded) -> float:
         """C >= ||theta||: Z'Z = K I, so ||theta|| is the root mean square of h - eta, at most B + gamma."""
         return (self.size_bound + embedded.misspecification) * ROUNDED_UP
-
-    def _evidence(
-        self,
-        state: CertifiedState,
-        learnt: learned_embedding.Learnt,
-        used: Embedding | IndependentArms,
-        seen: Observations,
-    ) -> Callable[[int, IntArray], Evidence]:
-        """(candidate, rivals) -> the batch's log e-values; embedding, bets and allowances are from before the batch."""
-        noise_mgf = noise_mgf_after(self.problem.noise, state.seen)
-        noise_scales = noise_mgf.noise_scales(self.problem.epsilon)
-        batch = with_squares(self.problem.noise, seen)
-        posterior = self._posterior(learnt, state.seen) if state.seen.total > 0 else None
-
-        def evidence(centre: int, rivals: IntArray) -> Evidence:
-            epoch, threshold = current_test(state, centre), threshold_of(self.problem)
-            rivals = rivals[~epoch.rejected(threshold)[rivals]]  # the bets on them are over, in the intervals too
-            if posterior is None or len(rivals) == 0:
-                return Evidence.nothing(self.problem.num_arms)
-            return batch_evidence(
-                used,
-                batch,
-                centre=centre,
-                epsilon=self.problem.epsilon,
-                margins=only(posterior.margins(centre, self.problem.epsilon), rivals),
-                noise_mgf=noise_mgf,
-                noise_scales=noise_scales,
-                bias_robust=True,
-                scores=posterior.scores,
-                offset=self._offset(state.seen),
-                needs=None if learnt.vectors is None else threshold - epoch.values,
-                norm_bound=self._norm_bound(used),
-            )
-
-        return evidence
 
     def _offset(self, seen: Observations) -> float:
         """What is taken from every reward, so that large means of small differences round as small ones do."""
@@ -273,18 +261,12 @@ class CertifiedNeural:
     def _capped(self, total: int, weights: FloatArray) -> int:
         return capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
 
-    def _reserved(self, embedded: Embedding | IndependentArms, counts: IntArray) -> IntArray:
+    def _reserved(self, embedded: Embedded, counts: IntArray) -> IntArray:
         """Single pulls of arms that the batch leaves out, spread evenly over them, so that a lack of fit can show."""
         extra = np.zeros_like(counts)
-        if isinstance(embedded, IndependentArms):
+        if not embedded.structured:
             return extra
         free = np.flatnonzero(counts == 0)
         room = min(int(self.reserve * counts.sum()), len(free))
         extra[free[np.linspace(0, len(free) - 1, room).astype(np.int64)]] = 1
         return extra
-
-    def _misfit(self, plan: Plan, used: Embedding | IndependentArms, seen: Observations) -> tuple[str, ...]:
-        """What the fit of the batch says against the declared bound, in words."""
-        if isinstance(used, IndependentArms) or seen.total == 0 or self.misspecification is None:
-            return ()
-        return misfit(plan, seen, estimate(used, seen), self.problem)

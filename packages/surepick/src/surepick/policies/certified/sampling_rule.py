@@ -9,21 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from surepick import designs, estimators
-from surepick.core.observations import Observations
-from surepick.core.plans import Design, Embedding, IndependentArms
+from surepick import designs
+from surepick.core.plans import Design, Embedded, Embedding
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
+from surepick.embeddings import ArmEmbedding
+from surepick.errors import ContractError
+from surepick.estimators.e_processes import EProcesses
 from surepick.estimators.posterior import Posterior, efforts
 from surepick.linalg.factorisations import Whitened, row_norms, weighted_range, whitened
 from surepick.linalg.rows import each_row_block
-from surepick.noise import failure_probability, known_scale
-from surepick.policies import tuning
-from surepick.policies.base import Problem
-from surepick.policies.dimension import best_found, embedding_design, whole_pulls
+from surepick.policies import model_checks, tuning
+from surepick.policies.base import Problem, threshold_of
+from surepick.policies.dimension import DesignOf, best_found, cheapest_dimension, embedding_design, whole_pulls
+from surepick.policies.sequential.engine import embedded_in, typical_scales
+from surepick.policies.sequential.state import SequentialState
 
 # --- Where a design takes seconds: many directions, and many arms. What is asked of it then.
 
@@ -31,15 +35,15 @@ HEURISTIC_ROUGH = 0.3  # gap that is proved where designs take long; what is tru
 HEURISTIC_SURE = 0.67  # of the pulls of a batch on few arms: so many must be predicted to be enough
 
 
-def tolerance_of(embedded: Embedding | IndependentArms, tolerance: float) -> float:
+def tolerance_of(embedded: Embedded, tolerance: float) -> float:
     """Relative gap that is asked of a design: where designs take long more than is asked of others."""
     return max(tolerance, HEURISTIC_ROUGH) if is_expensive(embedded) else tolerance
 
 
-def is_expensive(embedded: Embedding | IndependentArms) -> bool:
+def is_expensive(embedded: Embedded) -> bool:
     """Whether a design takes seconds: many directions, and many arms."""
     many = embedded.dim >= tuning.MANY_DIRECTIONS and embedded.num_arms > tuning.HEURISTIC_MANY
-    return isinstance(embedded, Embedding) and many
+    return embedded.structured and many
 
 
 @record
@@ -50,7 +54,7 @@ class FewArms:
     accept: Callable[[FloatArray], bool] | None  # whether given weights, (K,), are enough
 
     @staticmethod
-    def of(needed: Callable[[FloatArray], float] | None, embedded: Embedding | IndependentArms) -> FewArms:
+    def of(needed: Callable[[FloatArray], float] | None, embedded: Embedded) -> FewArms:
         """For designs whose value is in pulls."""
         if needed is None or not is_expensive(embedded):
             return FewArms(None, None)
@@ -89,18 +93,6 @@ class NextBatch:
         return self.design.value + float(arms)
 
 
-def noise_scales(problem: Problem, seen: Observations) -> FloatArray:
-    """s of each arm after what was seen, as a bet on a difference of epsilon sees it; shape (K,), in reward units."""
-    return mgf_after(problem, seen).typical_scales(problem.epsilon)
-
-
-def mgf_after(problem: Problem, seen: Observations) -> estimators.NoiseMgf | estimators.NormalMgf:
-    """What the next batch may assume of the noise, from everything told before it."""
-    if known_scale(problem.noise):
-        return estimators.noise_mgf_after(problem.noise, seen)
-    return estimators.normal_mgf_after(seen, failure_probability(problem.noise, problem.delta))
-
-
 @record
 class OpenTest:
     """A candidate against its open rivals, and what is guessed of the means."""
@@ -113,6 +105,13 @@ class OpenTest:
     noise_scales: FloatArray  # s, (K,), in reward units
     epsilon: float  # in reward units
 
+    @staticmethod
+    def of(problem: Problem, state: SequentialState, epoch: EProcesses, posterior: Posterior) -> OpenTest:
+        """That of a candidate, by its epoch."""
+        threshold = threshold_of(problem)
+        rivals, scales = epoch.open_rivals(threshold), typical_scales(problem, state.seen)
+        return OpenTest(int(epoch.name), rivals, epoch.values, threshold, posterior, scales, problem.epsilon)
+
     def efforts(self) -> FloatArray:
         """By how many standard errors the margin of each rival must exceed 0, shape (m,)."""
         return efforts(self.evidence[self.rivals], self.threshold)
@@ -123,7 +122,7 @@ class OpenTest:
 
 
 def next_batch(
-    embedded: Embedding | IndependentArms,
+    embedded: Embedded,
     test: OpenTest,
     *,
     tolerance: float,
@@ -156,22 +155,19 @@ def next_batch(
 
     def solved(bias: FloatArray) -> tuple[Design, IntArray]:
         slack = np.maximum(margins - bias, tuning.LEAST_SLACK * margins)
+        needed = partial(pulls_by, embedded, test, white=white) if embedded.structured else None
         few = FewArms.of(needed, embedded)
-        design = _star(embedded, candidate, accuracies(slack), rivals, noise_scales, tolerance, posed, few)
+        design = star_design(embedded, candidate, accuracies(slack), rivals, noise_scales, tolerance, posed, few)
         return design, rivals[margins - bias < tuning.LEAST_SLACK * margins]
 
-    def needed(weights: FloatArray) -> float:
-        own = _lengths(embedded, candidate, rivals, weights, white) if isinstance(embedded, Embedding) else effort
-        return _pulls_by(own, effort, margins, gamma, noise_scales)
-
     alone = None
-    if bias is None and isinstance(embedded, Embedding) and len(rivals) + 1 < embedded.dim:
+    if bias is None and embedded.structured and len(rivals) + 1 < embedded.dim:
         alone = _one_by_one(embedded, candidate, accuracies(margins), rivals, noise_scales)
         if alone.effort <= embedded.dim:  # which no design for all directions can be
             return alone
     least = np.full(len(rivals), 2.0 * gamma) if bias is None else bias
     matters = gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > tuning.NEGLIGIBLE_BIAS * test.epsilon
-    if bias is None and matters and isinstance(embedded, Embedding):
+    if bias is None and matters and embedded.structured:
         before = counts if counts is not None and is_expensive(embedded) else solved(least)[0].weights
         own = _lengths(embedded, candidate, rivals, before, white)
         least = gamma * (2.0 + np.where(np.isfinite(own), own, 0.0))
@@ -184,17 +180,11 @@ def pulls_by(
     embedded: Embedding, test: OpenTest, weights: FloatArray | IntArray, *, white: Whitened | None = None
 ) -> float:
     """Pulls in given proportions, bias included, predicted to reject the open rivals; infinite if one is unseen."""
-    own = _lengths(embedded, test.candidate, test.rivals, weights, white)
-    return _pulls_by(own, test.efforts(), test.margins(), embedded.misspecification, test.noise_scales)
-
-
-def _pulls_by(
-    lengths: FloatArray, effort: FloatArray, margins: FloatArray, gamma: float, noise_scales: FloatArray
-) -> float:
+    lengths, margins = _lengths(embedded, test.candidate, test.rivals, weights, white), test.margins()
     if np.isinf(lengths).any():
         return math.inf
-    slack = np.maximum(margins - gamma * (2.0 + lengths), tuning.LEAST_SLACK * margins)
-    return float(np.max((lengths * effort / slack) ** 2)) * float(noise_scales.max()) ** 2
+    slack = np.maximum(margins - embedded.misspecification * (2.0 + lengths), tuning.LEAST_SLACK * margins)
+    return float(np.max((lengths * test.efforts() / slack) ** 2)) * float(test.noise_scales.max()) ** 2
 
 
 def _one_by_one(
@@ -206,8 +196,8 @@ def _one_by_one(
     return NextBatch(candidate, embedded.dim, design, rivals[:0])
 
 
-def _star(
-    embedded: Embedding | IndependentArms,
+def star_design(
+    embedded: Embedded,
     candidate: int,
     accuracies: FloatArray,
     rivals: IntArray,
@@ -216,7 +206,8 @@ def _star(
     posed: Callable[[], DesignInput] | None,
     few: FewArms,
 ) -> Design:
-    if isinstance(embedded, IndependentArms):
+    """The design that tells each rival from the candidate to its accuracy."""
+    if not embedded.structured:
         return designs.independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
     uneven = np.ptp(noise_scales) > 0.0
     return best_found(  # a worse design costs pulls, not validity
@@ -255,12 +246,12 @@ def _lengths(
 
 
 def opening_design(
-    embedded: Embedding | IndependentArms, tolerance: float, posed: Callable[[Embedding], DesignInput] | None = None
+    embedded: Embedded, tolerance: float, posed: Callable[[Embedding], DesignInput] | None = None
 ) -> Design:
     """Where to look before anything is known: the design for all differences; of many arms, for those from a central
     arm, whose value is at most the same and at least a quarter (triangle inequality).
     """
-    if isinstance(embedded, IndependentArms) or embedded.num_arms <= tuning.HEURISTIC_MANY:
+    if not embedded.structured or embedded.num_arms <= tuning.HEURISTIC_MANY:
         return embedding_design(embedded, tolerance=tolerance)
     return opening_from_middle(embedded, tolerance, posed=None if posed is None else posed(embedded))
 
@@ -286,11 +277,58 @@ def middle_of(embedded: Embedding) -> int:
     return int(np.argmin(np.einsum("ij,ij->i", offsets, offsets)))
 
 
-def opening_total(embedded: Embedding | IndependentArms, problem: Problem) -> int:
+def opening_total(embedded: Embedded, problem: Problem) -> int:
     """Pulls of the first batch, in all; for arms without structure a multiple of K."""
     known = problem.noise.support is None  # the scale is declared, not just bounded by a range
     ratio = HEURISTIC_OPENING_PULLS * (problem.sigma / problem.epsilon) ** 2
-    if isinstance(embedded, IndependentArms):
+    if not embedded.structured:
         each = whole_pulls(2.0 * ratio) if known else max(1, math.ceil(2.0 * min(ratio, MOST_PULLS_UNSEEN)))
         return embedded.num_arms * (each if known else min(each, MOST_PULLS_UNSEEN))
     return max(2 * embedded.dim, 4, whole_pulls(ratio * embedded.dim))
+
+
+# --- The first batch of a certifying policy: in which dimension, and by which design.
+
+HEURISTIC_TOLD = 2.0  # standard errors in epsilon: so well a first batch on few arms must tell all differences
+
+
+def first_dimension(
+    problem: Problem,
+    embedding: ArmEmbedding,
+    *,
+    dim: int | None,
+    tolerance: float,
+    design_of: DesignOf = opening_design,
+) -> tuple[int, Design]:
+    """The dimension that tells all differences to within epsilon for the fewest pulls, and its design."""
+    everybody = np.arange(problem.num_arms)
+    if dim is not None or model_checks.norm_bound_uninformative(embedding, problem.epsilon):
+        taken = embedding.max_dim if dim is None else dim
+    else:
+        distinct = embedding.num_distinct > 2
+        try:
+            choice = cheapest_dimension(
+                embedding,
+                everybody,
+                problem.epsilon,
+                tolerance=tolerance,
+                least_dim=2 if distinct else 1,
+                least_value=1.0 if distinct else 0.0,
+                design_of=design_of,
+            )
+        except ContractError:  # no room for equal arms anywhere; arms that differ by more may still be rejected
+            taken = embedding.max_dim
+        else:
+            return choice.dim, choice.design
+    embedded = embedded_in(embedding, taken)
+    return taken, best_found(design_of, embedded, tolerance)
+
+
+def on_few_first_arms(
+    problem: Problem, embedded: Embedded, design: Design, *, posed: Callable[[], DesignInput]
+) -> Design:
+    """The design of a first batch on fewer arms, if a pull or two of each tells all differences to epsilon."""
+    if not embedded.structured or embedded.num_arms <= tuning.HEURISTIC_MANY:
+        return design
+    unit = (HEURISTIC_TOLD * problem.sigma / problem.epsilon) ** 2
+    return designs.on_fewer_arms(posed(), middle_of(embedded), np.ones(embedded.num_arms), design, unit=unit)

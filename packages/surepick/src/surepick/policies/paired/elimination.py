@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import math
 from dataclasses import field, replace
+from typing import Any
 
 import numpy as np
 
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.plans import Blocking, Plan, Step
+from surepick.core.plans import Blocking, Deciding, Plan, Step
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import NormalMgf
 from surepick.estimators.noise_mgf import likely_variances
 from surepick.estimators.posterior import HEURISTIC_LEAST_WHEN_SWITCHING, Posterior, posterior_of_means
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import model_checks, options, tuning, uniform
-from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
-from surepick.policies.carried import state as states
+from surepick.policies import model_checks, options, tuning
+from surepick.policies.base import Traits, check_arms, delta_for_test, threshold_of
 from surepick.policies.carried.means_rule import integer_pulls
 from surepick.policies.carried.planning import steadied_weights
 from surepick.policies.carried.situation import carried_intervals
-from surepick.policies.certified.conclusion import delta_for_test, threshold_of
 from surepick.policies.options import check_options, option
 from surepick.policies.paired import rule
 from surepick.policies.paired.rule import ArmPairs, PairSpread, pairs_with
+from surepick.policies.sequential import state as states
 from surepick.policies.sequential.batches import BatchSizes, Grid
-from surepick.policies.sequential.memo import Memo
+from surepick.policies.sequential.engine import EmbeddedTest
+from surepick.policies.sequential.state import SequentialState
 
 # --- What a study of differences within blocks has come to.
 
 
 @record
-class PairedState(states.CarriedState):
+class PairedState(SequentialState):
     """Where the study stands; what it has seen is without the effects of blocks."""
 
     opening: BlockTotals | None = None  # what the blocks of the first batch with results had; None before it
@@ -43,13 +43,6 @@ class PairedState(states.CarriedState):
     def less_typical(self, blocks: BlockTotals) -> BlockTotals:
         """Blocks less the typical reward of the first batch: only differences are used, and so they lose no digit."""
         return blocks.less((blocks if self.opening is None else self.opening).typical)
-
-    @property
-    def evidence(self) -> MeanProcesses:
-        """The processes after the first batch."""
-        if self.means is None:
-            raise ContractError("nothing was told yet.")
-        return self.means
 
     def pairs_of(self, centre: int) -> ArmPairs:
         """Those with an arm while it was a candidate, and in the opening."""
@@ -61,8 +54,15 @@ class PairedState(states.CarriedState):
         return pairs_with(self.less_typical(self.opening), centre, len(self.beaten))
 
 
+def _means(state: PairedState) -> MeanProcesses:
+    """The processes after the first batch."""
+    if state.means is None:
+        raise ContractError("nothing was told yet.")
+    return state.means
+
+
 @record
-class PairedElimination:
+class PairedElimination(EmbeddedTest):
     """Certify one candidate c by differences within blocks, for each arm j, against "j is the best arm, and better than
     c by epsilon".
 
@@ -76,14 +76,13 @@ class PairedElimination:
     it is bounded from the differences themselves. Bets against former candidates are kept: that j is the best arm is
     false of all but one, and of that one they say nothing wrong (docs/certified-elimination.md, lines 27 and 28).
 
-    The first batch measures each arm in five blocks, which show how much differences vary. Each later one is for the
+    The noise is `Normal`, the embedding that of arms without features. The first batch measures each arm in five
+    blocks, which show how much differences vary. Each later one is for the
     leader, which is in each of its blocks.
 
     Source: ours; common random numbers in ranking and selection: Nelson & Matejcik (1995).
     """
 
-    problem: Problem  # what is asked; the noise is `Normal`
-    embedding: ArmEmbedding  # that of arms without features
     # what measurements that may all be off by one amount are called ("day"): the column of results that names the block
     # of each
     blocks: str | None = option(None, options.block_name)
@@ -93,8 +92,6 @@ class PairedElimination:
     # most pulls in a batch after the first, but for those that put the candidate in each block; None: no limit
     largest_batch: int | None = option(None, options.largest_batch)
     evidence: str = field(default="paired", init=False, compare=False, repr=False)
-    _kept: Memo = field(default_factory=Memo, init=False, compare=False, repr=False)
-    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         check_arms(self.problem, self.embedding.num_arms)
@@ -134,10 +131,8 @@ class PairedElimination:
         return Blocking(self.blocks or self.streams or "", once=True, anew=True, again=self.streams is not None)
 
     def init(self) -> PairedState:
-        finished, _ = self.problem.answer_without_pulls()
-        num_arms = self.problem.num_arms
-        nobody, nothing = np.zeros(num_arms, bool), Observations.nothing(num_arms)
-        return PairedState(1, nothing, None, None, (), nobody, -1, 0, 0, finished)
+        start = EmbeddedTest.init(self)
+        return PairedState(start.round, start.seen, start.lists, start.beaten, start.finished)
 
     def ask(self, state: PairedState) -> Plan:
         num_arms = self.problem.num_arms
@@ -164,46 +159,66 @@ class PairedElimination:
             return self._step(state, plan, seen)
         if np.any(seen.blocks.counts > 1):
             raise InvalidInput(f"a candidate has two results in one {self.blocking.name}; one each can be compared.")
-        blocks = state.less_typical(seen.blocks)
-        plain = rule.pooled(blocks, np.zeros(blocks.number), self.problem.num_arms)
-        pooled = state.seen.plus(plain if self.blocks is None else rule.without_pair_effects(blocks, state.seen))
-        if state.means is None:
-            first = MeanProcesses.started(self.problem.num_arms, math.log(states.HEURISTIC_FIRST_START))
-            return self._judged(replace(state, means=first, seen=pooled, opening=seen.blocks), plan, seen, ())
-        if plan.candidate is None:
+        if state.begun and plan.candidate is None:
             raise InvalidInput("a plan after the first one names the candidate that it is for.")
+        return EmbeddedTest.tell(self, state, plan, seen)
+
+    def bets(self, state: PairedState, plan: Plan, seen: Observations) -> Any:
+        """None in the first batch."""
+        return self._pair_bets(state, plan.candidate, seen) if state.begun and plan.candidate is not None else None
+
+    def update(self, state: PairedState, plan: Plan, bets: Any, seen: Observations) -> dict[str, Any]:
+        if bets is None or seen.blocks is None or plan.candidate is None:
+            first = MeanProcesses.started(self.problem.num_arms, math.log(states.HEURISTIC_FIRST_START))
+            return {"means": first, "opening": seen.blocks}
+        blocks = state.less_typical(seen.blocks)
         known, news = state.pairs_of(plan.candidate), pairs_with(blocks, plan.candidate, self.problem.num_arms)
-        processes = self._processes_after(state, plan.candidate, blocks, news)
         # none is forgotten: a list that began anew would have a bound, and a chance to fail, of its own
         pairs = (*(one for one in state.pairs if one.centre != plan.candidate), known.plus(news))
-        after = replace(state, means=processes, seen=pooled, pairs=pairs)
-        return self._judged(after, plan, seen, self._failed_checks(known, news))
+        return {"means": bets.told(_means(state), blocks, news), "pairs": pairs}
 
-    def claim(self, state: PairedState) -> Claim:
-        return Claim(
-            leader=state.leader,
-            finished=state.finished,
-            pulls=state.pulls,
-            gap=self._gap(state),
-            spent=failure_probability(self.problem.noise, self.problem.delta) + delta_for_test(self.problem),
-            assumptions=self._assumptions(),
-            why_heuristic=model_checks.why_not_certified(self.embedding, state.alarms, False),
-            of_draws=False,
-            remark=lambda: self._remark(state),
-        )
+    def decide(self, state: PairedState, after: PairedState, _: Plan) -> PairedState:
+        """Who leads, what is known of the candidate, and whether that is enough."""
+        leader, threshold = self._guess(after).likeliest(self.problem.epsilon), threshold_of(self.problem)
+        tested = state.tested
+        for one in sorted({leader, leader if after.candidate < 0 else after.candidate}):
+            tested = states.intersected(tested, one, rule.upper_bounds(_means(after), one, threshold))
+        beaten = state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
+        return states.stop_if_decided(replace(after, leader=leader, tested=tested, beaten=beaten), self.problem.epsilon)
 
-    def _remark(self, state: PairedState) -> str:
-        """Why more pulls would not help, if there is a reason."""
-        if state.finished not in ("", "equal"):
-            return ""
-        return uniform.equal_words(self.problem, self._equal(state))
+    def failed_checks(self, state: PairedState, plan: Plan, seen: Observations) -> tuple[str, ...]:
+        if not state.begun or plan.candidate is None or seen.blocks is None:
+            return ()
+        known = state.pairs_of(plan.candidate)
+        news = pairs_with(state.less_typical(seen.blocks), plan.candidate, self.problem.num_arms)
+        bounds = rule.spread_of_differences(known, self._failure)
+        nothing = np.zeros_like(bounds.variances)
+        mgf = NormalMgf(bounds.difference_bounds, bounds.difference_bounds, bounds.variances, nothing, known.counts)
+        far = model_checks.spread_of_repeats(self.problem, mgf, known.differences, news.differences)
+        return (far,) if far else ()
 
-    def _equal(self, state: PairedState, least: int = uniform.FEWEST) -> IntArray:
+    def _without_effects(self, state: PairedState, _: Plan, seen: Observations) -> Observations:
+        if seen.blocks is None:
+            return seen
+        blocks = state.less_typical(seen.blocks)
+        if self.blocks is None:
+            return rule.pooled(blocks, np.zeros(blocks.number), self.problem.num_arms)
+        return rule.without_pair_effects(blocks, state.seen)
+
+    def _endless(self, state: PairedState) -> bool:
+        return bool((~state.beaten[self._equal(state, model_checks.ENDLESS)]).any())
+
+    def _equal(self, state: PairedState, least: int = model_checks.FEWEST) -> IntArray:
         """The arms whose differences to the candidate are all equal."""
         if state.means is None or state.candidate < 0:
             return np.empty(0, np.int64)
-        return uniform.equal_repeats(self.problem, state.pairs_of(state.candidate).differences, least)
+        return model_checks.equal_repeats(self.problem, state.pairs_of(state.candidate).differences, least)
 
+    def _answer(self, state: PairedState) -> dict[str, Any]:
+        why = model_checks.why_not_certified(self.embedding, state.alarms, False)
+        return {"assumptions": self._assumptions, "why_heuristic": why, "of_draws": False}
+
+    @property
     def _assumptions(self) -> tuple[str, ...]:
         name = self.blocking.name
         together = (
@@ -218,39 +233,6 @@ class PairedElimination:
             f"probability {self._failure:g}, which is part of delta.",
         )
 
-    def _judged(self, state: PairedState, plan: Plan, seen: Observations, failed: tuple[str, ...]) -> Step[PairedState]:
-        """Who leads, what is known of the candidate, and whether that is enough."""
-        processes, candidate = state.evidence, -1 if plan.candidate is None else plan.candidate
-        leader, threshold = self._guess(state).likeliest(self.problem.epsilon), threshold_of(self.problem)
-        tested = state.tested
-        for one in sorted({leader, leader if candidate < 0 else candidate}):
-            tested = states.intersected(tested, one, rule.upper_bounds(processes, one, threshold))
-        beaten = state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
-        certified = next((one for one in tested if np.all(beaten | one.rejected(self.problem.epsilon))), None)
-        if certified is not None:
-            candidate = leader = certified.candidate
-        after = replace(
-            state,
-            round=state.round + 1,
-            tested=tested,
-            beaten=beaten,
-            candidate=candidate,
-            leader=leader,
-            finished="certified" if certified is not None else "",
-            alarms=model_checks.with_failed_checks(state.alarms, failed),
-        )
-        if not after.finished:
-            stuck = self._equal(after, uniform.ENDLESS)
-            after = replace(after, finished="equal" if (~after.beaten[stuck]).any() else "")
-        return self._step(after, plan, seen)
-
-    def _step(self, after: PairedState, plan: Plan, seen: Observations) -> Step[PairedState]:
-        alarms, equal = after.alarms, self._equal(after)
-        row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=alarms, equal=equal)
-        if after.means is None:  # nothing can be guessed of a mean before the first result
-            return Step(after, row)
-        return Step(after, row, lambda _: carried_intervals(after, self._guess(after), self.problem.epsilon))
-
     def _gap(self, state: PairedState) -> float | None:
         """By how much the leader is worse than the best arm at most; None if nothing can be said."""
         if state.finished == "single":
@@ -259,6 +241,11 @@ class PairedElimination:
             return None
         found = states.gap_of(state, state.leader)
         return None if found >= UNKNOWN else found
+
+    def _deciding(self, after: PairedState, found: Any) -> Deciding | None:  # noqa: ARG002
+        if after.means is None:  # nothing can be guessed of a mean before the first result
+            return None
+        return lambda _: carried_intervals(after, self._guess(after), self.problem.epsilon)
 
     def _guess(self, state: PairedState) -> Posterior:
         """What the past suggests of the means, without the effects of blocks."""
@@ -271,14 +258,7 @@ class PairedElimination:
                 seen, scales = rule.controlled(seen, scales, self._spread(state, centre))
             return posterior_of_means(seen, scales, self.problem.epsilon)
 
-        return self._kept.of("guess", state, None, form)
-
-    def _failed_checks(self, known: ArmPairs, news: ArmPairs) -> tuple[str, ...]:
-        bounds = rule.spread_of_differences(known, self._failure)
-        nothing = np.zeros_like(bounds.variances)
-        mgf = NormalMgf(bounds.difference_bounds, bounds.difference_bounds, bounds.variances, nothing, known.counts)
-        far = model_checks.spread_of_repeats(self.problem, mgf, known.differences, news.differences)
-        return (far,) if far else ()
+        return self._cache.of("guess", state, None, form)
 
     @property
     def _failure(self) -> float:
@@ -292,7 +272,7 @@ class PairedElimination:
                 return rule.spread_of_differences(pairs, self._failure)
             return rule.spread_of_streams(pairs, state.seen, self._failure)
 
-        return self._kept.of("spread", state, candidate, form)
+        return self._cache.of("spread", state, candidate, form)
 
     def _rest(self, state: PairedState, guess: Posterior) -> states.RemainingPulls:
         """The candidate to go on with, and what it is predicted to take."""
@@ -310,29 +290,29 @@ class PairedElimination:
     ) -> states.RemainingPulls:
         margins = guess.margins(candidate, self.problem.epsilon, caution=tuning.HEURISTIC_CAUTION, least=least)
         spread = self._spread(state, candidate)
-        return rule.pairs_remaining(state.evidence, self._goal(state, guess, candidate, margins, spread), spread)
+        return rule.pairs_remaining(_means(state), self._goal(state, guess, candidate, margins, spread), spread)
 
     def _goal(
         self, state: PairedState, guess: Posterior, candidate: int, margins: FloatArray, spread: PairSpread
     ) -> states.OpenComparisons:
         """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
         threshold, scales = threshold_of(self.problem), spread.noise_scales(margins)
-        bounds = rule.upper_bounds(state.evidence, candidate, threshold)
+        bounds = rule.upper_bounds(_means(state), candidate, threshold)
         rivals = states.open_rivals(state, candidate, bounds, self.problem.epsilon)
         return states.OpenComparisons(
             candidate, rivals, margins[rivals], self.problem.epsilon, threshold, guess.scores, scales
         )
 
-    def _processes_after(self, state: PairedState, candidate: int, seen: BlockTotals, news: ArmPairs) -> MeanProcesses:
-        """The processes after a batch: bets are functions of the past and of which pairs came (line 1)."""
+    def _pair_bets(self, state: PairedState, candidate: int, seen: Observations) -> rule.PairBets | None:
+        """The bets of a batch: functions of the past and of which pairs came (line 1)."""
         guess, spread = self._guess(state), self._spread(state, candidate)
         planning = guess.margins(candidate, self.problem.epsilon, caution=tuning.HEURISTIC_CAUTION)
-        restarts = rule.pairs_remaining(
-            state.evidence, self._goal(state, guess, candidate, planning, spread), spread
-        ).restarts
-        processes = state.evidence.restarted(restarts, states.start_weights(state.evidence.starts[restarts] + 1))
+        goal = self._goal(state, guess, candidate, planning, spread)
+        restarts = rule.pairs_remaining(_means(state), goal, spread).restarts
         margins = guess.margins(candidate, self.problem.epsilon)
         goal = self._goal(state, guess, candidate, margins, spread)
-        number, total, squares = rule.alone(seen, candidate)
-        centre = Observations(np.array([number]), np.array([total]), np.array([squares]))
-        return rule.update_pairs(processes, goal, margins[goal.rivals], news, centre, spread)
+        if seen.blocks is None:
+            return None
+        number, _, _ = rule.alone(seen.blocks, candidate)
+        counts = pairs_with(seen.blocks, candidate, self.problem.num_arms).counts
+        return rule.pair_bets(goal, margins[goal.rivals], counts, number, spread, restarts)

@@ -23,7 +23,7 @@ from surepick.estimators import NormalMgf
 from surepick.estimators.noise_mgf import likely_variances, variance_bounds
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.policies import tuning
-from surepick.policies.carried.state import OpenComparisons, RemainingPulls, start_weights
+from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, anew, start_weights
 
 # --- Rewards of an arm beside those of a centre in the same block: normal pairs, alike and independent between blocks.
 
@@ -257,37 +257,59 @@ def pairs_remaining(processes: MeanProcesses, goal: OpenComparisons, spread: Pai
     return RemainingPulls(goal.candidate, len(counts), counts, 0.0, rivals[fresh], np.empty(0, np.int64))
 
 
-def update_pairs(
-    processes: MeanProcesses,
-    goal: OpenComparisons,
-    margins: FloatArray,  # guesses of the margins of the rivals, (m,)
-    pairs: ArmPairs,
-    centre: Observations,  # the candidate's measurements in the batch, with squares, (1,)
-    spread: PairSpread,
-) -> MeanProcesses:
-    """The processes after a batch for a candidate.
+@record
+class PairBets:
+    """What the processes bet on the blocks of a batch for a candidate.
 
     Source: docs/certified-elimination.md, line 27.
     """
-    told_of = np.flatnonzero(pairs.counts[goal.rivals] > 0)
+
+    candidate: int  # c
+    rivals: IntArray  # whose processes bet, (m,)
+    flows: FloatArray  # T of the batch, (m,)
+    own: FloatArray  # T / n, (m,)
+    everywhere: FloatArray  # the weight on each of the candidate's pulls, beside the rival or not, (m,)
+    beside: FloatArray  # that on those beside the rival, (m,)
+    spread: PairSpread
+    restarts: IntArray  # arms whose processes start anew before
+
+    def told(self, processes: MeanProcesses, blocks: BlockTotals, pairs: ArmPairs) -> MeanProcesses:
+        """The processes after the results."""
+        processes, rivals = anew(processes, self.restarts), self.rivals
+        if len(rivals) == 0:
+            return processes
+        number, total, squares = alone(blocks, self.candidate)
+        centre = Observations(np.array([number]), np.array([total]), np.array([squares]))
+        gained = _within_blocks(rivals, self.own, self.beside, pairs, self.spread)
+        gained += _elsewhere(rivals, self.everywhere, pairs.at(rivals), centre, self.spread)
+        given = processes.given_to(self.candidate)[rivals] + self.flows
+        return processes.with_flows(rivals, processes.taken[rivals] + self.flows, {self.candidate: given}, gained)
+
+
+def pair_bets(
+    goal: OpenComparisons,
+    margins: FloatArray,  # guesses of the margins of the rivals, (m,)
+    counts: IntArray,  # blocks of the batch that have both, (K,)
+    whole: int,  # those that have the candidate
+    spread: PairSpread,
+    restarts: IntArray,
+) -> PairBets:
+    """The bets on a batch for a candidate."""
+    told_of = np.flatnonzero(counts[goal.rivals] > 0)
     rivals = goal.rivals[told_of]
-    number, whole = pairs.counts[rivals], float(centre.counts[0])
+    number, most = counts[rivals], max(float(whole), 1.0)
     slopes = spread.slopes[rivals]
-    varies = goal.noise_scales[rivals] ** 2 / number + (1.0 - slopes) ** 2 * spread.centre_variance / max(whole, 1.0)
+    varies = goal.noise_scales[rivals] ** 2 / number + (1.0 - slopes) ** 2 * spread.centre_variance / most
     flows = tuning.HEURISTIC_KAPPA * margins[told_of] / varies
     own, everywhere = np.zeros(len(spread.slopes)), np.zeros(len(spread.slopes))
-    own[rivals], everywhere[rivals] = flows / number, (1.0 - slopes) * flows / max(whole, 1.0)
+    own[rivals], everywhere[rivals] = flows / number, (1.0 - slopes) * flows / most
     beside = spread.slopes * own + everywhere
     able = np.isfinite(spread.bounds_for(-own, beside)[rivals]) & (
         (everywhere[rivals] == 0.0) | math.isfinite(spread.centre_bound)
     )
     rivals, flows = rivals[able], flows[able]
-    if len(rivals) == 0:
-        return processes
-    gained = _within_blocks(rivals, own[rivals], beside[rivals], pairs, spread)
-    gained += _elsewhere(rivals, everywhere[rivals], pairs.at(rivals), centre, spread)
-    given = processes.given_to(goal.candidate)[rivals] + flows
-    return processes.with_flows(rivals, processes.taken[rivals] + flows, {goal.candidate: given}, gained)
+    weights = (own[rivals], everywhere[rivals], beside[rivals])
+    return PairBets(goal.candidate, rivals, flows, *weights, spread, restarts)
 
 
 def _within_blocks(

@@ -40,7 +40,7 @@ import numpy as np
 
 from surepick import designs
 from surepick.core.observations import Observations
-from surepick.core.plans import Design, Embedding, IndependentArms, Leading, Plan, Step, intervals_after
+from surepick.core.plans import Design, Embedded, Leading, Plan, Step, intervals_after
 from surepick.core.records import IntArray, freeze, record
 from surepick.core.values import check_choice
 from surepick.embeddings import ArmEmbedding
@@ -463,9 +463,7 @@ def round_size(settings: RoundSettings, round_number: int, *, value: float, bias
     return whole_pulls(numerator / (accuracy - bias) ** 2)  # line 6
 
 
-def rounded(
-    floor: str, design: Design, embedded: Embedding | IndependentArms, active: IntArray, total: int, *, slack: float
-) -> IntArray:
+def rounded(floor: str, design: Design, embedded: Embedded, active: IntArray, total: int, *, slack: float) -> IntArray:
     """The pulls of each arm in a round of about `total`, shape (K,).
 
     floor "support": the realised allocation keeps N max ||y||^2_{A^-1} <= (1 + zeta) tau, raising N if it must.
@@ -474,7 +472,7 @@ def rounded(
     if floor == "published":
         least = math.ceil(2.0 * np.count_nonzero(design.weights) / slack)
         return designs.round_design(design.weights, max(total, least))
-    if isinstance(embedded, IndependentArms):
+    if not embedded.structured:
         counts = np.zeros(embedded.num_arms, np.int64)
         counts[active] = math.ceil(total / len(active))  # equal counts lose nothing to rounding
         return counts

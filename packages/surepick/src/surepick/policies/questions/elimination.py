@@ -2,30 +2,33 @@
 
 import math
 from dataclasses import field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Blocking, Embedding, IndependentArms, Plan, Step
+from surepick.core.plans import Blocking, Embedding, Plan
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf
 from surepick.estimators.e_processes import Collected, processes_of, with_processes
-from surepick.noise import failure_probability, known_scale
-from surepick.policies import blocking as block_options
-from surepick.policies import model_checks, options, tuning, uniform
-from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
-from surepick.policies.certified.conclusion import check_certifying, delta_for_test
-from surepick.policies.certified.elimination import first_dimension
+from surepick.noise import known_scale
+from surepick.policies import model_checks, options, tuning
+from surepick.policies.base import Problem, Traits, delta_for_test
+from surepick.policies.carried.means_rule import without_effects
+from surepick.policies.certified.sampling_rule import first_dimension
 from surepick.policies.options import option
 from surepick.policies.questions import outlook
 from surepick.policies.questions.constraint_tests import UNEVEN, ConstraintTest, assumed_of, told_beside
-from surepick.policies.questions.outlook import Ground, QuestionState, RemainingOfBets
+from surepick.policies.questions.outlook import Ground, RemainingOfBets
 from surepick.policies.sequential import batches
+from surepick.policies.sequential import engine as block_options
 from surepick.policies.sequential.batches import BatchSizes, Grid
+from surepick.policies.sequential.engine import EmbeddedTest
+from surepick.policies.sequential.state import SequentialState
 from surepick.questions import constraints_of, inquiry_of
-from surepick.questions.protocol import Aims, Inquiry, Lists, View
+from surepick.questions.protocol import Aims, Bet, Inquiry, Lists, View
 
 # --- How many pulls a batch of a question has. Validity rests on none of it.
 
@@ -61,7 +64,7 @@ def grid_of(ground: Ground, seen: Observations | None) -> Grid | None:
     else:
         squares = ground.noise_mgf(seen).typical_scales(problem.epsilon) ** 2
         sigma = math.sqrt(float(seen.counts @ squares) / seen.total)
-    size = embedded.num_arms if isinstance(embedded, IndependentArms) else embedded.dim
+    size = embedded.num_arms if not embedded.structured else embedded.dim
     threshold = math.log(problem.num_arms / delta_for_test(problem))
     return Grid.of(size, max(2 * size, 4), sigma=sigma, epsilon=problem.epsilon, threshold=threshold)
 
@@ -100,7 +103,7 @@ HEURISTIC_FIRST_BOUNDED = 1  # ... where constraints have to be kept: what break
 
 
 @record
-class CertifiedLists:
+class CertifiedLists(EmbeddedTest):
     """Answer a question by lists: collect evidence, for each arm, against what would make its place on a list false.
 
         E = product over batches of exp(t (m - beta - xhat) - allowance)        against "a difference is above m"
@@ -119,8 +122,6 @@ class CertifiedLists:
     (2022) for e-BH.
     """
 
-    problem: Problem
-    embedding: ArmEmbedding
     dim: int | None = None
     tolerance: float = option(0.05, options.tolerance)
     reserve: float = option(0.05, options.check_share)
@@ -133,10 +134,9 @@ class CertifiedLists:
     once_a_block: bool | None = option(None, options.yes)
     evidence: str = field(default="lists", init=False, compare=False, repr=False)
     _inquiry: Inquiry = field(init=False, compare=False, repr=False)
-    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_certifying(self)
+        EmbeddedTest.__post_init__(self)
         BatchSizes.of(self)
         if self._repeats_few and (self.batch_size is not None or self._limits):
             raise InvalidInput(
@@ -144,7 +144,7 @@ class CertifiedLists:
                 "another than 'best', so far: leave them out, take certified-independent, or declare subgaussian:SIGMA."
             )
         block_options.check_idle(self, "block_size", "once_a_block")
-        outlook.check_blocks(self.problem, self.blocking, features=self.embedding.traits.family != "independent")
+        outlook.check_blocks(self.problem, self.blocking, features=self._uses_features)
         object.__setattr__(self, "_inquiry", inquiry_of(self.problem))
 
     @property
@@ -155,41 +155,22 @@ class CertifiedLists:
 
     @property
     def traits(self) -> Traits:
-        own = self.embedding.traits
-        return Traits(
-            uses_features=own.family != "independent",
-            certifies="lists",
-            assumptions=own.assumptions
-            if self.blocks is None
-            else (*own.assumptions, block_options.shared_effect(self.blocks)),
-            checks=(
-                *model_checks.checks_of(self.embedding),
-                *(() if known_scale(self.problem.noise) else (model_checks.SPREAD,)),
-                *self._exactness,
-            ),
-            caveats=own.caveats if self.blocks is None else (*own.caveats, block_options.price_of_blocks(self.blocks)),
-            embedding=self.embedding,
-            misspecification=self.embedding.misspecification,
-            uses_costs=True,
-            batch_cost=self.batch_cost,
-            blocks=self.blocking,
-        )
+        return self._traits(certifies="lists", checks=self._exactness, uses_costs=True, batch_cost=self.batch_cost)
 
-    def init(self) -> QuestionState:
-        num_arms = self.problem.num_arms
-        asked = np.flatnonzero(self._inquiry.asked(self.problem))
-        return QuestionState(1, Observations.nothing(num_arms), (), Lists.empty(num_arms), 0, asked, 0, "")
+    def init(self) -> SequentialState:
+        start: SequentialState = EmbeddedTest.init(self)
+        return replace(start, beaten=~self._inquiry.asked(self.problem), finished="")
 
-    def ask(self, state: QuestionState) -> Plan:
+    def ask(self, state: SequentialState) -> Plan:
         if state.seen.total == 0:
             return self._opening(state.round)
         unmeasured = self._unmeasured(state)
         if unmeasured is not None:
             return unmeasured
         ground = self._ground(state.dim)
-        aims = self._inquiry.aims(self._view(ground, state.evidence, state.lists, state.seen))
+        aims = self._inquiry.aims(self._view(ground, state.collected, state.lists, state.seen))
         rest, noise_mgf = None, ground.noise_mgf(state.seen)
-        if isinstance(noise_mgf, NormalMgf) and isinstance(ground.embedded, Embedding):
+        if not noise_mgf.declared and ground.embedded.structured:
             rest = rest_of_few(ground, ground.embedded, aims, noise_mgf)
         rest = ground.rest(aims, noise_mgf) if rest is None else rest
         total = total_of(
@@ -213,65 +194,54 @@ class CertifiedLists:
             predicted_cost=rest.cost,
         )
 
-    def tell(self, state: QuestionState, plan: Plan, seen: Observations) -> Step[QuestionState]:
-        dim = plan.dim
-        ground, evidence = self._ground(dim), state.evidence
-        pooled = state.seen.plus(self._without_effects(state.seen, seen))
-        if state.seen.total > 0 and seen.total > 0:
-            evidence = self._bet(state, ground, seen)
-        lists, leader = state.lists, state.leader
-        if pooled.total > 0:
-            view = self._view(ground, evidence, lists, pooled)
-            lists = self._inquiry.decided(view)
-            leader = self._leader(replace(view, lists=lists))
-        next_round = state.round + (seen.total > 0)
-        left = np.flatnonzero(self._inquiry.asked(self.problem) & ~lists.decided)
-        after = QuestionState(
-            round=next_round,
-            seen=pooled,
-            evidence=evidence,
-            lists=lists,
-            dim=dim,
-            active=left,
-            leader=leader,
-            finished="certified" if len(left) == 0 else "budget" if self._sizes.over(next_round) else "",
-            compressed=state.compressed or not isinstance(ground.embedded, IndependentArms),
-            alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(ground, plan, state.seen, seen)),
-        )
-        asked = np.isin(np.arange(self.problem.num_arms), left)
-        if not after.finished and uniform.endless(self.problem, pooled, asked, features=self._repeats_few):
-            after = replace(after, finished="equal")
-        equal = uniform.equal_repeats(self.problem, pooled)
-        return Step(after, trace_row(plan, after, pulls=seen.total, gap=None, alarms=after.alarms, equal=equal))
+    def bets(self, state: SequentialState, plan: Plan, seen: Observations) -> Any:
+        """(bet, what it makes of past and batch) of each comparison; the first batch only shows where to look."""
+        if state.seen.total == 0 or seen.total == 0:
+            return ()
+        ground = self._ground(plan.dim)
+        view = self._view(ground, state.collected, state.lists, state.seen)
+        found: list[tuple[Bet, Any]] = []
+        for bet in self._inquiry.bets(view):
+            if bet.quantity:
+                judged = partial(self._limits[bet.quantity - 1].gains, bet, standing=view.standings[bet.quantity - 1])
+                found.append((bet, judged))
+            else:
+                found.append((bet, ground.wager(bet, state.seen, view.posterior)))
+        return found
 
-    def claim(self, state: QuestionState) -> Claim:
-        return Claim(
-            leader=state.leader,
-            finished=state.finished,
-            pulls=state.pulls,
-            spent=failure_probability(self.problem.noise, self.problem.delta) + delta_for_test(self.problem),
-            assumptions=(
-                *model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed),
-                *assumed_of(constraints_of(self.problem.question), state.seen),
-                *([] if self.blocks is None else [block_options.shared_effect(self.blocks)]),
-            ),
-            why_heuristic=" ".join(self._uneven(state.alarms))
-            or model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
-            remark=lambda: self._remark(state),
-            lists=(np.flatnonzero(state.lists.inside), np.flatnonzero(state.lists.outside)),
-        )
+    def update(self, state: SequentialState, _: Plan, bets: Any, seen: Observations) -> dict[str, Any]:
+        collected = state.collected
+        past, came = (told_beside(one, len(self._limits)) for one in (state.seen, seen))
+        for bet, judged in bets:
+            at = bet.quantity - 1
+            gains = judged(past[at], came[at]) if bet.quantity else judged(state.seen, seen)
+            own = processes_of(collected, bet.name, self.problem.num_arms, bet.start)
+            collected = with_processes(collected, own.after(gains))
+        return {"collected": collected}
 
-    def _remark(self, state: QuestionState) -> str:
-        """Why more pulls would not help, if there is a reason."""
-        if state.finished not in ("", "equal"):
-            return ""
-        return uniform.equal_words(self.problem, uniform.equal_repeats(self.problem, state.seen))
+    def decide(self, _: SequentialState, after: SequentialState, plan: Plan) -> SequentialState:
+        view = self._view(self._ground(plan.dim), after.collected, after.lists, after.seen)
+        lists = self._inquiry.decided(view)
+        left = self._inquiry.asked(self.problem) & ~lists.decided
+        leader, finished = self._leader(replace(view, lists=lists)), "" if left.any() else "certified"
+        return replace(after, lists=lists, leader=leader, beaten=~left, finished=finished)
+
+    def _endless(self, state: SequentialState) -> bool:
+        return model_checks.endless(self.problem, state.seen, ~state.beaten, features=self._repeats_few)
+
+    def _answer(self, state: SequentialState) -> dict[str, Any]:
+        active = model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed)
+        others = assumed_of(constraints_of(self.problem.question), state.seen)
+        answer = EmbeddedTest._answer(self, state) | {"assumptions": (*active, *others, *self._shared_effect)}
+        uneven = " ".join(self._uneven(state.alarms))
+        lists = (np.flatnonzero(state.lists.inside), np.flatnonzero(state.lists.outside))
+        return answer | {"lists": lists} | ({"why_heuristic": uneven} if uneven else {})
 
     def _opening(self, round_number: int) -> Plan:
         """The first batch: all arms alike. It shows where to look, and is evidence for nothing."""
         dim, design = first_dimension(self.problem, self.embedding, dim=self.dim, tolerance=self.tolerance)
         embedded = self._ground(dim).embedded
-        if isinstance(embedded, IndependentArms):
+        if not embedded.structured:
             weights, usual = np.full(embedded.num_arms, 1.0 / embedded.num_arms), self._first_pulls * dim
         else:
             weights, usual = design.weights, max(2 * embedded.dim, 4)
@@ -279,9 +249,9 @@ class CertifiedLists:
         price = 1.0 if costs is None else float(weights @ costs / weights.sum())
         total = self._sizes.first(usual, grid_of(self._ground(dim), None), price)
         counts = self._whole(dim, weights, total, round_number, None)
-        if not known_scale(self.problem.noise) and isinstance(embedded, Embedding):
+        if not known_scale(self.problem.noise) and embedded.structured:
             counts = first_pulls(self._ground(dim), embedded, weights)
-        if self.batch_size is not None and isinstance(embedded, IndependentArms):
+        if self.batch_size is not None and not embedded.structured:
             counts = batches.listed_sizes(embedded.num_arms, total, round_number)
         value, bound = design.value, design.lower_bound
         return Plan(round_number, counts, dim=dim, design_value=value, lower_bound=bound,
@@ -290,7 +260,7 @@ class CertifiedLists:
     @property
     def _repeats_few(self) -> bool:
         """Whether few arms are measured, so that each has a bound on its variance."""
-        return not known_scale(self.problem.noise) and self.embedding.traits.family != "independent"
+        return not known_scale(self.problem.noise) and self._uses_features
 
     @property
     def _first_pulls(self) -> int:
@@ -303,10 +273,10 @@ class CertifiedLists:
     def _sizes(self) -> BatchSizes:
         return BatchSizes.of(self)
 
-    def _unmeasured(self, state: QuestionState) -> Plan | None:
+    def _unmeasured(self, state: SequentialState) -> Plan | None:
         """Without structure, and with batches of a given size: the next arms, until each had its turn."""
         embedded = self._ground(state.dim).embedded
-        if not isinstance(embedded, IndependentArms):
+        if embedded.structured:
             return None
         return batches.next_of_list(self._sizes, embedded.num_arms, self._first_pulls, state.round)
 
@@ -316,24 +286,10 @@ class CertifiedLists:
         ground = self._ground(dim)
         return batches.whole_batch(ground, ground.embedded, weights, total, round_number, self._sizes, seen)
 
-    def _bet(self, state: QuestionState, ground: Ground, seen: Observations) -> Collected:
-        """The evidence after a batch; all bets are functions of what was told before it."""
-        evidence = state.evidence
-        view = self._view(ground, evidence, state.lists, state.seen)
-        past, came = (told_beside(one, len(self._limits)) for one in (state.seen, seen))
-        for bet in self._inquiry.bets(view):
-            if bet.quantity:
-                at = bet.quantity - 1
-                gains = self._limits[at].gains(bet, past[at], came[at], view.standings[at])
-            else:
-                gains = ground.gains(bet, state.seen, seen, view.posterior)
-            own = processes_of(evidence, bet.name, self.problem.num_arms, bet.start)
-            evidence = with_processes(evidence, own.after(gains))
-        return evidence
-
-    def _without_effects(self, past: Observations, seen: Observations) -> Observations:
-        """What guesses are made of: where measurements have blocks, without the effects of these."""
-        return seen if self.blocks is None else block_options.without_effects(seen, past, self.problem.scales)
+    def _without_effects(self, state: SequentialState, _: Plan, seen: Observations) -> Observations:
+        if self.blocks is None:
+            return seen
+        return without_effects(seen, state.seen, self.problem.scales)
 
     def _view(self, ground: Ground, evidence: Collected, lists: Lists, seen: Observations) -> View:
         told = told_beside(seen, len(self._limits))
@@ -350,14 +306,8 @@ class CertifiedLists:
         return int(np.argmax(np.where(allowed, view.posterior.scores, -np.inf)))
 
     def _ground(self, dim: int) -> Ground:
-        return Ground(
-            self.problem,
-            self.embedding,
-            dim,
-            self._inquiry.number(self.problem),
-            self.tolerance,
-            self.blocks is not None,
-        )
+        number = self._inquiry.number(self.problem)
+        return Ground(self.problem, self.embedding, dim, number, self.tolerance, self.blocks is not None)
 
     @property
     def _limits(self) -> tuple[ConstraintTest, ...]:
@@ -378,8 +328,8 @@ class CertifiedLists:
         names = [one.constraint.name for one in self._limits if one.constraint.noise is None]
         return tuple(f"All measurements of a candidate give the same {name}." for name in names)
 
-    def _failed_checks(self, ground: Ground, plan: Plan, past: Observations, seen: Observations) -> tuple[str, ...]:
-        """What a batch says against the noise and the embedding."""
+    def failed_checks(self, state: SequentialState, plan: Plan, seen: Observations) -> tuple[str, ...]:
+        past, ground = state.seen, self._ground(plan.dim)
         told = told_beside(past.plus(seen), len(self._limits))
         uneven = tuple(
             UNEVEN.format(one.constraint.name)
@@ -390,7 +340,7 @@ class CertifiedLists:
             far = model_checks.spread_of_repeats(self.problem, ground.noise_mgf(past), past, seen)
             uneven = (*uneven, far) if far else uneven
             after = ground.noise_mgf(past.plus(seen))
-            if not isinstance(after, NormalMgf):
+            if after.declared:
                 return uneven
             seen, bounds = after.usable(seen), after.joint_bounds
             return uneven + model_checks.misfits(

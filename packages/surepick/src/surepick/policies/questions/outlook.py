@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from surepick import designs, estimators
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.plans import Blocking, Design, Embedding, IndependentArms
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.plans import Blocking, Design, Embedded, Embedding
+from surepick.core.records import FloatArray, record
 from surepick.designs.problem import independent_pairs_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
-from surepick.estimators.e_processes import Collected
 from surepick.estimators.posterior import NUMBER, Posterior, efforts, pooled_fit, posterior_of_means
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import tuning
 from surepick.policies.base import Problem
-from surepick.policies.blocking import equations
-from surepick.policies.certified.elimination import embedded_in
+from surepick.policies.carried.means_rule import equations
 from surepick.policies.dimension import best_found
 from surepick.policies.sequential.batches import repeats_for
+from surepick.policies.sequential.engine import embedded_in
 from surepick.questions import constraints_of, number_of
-from surepick.questions.protocol import Aims, Bet, Lists
+from surepick.questions.protocol import Aims, Bet
 
 # --- Evidence of two arms where measurements of a block share an effect: they are compared within blocks only.
 
@@ -103,9 +104,9 @@ class Ground:
     in_blocks: bool = False  # measurements of a block share an effect
 
     @property
-    def embedded(self) -> Embedding | IndependentArms:
+    def embedded(self) -> Embedded:
         """psi_d; arms without structure where nothing is assumed of the arms."""
-        return embedded_in(self.embedding, self.problem.num_arms, self.dim)
+        return embedded_in(self.embedding, self.dim)
 
     @property
     def repeats(self) -> int:
@@ -113,10 +114,10 @@ class Ground:
         return repeats_for(failure_probability(self.problem.noise, self.problem.delta) / self.problem.num_arms)
 
     @property
-    def extended(self) -> Embedding | IndependentArms:
+    def extended(self) -> Embedded:
         """The same with the origin as the last arm, where vectors are compared with a number."""
         embedded = self.embedded
-        if self.number is None or isinstance(embedded, IndependentArms):
+        if self.number is None or not embedded.structured:
             return embedded
         origin = np.zeros((1, embedded.dim))
         return Embedding(np.vstack([embedded.features, origin]), embedded.misspecification)
@@ -125,7 +126,7 @@ class Ground:
         """What the past suggests; absolute where there is a number to compare with."""
         number, extended = self.number or 0.0, self.extended
         scales = self.noise_mgf(seen).typical_scales(self.problem.epsilon)
-        if isinstance(extended, IndependentArms):
+        if not extended.structured:
             return posterior_of_means(seen, scales, self.problem.epsilon, number=number)
         num_arms, more = self.problem.num_arms, extended.num_arms - self.problem.num_arms
         longer, wider = with_more(seen, more), np.append(scales, np.full(more, scales.max()))
@@ -137,7 +138,7 @@ class Ground:
 
         return Posterior(scores[:num_arms], errors, number)
 
-    def noise_mgf(self, past: Observations) -> estimators.NoiseMgf | estimators.NormalMgf:
+    def noise_mgf(self, past: Observations) -> estimators.Mgf:
         """What the next batch may assume of the noise; in blocks the scales alone, since effects move the means."""
         noise = self.problem.noise
         if self.in_blocks:
@@ -149,38 +150,52 @@ class Ground:
 
     def gains(self, bet: Bet, past: Observations, seen: Observations, posterior: Posterior) -> FloatArray:
         """Log e-values of a batch for one bet, shape (K,); 0 for arms that do not bet (docs/questions.md, line 2)."""
-        noise, epsilon = self.problem.noise, self.problem.epsilon
-        before, batch = (negated(past), negated(seen)) if bet.high else (past, seen)
-        noise_mgf = self.noise_mgf(before)
-        margins = np.where(bet.arms, bet.margins(posterior), 0.0)
-        if self.in_blocks:
-            kappa = HEURISTIC_BOLD if bet.bold else tuning.HEURISTIC_KAPPA
-            return gains_in_blocks(batch, self.problem.scales, bet, margins, kappa)
-        batch, scales = noise_mgf.usable(estimators.with_squares(noise, batch)), noise_mgf.noise_scales(epsilon)
-        margin, centre, used = bet.margin, bet.centre, self.extended
-        bold = bet.bold and isinstance(used, IndependentArms)
-        kappa = HEURISTIC_BOLD if bold else tuning.HEURISTIC_KAPPA
+        return self.wager(bet, past, posterior)(past, seen)
+
+    def wager(
+        self, bet: Bet, known: Observations, posterior: Posterior
+    ) -> Callable[[Observations, Observations], FloatArray]:
+        """(what was told before a batch, the batch) -> `gains`, by bets that rest on what was known before it."""
+
+        def turned(seen: Observations) -> Observations:
+            return negated(seen) if bet.high else seen
+
+        noise, epsilon, used = self.problem.noise, self.problem.epsilon, self.extended
+        noise_mgf = self.noise_mgf(turned(known))
+        margins, scales = np.where(bet.arms, bet.margins(posterior), 0.0), noise_mgf.noise_scales(epsilon)
+        kappa = HEURISTIC_BOLD if bet.bold and not used.structured else tuning.HEURISTIC_KAPPA
+        margin, centre, more = bet.margin, bet.centre, used.num_arms - self.problem.num_arms if used.structured else 0
         if bet.centre == NUMBER:
             margin = margin - posterior.number if bet.high else margin + posterior.number
-            if isinstance(used, IndependentArms):
-                return estimators.e_values.number_evidence(batch, margin, margins, noise_mgf, scales, bet.needs, kappa)
             centre = self.problem.num_arms
-        more = 0 if isinstance(used, IndependentArms) else used.num_arms - self.problem.num_arms
-        found = estimators.batch_evidence(
-            used,
-            with_more(batch, more),
-            centre=centre,
-            epsilon=margin,
-            margins=np.append(margins, np.zeros(more)),
-            noise_mgf=noise_mgf,
-            noise_scales=np.append(scales, np.full(more, scales.max())),
-            norm_bound=self.embedding.norm_bound,
-            needs=np.append(bet.needs, np.zeros(more)),
-            kappa=kappa,
-        )
-        return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
 
-    def rest(self, aims: Aims, noise_mgf: estimators.NoiseMgf | estimators.NormalMgf) -> RemainingOfBets:
+        def judged(past: Observations, seen: Observations) -> FloatArray:
+            batch, paid_by = turned(seen), noise_mgf if past is known else self.noise_mgf(turned(past))
+            if self.in_blocks:
+                return gains_in_blocks(batch, self.problem.scales, bet, margins, kappa)
+            batch = noise_mgf.usable(estimators.with_squares(noise, batch))
+            if bet.centre == NUMBER and not used.structured:
+                return estimators.e_values.number_evidence(
+                    batch, margin, margins, noise_mgf, scales, bet.needs, kappa, paid_by=paid_by
+                )
+            found = estimators.batch_evidence(
+                used,
+                with_more(batch, more),
+                centre=centre,
+                epsilon=margin,
+                margins=np.append(margins, np.zeros(more)),
+                noise_mgf=noise_mgf,
+                noise_scales=np.append(scales, np.full(more, scales.max())),
+                norm_bound=self.embedding.norm_bound,
+                needs=np.append(bet.needs, np.zeros(more)),
+                kappa=kappa,
+                paid_by=paid_by,
+            )
+            return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
+
+        return judged
+
+    def rest(self, aims: Aims, noise_mgf: estimators.Mgf) -> RemainingOfBets:
         """What deciding all pairs is predicted to take still, by the design that does it with the fewest pulls.
 
         Where pulls cost c_x, the design is for noise scales s_x sqrt(c_x), and x gets its weight divided by c_x: then
@@ -212,7 +227,7 @@ class Ground:
         """The design that decides all pairs with the fewest pulls; its value is their number."""
         accuracies = aims.leads / efforts(-aims.needs, 0.0)
         embedded = self.embedded
-        if isinstance(embedded, IndependentArms):
+        if not embedded.structured:
             return independent_pairs_design(aims.first, aims.second, accuracies, scales, tolerance=self.tolerance)
         vectors = embedded.features / scales[:, None]
         ends = np.where((aims.second >= 0)[:, None], embedded.features[aims.second], 0.0)
@@ -240,30 +255,3 @@ def with_more(seen: Observations, more: int) -> Observations:
     squares, within = (None if one is None else np.append(one, zeros) for one in (seen.squares, seen.within))
     counts = np.append(seen.counts, zeros.astype(np.int64))
     return Observations(counts, np.append(seen.sums, zeros), squares, within=within)
-
-
-# --- Where a study of a question stands.
-
-
-@record
-class QuestionState:
-    """Where the study stands."""
-
-    round: int  # the next batch, from 1
-    seen: Observations  # everything told so far; it steers, and never enters a later batch's evidence
-    evidence: Collected  # what was collected
-    lists: Lists  # what is answered so far
-    dim: int  # dimension of the last batch's embedding; 0 before the first
-    active: IntArray  # the arms that are asked about and on no list, ascending
-    leader: int  # the arm that looks best now
-    finished: str  # why it stopped: "" while it runs, or "certified"
-    compressed: bool = False  # some batch used the features, so that the evidence rests on what the embedding assumes
-    alarms: tuple[str, ...] = ()  # what the checks of the embedding found so far, in words
-
-    def __post_init__(self) -> None:
-        freeze(self, active=np.int64)
-
-    @property
-    def pulls(self) -> int:
-        """All pulls received."""
-        return self.seen.total

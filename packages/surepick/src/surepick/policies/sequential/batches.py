@@ -10,12 +10,12 @@ import numpy as np
 
 from surepick import designs
 from surepick.core.observations import Observations
-from surepick.core.plans import Embedding, IndependentArms, Plan
+from surepick.core.plans import Embedded, Plan
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.core.special_functions import scipy
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
-from surepick.estimators import NoiseMgf, NormalMgf
+from surepick.estimators import Mgf
 from surepick.estimators.noise_mgf import joint_failure, least_chi_squares
 from surepick.linalg.farthest_pairs import farthest_first
 from surepick.noise import failure_probability, known_scale
@@ -171,12 +171,12 @@ class Measurable(Protocol):
     def embedding(self) -> ArmEmbedding: ...
     @property
     def repeats(self) -> int: ...  # pulls of an arm after which its variance has a bound worth having
-    def noise_mgf(self, seen: Observations, /) -> NoiseMgf | NormalMgf: ...
+    def noise_mgf(self, seen: Observations, /) -> Mgf: ...
 
 
 def whole_batch(
     arms: Measurable,
-    embedded: Embedding | IndependentArms,
+    embedded: Embedded,
     weights: FloatArray,  # (K,)
     total: int,
     round_number: int,
@@ -188,7 +188,7 @@ def whole_batch(
     is asked. On fewer arms than `few`, rivals themselves, none are added: their differences would be fitted.
     """
     costs, embedding, dim, share = arms.problem.relative_costs, arms.embedding, embedded.dim, sizes.reserve
-    vectors, known = not isinstance(embedded, IndependentArms), known_scale(arms.problem.noise)
+    vectors, known = embedded.structured, known_scale(arms.problem.noise)
     if sizes.exact is not None:
         checked = (embedding, dim, share) if vectors and known else None
         return fixed_size(weights, sizes.exact, round_number, costs, checked)
@@ -198,7 +198,7 @@ def whole_batch(
     if known:
         return model_checks.with_check_pulls(embedding, dim, counts, share=share, costs=costs)
     noise_mgf = None if seen is None else arms.noise_mgf(seen)
-    if seen is None or not isinstance(noise_mgf, NormalMgf):
+    if seen is None or noise_mgf is None or noise_mgf.declared:
         return counts
     bounded, limits = noise_mgf.bounded, (arms.repeats, sizes.largest, share, costs)
     return with_repeats(embedding, dim, counts, seen.counts, bounded, *limits)

@@ -1,24 +1,28 @@
-"""Where a certified elimination with carried-on evidence stands."""
+"""Where a test stands, what it has collected, and what it is still to reach."""
 
 from __future__ import annotations
 
 import math
 import sys
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.errors import ContractError
-from surepick.estimators.running_processes import UNKNOWN, MeanProcesses, VectorProcesses
+from surepick.estimators.e_processes import Collected
+from surepick.estimators.running_processes import UNKNOWN, MeanProcesses, Processes, VectorProcesses
+from surepick.questions.protocol import Lists
 
 FAR = 2.0**20  # times epsilon: rewards as large lose digits that matter
-Processes = MeanProcesses | VectorProcesses
+
+# --- Where a study stands.
 
 
 @record
-class CandidateBounds:
+class UpperBounds:
     """What is known of a candidate: by how much each other arm is better than it at most."""
 
     candidate: int  # c
@@ -56,21 +60,26 @@ class Availability:
 
 
 @record
-class CarriedState:
-    """Where the study stands."""
+class SequentialState:
+    """Where a study stands, whatever its question and its evidence."""
 
     round: int  # the next batch, from 1
-    seen: Observations  # everything told so far
-    means: MeanProcesses | None  # one e-process an arm, without structure; None before the first batch and with vectors
-    vectors: VectorProcesses | None  # the same with vectors
-    tested: tuple[CandidateBounds, ...]  # the candidates so far, in the order in which they were last looked at
-    beaten: BoolArray  # which arms some candidate has shown not to be the best, (K,); an arm stays so
-    candidate: int  # the arm that the last batch was for; -1 in the opening
-    dim: int  # dimension of the last batch's embedding; 0 before the first
-    leader: int  # the arm that would be recommended now
-    # why it stopped: "" while it runs, "certified", "single", "given", "budget" or "withdrawn": only arms that were
-    # withdrawn are not ruled out
+    # everything told so far; of an evidence that is collected batch by batch it steers, and never enters a later one
+    seen: Observations
+    lists: Lists  # what is answered so far, where the question is answered by lists
+    # arms that are not asked about any more, (K,): some candidate has shown that they are not the best, or that they
+    # are not better than it by more than epsilon, or they are on a list
+    beaten: BoolArray
+    # why it stopped: "" while it runs, "certified", "single", "given", "budget", "equal" or "withdrawn": only arms that
+    # were withdrawn are not ruled out
     finished: str
+    leader: int = 0  # the arm that would be recommended now
+    candidate: int = -1  # the arm that the last batch was for; -1 where there is none
+    dim: int = 0  # dimension of the last batch's embedding; 0 before the first
+    means: MeanProcesses | None = None  # one e-process an arm, without structure; None before the first batch
+    vectors: VectorProcesses | None = None  # the same with vectors
+    collected: Collected = ()  # e-processes of comparisons, in the order in which they were opened
+    tested: tuple[UpperBounds, ...] = ()  # the candidates so far, in the order in which they were last looked at
     compressed: bool = False  # some batch used the features, so that the evidence rests on what the embedding assumes
     alarms: tuple[str, ...] = ()  # what the checks of the embedding found so far, in words
     roster: Availability | None = None  # the arms that went, or come later; None: there are none
@@ -85,9 +94,17 @@ class CarriedState:
         return seen.less(level), level or None
 
     @property
-    def processes(self) -> Processes | None:
-        """The one of the two that there is."""
-        return self.means if self.vectors is None else self.vectors
+    def processes(self) -> Processes:
+        """Those carried on, after the first batch."""
+        found = self.means if self.vectors is None else self.vectors
+        if found is None:
+            raise ContractError("nothing was told yet.")
+        return found
+
+    @property
+    def begun(self) -> bool:
+        """Whether there are any."""
+        return self.means is not None or self.vectors is not None
 
     @property
     def pulls(self) -> int:
@@ -96,7 +113,7 @@ class CarriedState:
 
     @property
     def active(self) -> IntArray:
-        """The arms that may still be the best of those that were not dropped, ascending."""
+        """The arms that are still asked about, ascending."""
         return np.flatnonzero(~(self.beaten | self.dropped))
 
     @property
@@ -115,7 +132,10 @@ class CarriedState:
         return np.full(len(self.beaten), UNKNOWN) if known is None else known
 
 
-def open_rivals(state: CarriedState, candidate: int, bounds: FloatArray, epsilon: float) -> IntArray:
+S = TypeVar("S", bound=SequentialState)
+
+
+def open_rivals(state: SequentialState, candidate: int, bounds: FloatArray, epsilon: float) -> IntArray:
     """The arms that are neither rejected, U now in `bounds`, nor beaten, ascending; one of them where there is none."""
     still_open = ~(state.beaten | state.away | (np.minimum(state.bounds_of(candidate), bounds) <= epsilon))
     still_open[candidate] = False
@@ -126,7 +146,7 @@ def open_rivals(state: CarriedState, candidate: int, bounds: FloatArray, epsilon
     return np.flatnonzero(still_open)
 
 
-def stop_if_decided(state: CarriedState, epsilon: float) -> CarriedState:
+def stop_if_decided(state: S, epsilon: float) -> S:
     """The state with its candidate and why it is over, if one of those tested is good enough.
 
     Every rival must be beaten, or better by at most epsilon: also one that was withdrawn, unless it was dropped. Where
@@ -144,14 +164,14 @@ def stop_if_decided(state: CarriedState, epsilon: float) -> CarriedState:
 MOST_TESTED = 6  # candidates whose bounds are kept; to forget one only costs what it showed
 
 
-def intersected(tested: tuple[CandidateBounds, ...], candidate: int, bounds: FloatArray) -> tuple[CandidateBounds, ...]:
+def intersected(tested: tuple[UpperBounds, ...], candidate: int, bounds: FloatArray) -> tuple[UpperBounds, ...]:
     """The candidates with the bounds of one more batch for one of them."""
     known = next((one.bounds for one in tested if one.candidate == candidate), bounds)
     others = tuple(one for one in tested if one.candidate != candidate)[1 - MOST_TESTED :]
-    return (*others, CandidateBounds(candidate, np.minimum(known, bounds)))
+    return (*others, UpperBounds(candidate, np.minimum(known, bounds)))
 
 
-def gap_of(state: CarriedState, candidate: int) -> float:
+def gap_of(state: SequentialState, candidate: int) -> float:
     """max of U over the arms that may be the best, at least 0: the candidate is at most this much worse than the best.
 
     Source: docs/certified-elimination.md, line 15: unless the process of the best arm x* has reached 1/delta it is not
@@ -270,3 +290,16 @@ def start_weights(starts: IntArray) -> FloatArray:
     first = math.log(HEURISTIC_FIRST_START)
     later = math.log1p(-HEURISTIC_FIRST_START) - math.log(2.0) * (starts - 1.0)
     return np.maximum(np.where(starts == 1, first, later), math.log(sys.float_info.min))
+
+
+P = TypeVar("P", MeanProcesses, VectorProcesses)
+
+
+def nobody() -> IntArray:
+    """No arm."""
+    return np.empty(0, np.int64)
+
+
+def anew(processes: P, arms: IntArray) -> P:
+    """The processes with a new start of some arms (line 13)."""
+    return processes.restarted(arms, start_weights(processes.starts[arms] + 1))

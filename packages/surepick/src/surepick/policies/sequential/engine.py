@@ -1,0 +1,401 @@
+"""How a certificate comes about: what is asked, what is evidence against each way of being wrong, and when to stop.
+
+A wrong answer means that a null hypothesis was rejected which is true: "arm j is better than c by more than epsilon",
+"arm j is not above the threshold". Each null that matters has an e-process: a number that starts at 1 and has a mean of
+at most 1 while its null is true, whatever is measured and whenever somebody looks. It is rejected once the process has
+reached its threshold: 1/delta where one null at most can do harm, more where several share delta (Ville 1939).
+
+    ask      measure where the processes are predicted to reach their thresholds first
+    bets     how each process weighs the results to come, fixed before they come
+    update   what the results do to the processes: the proofs are about this
+    decide   which nulls are rejected, and whether that answers the question
+
+`bets` is a function of what was known before the batch, of the plan, and of how many results came of each arm and
+block; never of the results. `update` takes bets, results, and what may be assumed of the noise. So the same bets can be
+judged again with other results, as a correction does.
+
+All else is a guess that steers (`posterior.py`, `batches.py`): the worst that it can do is to cost measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field, replace
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from surepick.core.observations import Observations
+from surepick.core.plans import Blocking, Deciding, Embedded, IndependentArms, Plan, RoundRecord, Step
+from surepick.core.records import FloatArray, IntArray, record
+from surepick.designs import DesignInput
+from surepick.embeddings import ArmEmbedding
+from surepick.errors import InvalidInput
+from surepick.estimators import Mgf, noise_mgf_after, normal_mgf_after
+from surepick.linalg.factorisations import Whitened, whitened
+from surepick.noise import failure_probability, known_scale
+from surepick.policies import model_checks
+from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, delta_for_test, trace_row
+from surepick.policies.options import check_options
+from surepick.policies.sequential.batches import BatchSizes
+from surepick.policies.sequential.state import SequentialState
+from surepick.questions.protocol import Lists
+from surepick.text import did_you_mean, quoted
+
+# --- What is kept so as not to be formed again: a memo, and no part of a policy.
+
+MOST_DIMENSIONS = 2  # a study hardly ever uses more at a time
+T = TypeVar("T")
+
+
+def embedded_in(embedding: ArmEmbedding, dim: int) -> Embedded:
+    """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
+    if embedding.num_distinct == embedding.num_arms and model_checks.is_saturated(embedding, dim):
+        return IndependentArms(embedding.num_arms)
+    return embedding.at(dim)
+
+
+def typical_scales(problem: Problem, seen: Observations) -> FloatArray:
+    """s of each arm after what was seen, as a bet on a difference of epsilon sees it; shape (K,), in reward units."""
+    return mgf_after(problem, seen).typical_scales(problem.epsilon)
+
+
+def mgf_after(problem: Problem, seen: Observations) -> Mgf:
+    """What the next batch may assume of the noise, from everything told before it."""
+    if known_scale(problem.noise):
+        return noise_mgf_after(problem.noise, seen)
+    return normal_mgf_after(seen, failure_probability(problem.noise, problem.delta))
+
+
+class Memo:
+    """What was worked out last, by name.
+
+    Each answer is, bit by bit, that of the function behind it: what is kept belongs to equal keys, or to the very same
+    objects, and is read-only. So a policy that holds one is as pure as without it. Copied and pickled as empty.
+    """
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[tuple[Any, Any], ...]] = {}
+
+    def __reduce__(self) -> tuple[type[Memo], tuple[()]]:
+        return Memo, ()
+
+    def last(self, name: str, key: Any, form: Callable[[], T], most: int = 1) -> T:
+        """What goes by that name, formed by `form` unless the key is one of the last; so many are kept."""
+        kept = self._kept.get(name, ())  # looked at once: another thread may change what is kept
+        found = next((each for each in kept if each[0] is key or each[0] == key), None)
+        if found is not None:
+            return cast(T, found[1])
+        self._kept[name] = kept[max(len(kept) + 1 - most, 0) :]
+        del kept  # what has to go goes first: of one, two are never held at a time
+        return self._formed(name, key, form)
+
+    def of(self, name: str, owner: object, key: Any, form: Callable[[], T]) -> T:
+        """The same of what belongs to that very object; what belongs to another one goes."""
+        found, value = self.known(name, owner, key)
+        if found:
+            return cast(T, value)
+        self._kept[name] = tuple(each for each in self._kept.get(name, ()) if each[0][0] is owner)
+        return self._formed(name, (owner, key), form)
+
+    def known(self, name: str, owner: object, key: Any = None) -> tuple[bool, Any]:
+        """(whether it is kept, what is kept) of that very object."""
+        kept = self._kept.get(name, ())
+        return next(((True, value) for (of, known), value in kept if of is owner and known == key), (False, None))
+
+    def embedded(self, embedding: ArmEmbedding, dim: int) -> Embedded:
+        """`embedded_in`."""
+        return self.last("embedded", dim, lambda: embedded_in(embedding, dim), most=MOST_DIMENSIONS)
+
+    def posed(self, embedding: ArmEmbedding, dim: int) -> DesignInput:
+        """The arms in psi_d as designs see them."""
+
+        def form() -> DesignInput:
+            return DesignInput.of(embedding.at(dim).features, white=lambda: self.white(embedding, dim))
+
+        return self.last("posed", dim, form)
+
+    def white(self, embedding: ArmEmbedding, dim: int) -> Whitened | None:
+        """`whitened` of the features of psi_d; None without structure."""
+
+        def form() -> Whitened | None:
+            embedded = embedding.at(dim)
+            if not embedded.structured:
+                return None
+            found = whitened(embedded.features)
+            found.basis.flags.writeable = False
+            return found
+
+        return self.last("white", dim, form, most=MOST_DIMENSIONS)
+
+    def _formed(self, name: str, key: Any, form: Callable[[], T]) -> T:
+        found = form()
+        if isinstance(found, np.ndarray):
+            found.flags.writeable = False
+        self._kept[name] = (*self._kept[name], (key, found))  # one assignment: a thread sees the old or the new
+        return found
+
+
+# --- The test.
+
+ONLY_WITHDRAWN = (
+    "Of the candidates that are left none can be better by more than epsilon; but one that was withdrawn is not ruled "
+    "out, and it was withdrawn for a reason that may depend on the results."
+)
+
+
+@record
+class SequentialTest:
+    """A question with the evidence that answers it: the file's first lines say how."""
+
+    problem: Problem
+    _cache: Memo = field(default_factory=Memo, init=False, compare=False, repr=False, kw_only=True)
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    def bets(self, state: Any, plan: Plan, seen: Observations) -> Any:
+        """What the processes bet on a batch: a function of what was told before, and of how many results came."""
+        raise NotImplementedError
+
+    def update(self, state: Any, plan: Plan, bets: Any, seen: Observations) -> dict[str, Any]:
+        """What the processes hold after the results, as fields of the state; the bets may be those of another one."""
+        raise NotImplementedError
+
+    def decide(self, state: Any, after: Any, plan: Plan) -> Any:
+        """The state with its leader, and with "certified" where the question is answered."""
+        raise NotImplementedError
+
+    def failed_checks(self, state: Any, plan: Plan, seen: Observations) -> tuple[str, ...]:
+        """What a batch says against what is assumed, in words."""
+        raise NotImplementedError
+
+    def init(self) -> Any:
+        finished, _ = self.problem.answer_without_pulls()
+        num_arms = self.problem.num_arms
+        nobody, nothing = np.zeros(num_arms, bool), Observations.nothing(num_arms)
+        return SequentialState(1, nothing, Lists.empty(num_arms), nobody, finished)
+
+    def tell(self, state: Any, plan: Plan, seen: Observations) -> Step[Any]:
+        seen, level = self._less_level(state, seen)
+        pooled = state.seen.plus(self._without_effects(state, plan, seen))
+        if pooled.total == 0:
+            return self._step(state, plan, seen)
+        held = self.update(state, plan, self.bets(state, plan, seen), seen)
+        found = held.pop("found", None)
+        after = replace(
+            state,
+            **held,
+            round=state.round + (seen.total > 0),
+            seen=pooled,
+            candidate=-1 if plan.candidate is None else plan.candidate,
+            dim=plan.dim,
+            compressed=state.compressed or self._compresses(state, plan, seen),
+            alarms=model_checks.with_failed_checks(state.alarms, self.failed_checks(state, plan, seen)),
+            level=level,
+        )
+        after = self.decide(state, after, plan)
+        if not after.finished:
+            why = "budget" if self._sizes.over(after.round) else "equal" if self._endless(after) else ""
+            after = replace(after, finished=why)
+        return self._step(after, plan, seen, found)
+
+    def claim(self, state: Any) -> Claim:
+        return Claim(
+            leader=state.leader,
+            finished=state.finished,
+            reason=ONLY_WITHDRAWN if state.finished == "withdrawn" else "",
+            pulls=state.pulls,
+            gap=self._gap(state),
+            spent=failure_probability(self.problem.noise, self.problem.delta)
+            + delta_for_test(self.problem) * self._spent(state),
+            remark=lambda: self._remark(state),
+            **self._answer(state),
+        )
+
+    @property
+    def blocking(self) -> Blocking | None:
+        """What is said of blocks; None where measurements are independent."""
+        return None
+
+    @property
+    def _sizes(self) -> BatchSizes:
+        return BatchSizes(None, None, None)
+
+    def _less_level(self, state: Any, seen: Observations) -> tuple[Observations, float | None]:
+        """(a batch less a level near the rewards, the level)."""
+        return seen, state.level
+
+    def _without_effects(self, state: Any, plan: Plan, seen: Observations) -> Observations:  # noqa: ARG002
+        """What guesses are made of: where measurements have blocks, without the effects of these."""
+        return seen
+
+    def _compresses(self, state: Any, plan: Plan, seen: Observations) -> bool:  # noqa: ARG002
+        """Whether the batch used the features."""
+        return False
+
+    def _endless(self, _: Any) -> bool:
+        """Whether no end is in sight, because repeats are all equal."""
+        return False
+
+    def _equal(self, state: Any, least: int = model_checks.FEWEST) -> IntArray:
+        """The arms whose repeats are all equal, where repeats alone show a scale."""
+        return model_checks.equal_repeats(self.problem, state.seen, least)
+
+    def _spent(self, _: Any) -> float:
+        """The most of what is left of delta that can be spent, as a share."""
+        return 1.0
+
+    def _answer(self, state: Any) -> dict[str, Any]:
+        """Further fields of the claim: `assumptions` and `why_heuristic`, and what this question alone says."""
+        raise NotImplementedError
+
+    def _gap(self, _: Any) -> float | None:
+        """By how much the leader is worse than the best arm at most; None if nothing can be said."""
+        return None
+
+    def _deciding(self, after: Any, found: Any) -> Deciding | None:  # noqa: ARG002
+        """The intervals; None where nothing can be guessed of a mean."""
+        return None
+
+    def _obstacle(self, _: Any) -> str:
+        """Why more pulls would not help, if they are asked for and misspecification leaves no room."""
+        return ""
+
+    def _remark(self, state: Any) -> str:
+        """Why more pulls would not help, if there is a reason."""
+        if state.finished not in ("", "equal"):
+            return ""
+        equal = model_checks.equal_words(self.problem, self._equal(state))
+        return equal or ("" if state.finished or state.seen.total == 0 else self._obstacle(state))
+
+    def _step(self, after: Any, plan: Plan, seen: Observations, found: Any = None) -> Step[Any]:
+        gap, alarms, equal = self._gap(after), after.alarms, self._equal(after)
+        row = trace_row(plan, after, pulls=seen.total, gap=gap, alarms=alarms, equal=equal)
+        return Step(after, listed_row(row, after), self._deciding(after, found))
+
+
+@record
+class EmbeddedTest(SequentialTest):
+    """One whose arms are seen through an embedding that is fixed, or as arms that share nothing."""
+
+    embedding: ArmEmbedding
+
+    def __post_init__(self) -> None:
+        """Refuse settings without meaning, and an embedding of which nothing bounds what an inexact weight misses."""
+        check_arms(self.problem, self.embedding.num_arms)
+        check_options(self)
+        dim = getattr(self, "dim", None)
+        if dim is not None:
+            self.embedding.at(dim)
+        if self.embedding.norm_bound is None and self._uses_features:
+            raise InvalidInput(
+                "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
+                "norm_bound, or IndependentEmbedding."
+            )
+        delta_for_test(self.problem)
+
+    @property
+    def _uses_features(self) -> bool:
+        return self.embedding.traits.family != "independent"
+
+    def _traits(self, **more: Any) -> Traits:
+        own, blocking, embedding = self.embedding.traits, self.blocking, more.pop("embedding", self.embedding)
+        price = () if blocking is None else (price_of_blocks(blocking.name),)
+        spread = () if known_scale(self.problem.noise) else (model_checks.SPREAD,)
+        return Traits(
+            uses_features=self._uses_features,
+            assumptions=(*own.assumptions, *self._shared_effect),
+            checks=(*model_checks.checks_of(self.embedding), *spread, *more.pop("checks", ())),
+            caveats=(*own.caveats, *price),
+            embedding=embedding,
+            misspecification=embedding.misspecification,
+            blocks=blocking,
+            **more,
+        )
+
+    @property
+    def _shared_effect(self) -> tuple[str, ...]:
+        return () if self.blocking is None else (shared_effect(self.blocking.name),)
+
+    def embedded(self, dim: int) -> Embedded:
+        """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
+        return self._cache.embedded(self.embedding, dim)
+
+    def _compresses(self, _: Any, plan: Plan, __: Observations) -> bool:
+        return self._uses_features and self.embedded(plan.dim).structured
+
+    def _answer(self, state: Any) -> dict[str, Any]:
+        active = model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed)
+        why = model_checks.why_not_certified(self.embedding, state.alarms, state.compressed)
+        return {"assumptions": (*active, *self._shared_effect), "why_heuristic": why}
+
+
+def listed_row(row: RoundRecord, after: SequentialState) -> RoundRecord:
+    """The row, with who went and how many may still come."""
+    roster = after.roster
+    if roster is None:
+        return row
+    gone = roster.withdrawn
+    waiting = None if roster.cohorts is None else roster.waiting
+    return replace(row, withdrawn=gone if len(gone) else None, waiting=waiting)
+
+
+# --- What a study says of its blocks, and plans that fill them. Validity rests on none of the latter.
+
+
+def blocking_of(
+    problem: Problem, name: str | None, size: int | None, control: str | None, once: bool
+) -> Blocking | None:
+    """What is said of blocks; None where measurements are independent."""
+    if name is None:
+        return None
+    if control is None:
+        return Blocking(name, size, None, once)
+    ids = () if problem.arms is None else problem.arms.ids
+    if control not in ids:
+        meant = did_you_mean(control, ids)
+        raise InvalidInput(f"control is {quoted(control)}, which is not the id of a candidate of this study.{meant}")
+    return Blocking(name, size, ids.index(control), once)
+
+
+def check_idle(policy: Any, *names: str) -> None:
+    """Refuse options of blocks where there are none."""
+    for name in (each for each in names if policy.blocks is None and getattr(policy, each) is not None):
+        raise InvalidInput(f"{name} has a meaning only with blocks; say what a block is called, e.g. blocks='day'.")
+
+
+def shared_effect(name: str) -> str:
+    """The assumption, as a sentence."""
+    return (
+        f"Measurements of the same {name} may all be off by the same amount, whatever it is; it is fixed before their "
+        f"own noise. Which results a {name} has does not depend on their values."
+    )
+
+
+def price_of_blocks(name: str) -> str:
+    """What a user should know before the first pull, as a sentence."""
+    return (
+        f"Measurements are compared within a {name} only. Where no {name} has an effect of its own, this may take more "
+        "of them: a forecast says how many."
+    )
+
+
+def filled_blocks(counts: IntArray, blocking: Blocking | None, centre: int | None, *, exact: bool) -> IntArray:
+    """The pulls of a plan, with those that give each of its blocks the centre and the control."""
+    if blocking is None:
+        return counts
+    shared = list({arm: None for arm in (centre, blocking.control) if arm is not None})
+    if not shared:
+        return counts
+    found, number = np.array(counts), 0
+    while number < blocking.number_for(found):
+        number = blocking.number_for(found)
+        if number > 1 or blocking.control is not None:
+            found[shared] = np.maximum(found[shared], number)
+        surplus = int(found.sum() - counts.sum()) if exact else 0
+        for _ in range(surplus):
+            loses = np.array(found)
+            loses[shared] -= number
+            found[int(np.argmax(loses))] -= 1
+    return found

@@ -71,7 +71,7 @@ def print_readings(readings: Sequence[Reading]) -> None:
             "refuted" if one.refuted else "yes" if one.stands else "no",
             _number(one.norm),
             _number(one.suggested_norm),
-            _number(one.largest_norm),
+            _largest(one.largest_norm, one.norm),
             _number(one.largest_misspecification),
             _number(one.largest_scatter),
         )
@@ -79,6 +79,11 @@ def print_readings(readings: Sequence[Reading]) -> None:
     ]
     print_table(headers, rows, left=("assumed", "stands"))
     say(SEPARATE)
+
+
+def _largest(norm: float | None, read: float | None) -> str:
+    """The largest norm; one a thousand times that of the line is as good as any, and a matter of rounding."""
+    return f">{1000.0 * read:.3g}" if norm and read and norm > 1000.0 * read else _number(norm)
 
 
 def _number(value: float | None) -> str:

@@ -66,12 +66,12 @@ def test_columns_of_any_scale():
     assert directions(passes, moments(passes)).rank == 5
 
 
-def test_the_largest_of_forms_and_of_functions(passes):
+def test_the_largest_of_forms(passes):
     where = directions(passes, moments(passes))
-    factor, slopes = RNG.standard_normal((5, 3)), RNG.standard_normal((2, 5))
-    found = largest_rows(passes, where, factors=(factor,), slopes=slopes, most=20)
+    factors = RNG.standard_normal((5, 3)), RNG.standard_normal((5, 1))
+    found = largest_rows(passes, where, factors=factors, most=20)
     exact = FEATURES.astype(np.float64)
-    for one, values in zip(found, [((exact @ factor) ** 2).sum(axis=1), *(slopes @ exact.T)], strict=True):
+    for one, values in zip(found, [((exact @ factor) ** 2).sum(axis=1) for factor in factors], strict=True):
         order = np.argsort(-values, kind="stable")[:20]
         assert np.array_equal(one.rows, order)
         assert np.allclose(one.values, values[order])
@@ -80,7 +80,10 @@ def test_the_largest_of_forms_and_of_functions(passes):
 def test_of_equal_rows_the_first_ones_are_kept(tmp_path):
     same = np.ones((300, 2), np.float32)
     (found,) = largest_rows(
-        Passes(written(tmp_path, same, [300])), Directions(None, 0.0, np.eye(2), 2.0), slopes=np.ones((1, 2)), most=70
+        Passes(written(tmp_path, same, [300])),
+        Directions(None, 0.0, np.eye(2), 2.0),
+        factors=(np.ones((2, 1)),),
+        most=70,
     )
     assert np.array_equal(found.rows, np.arange(70))
 

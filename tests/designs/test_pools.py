@@ -7,7 +7,7 @@ import pytest
 
 from surepick.designs import column_generation, solve_star_design, solve_target_design, working_set
 from surepick.designs.objective import Objective
-from surepick.designs.problem import pose_star
+from surepick.designs.problem import DesignInput, pose_star
 from surepick.designs.working_set import many_directions
 from surepick.linalg import factorisations
 
@@ -21,7 +21,7 @@ def smooth(rng: np.random.Generator, num_arms: int = ARMS, dim: int = DIM) -> np
 
 
 def posed(features: np.ndarray, scales: np.ndarray):
-    return pose_star(features, 0, scales, rank_tolerance=None)
+    return pose_star(DesignInput.of(features), 0, scales)
 
 
 def bracket(features: np.ndarray, targets: np.ndarray, design) -> float:

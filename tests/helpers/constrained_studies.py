@@ -10,7 +10,9 @@ import numpy as np
 from bounds import counted
 
 import surepick as sp
-from surepick.environments.rewards import NormalRewards, RewardsBeside
+from surepick.core.observations import Observations, Quantity
+from surepick.core.records import FloatArray, IntArray, record
+from surepick.environments.rewards import NormalRewards, RewardLaw
 from surepick.estimators.e_processes import processes_of
 from surepick.policies.questions.elimination import CertifiedLists
 from surepick.policies.verdict import certificate_of
@@ -20,6 +22,33 @@ from surepick.questions.protocol import Bet, View
 
 HAIR = 1e-6
 MOST_PULLS_EACH = 25  # a study that has not ended by then has made no error
+
+
+@record
+class RewardsBeside:
+    """Rewards of one law, and quantities of others, drawn independently."""
+
+    rewards: RewardLaw  # the law of the rewards
+    quantities: tuple[RewardLaw, ...]  # the laws of the quantities, r of them
+
+    @property
+    def means(self) -> FloatArray:
+        return self.rewards.means
+
+    @property
+    def quantity_means(self) -> FloatArray | None:
+        """The mean of each quantity of each arm, shape (K, r)."""
+        return np.stack([one.means for one in self.quantities], axis=1)
+
+    def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
+        """Pull arm k `counts[k]` times."""
+        seen = self.rewards.draw(counts, rng)
+        drawn = [one.draw(counts, rng) for one in self.quantities]
+        unknown = np.zeros(len(counts))
+        beside = tuple(
+            Quantity(one.counts, one.sums, unknown if one.squares is None else one.squares, one.within) for one in drawn
+        )
+        return replace(seen, quantities=beside)
 
 
 def hidden_by_reward(num_arms: int) -> tuple[np.ndarray, np.ndarray]:

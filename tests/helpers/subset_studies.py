@@ -49,7 +49,7 @@ class Hostile:
         where = Directions(None, self.gamma, self.features.T @ self.features / number, 10.0)
         everybody = np.arange(number)
         weights = np.full(number, 1.0 / number)
-        design = SparseDesign(everybody, self.features, weights, float(rank), everybody, self.features)
+        design = SparseDesign(everybody, self.features, weights, float(rank))
         arms = Arms(self.features)
         rules = SubsetRules(delta, f"subgaussian:{self.sigma}", 1.0, 1, self.slack, None)
         problem = Problem(number, 1.0, delta, SubGaussian(self.sigma), arms=arms)

@@ -10,8 +10,8 @@ from tangent_kernels import random_gram, unit_rows
 
 import surepick as sp
 from surepick.embeddings import NeuralTangentKernel, unit_rows_with_norm
-from surepick.embeddings.tangent_kernel import neural_gram, spectrum_effective_dimension
 from surepick_bench.theory.neural import neural_effective_dimension
+from surepick_bench.theory.spectra import neural_gram, spectrum_effective_dimension
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from tangent_kernels import unit_rows
 
 import surepick as sp
 from surepick.embeddings import NeuralTangentKernel, unit_rows_with_norm
-from surepick.embeddings.tangent_kernel import neural_gram
 from surepick_bench.theory.neural import reward_norm, rounding_floor
+from surepick_bench.theory.spectra import neural_gram
 
 PAGE = Path(__file__).parents[2] / "docs" / "neural-guarantee.md"
 

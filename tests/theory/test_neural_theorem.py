@@ -10,8 +10,8 @@ import pytest
 from tangent_kernels import random_gram, unit_rows
 
 import surepick as sp
-from surepick.embeddings.tangent_kernel import neural_gram, spectrum_effective_dimension
 from surepick_bench.theory.neural import proof_parameters, reward_norm, rounding_floor, theorem_parameters
+from surepick_bench.theory.spectra import neural_gram, spectrum_effective_dimension
 
 SMALL = {"reward_norm": 2.0, "epsilon": 0.25, "delta": 0.08, "slack": 0.25, "depth": 2, "width": 10}
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from surepick.errors import InvalidInput
-from surepick.reports.figure_page import looks, short_number
+from surepick.reports.figure_page import short_number
 from surepick.tables import Table, read_table, write_table
 from surepick_bench.experiments import experiment_names
 from surepick_bench.figures.figures import (
@@ -18,6 +18,7 @@ from surepick_bench.figures.figures import (
     pulls_figure,
     read_rounds,
 )
+from surepick_bench.figures.looks import looks
 from surepick_bench.figures.panels import ORACLE, OWN_STOP, read_replicates, true_answers
 from surepick_bench.summary import share
 
@@ -307,7 +308,7 @@ def test_the_median_of_the_arms_that_are_left():
 @pytest.fixture
 def undrawn(monkeypatch):
     """Figures are composed, and not drawn."""
-    saving = "surepick_bench.figures.figures.figure_page.save"
+    saving = "surepick_bench.figures.figures.save"
     monkeypatch.setattr(saving, lambda figure, directory, name: [directory / name])
 
 

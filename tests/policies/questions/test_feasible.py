@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from constrained_studies import RewardsBeside
 from refusals import refused
 
 import surepick as sp
 from surepick.core.observations import Observations, Quantity
 from surepick.environments.environment import Environment
-from surepick.environments.rewards import NormalRewards, RewardsBeside
+from surepick.environments.rewards import NormalRewards
 from surepick.policies.verdict import certificate_of
 from surepick.simulation import simulate
 

@@ -20,6 +20,7 @@ import numpy as np
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.reports import figure_page
 from surepick.tables import Table
+from surepick_bench.figures.looks import Looks, looks, name_series, save, write_note
 from surepick_bench.figures.panels import (
     FILLED,
     ORACLE,
@@ -71,14 +72,14 @@ def read_rounds(table: Table) -> RoundCurves | None:
     return RoundCurves(pulls[order], numbers(active)[order], span)
 
 
-def arms_left_figure(rows: Replicates, rounds: RoundCurves, styles: figure_page.Looks, *, title: str) -> Figure | None:
+def arms_left_figure(rows: Replicates, rounds: RoundCurves, styles: Looks, *, title: str) -> Figure | None:
     """One panel an environment: the median number of arms left over the runs of each policy that eliminates."""
     here = rows.where((rows.eliminates == 1.0) & ~np.isnan(rows.num_arms) & np.isin(rows.key, list(rounds.span)))
     if not here.num_rows:
         return None
     places = here.environments
     page = figure_page.open_page(len(places), columns=3, width=4.0, height=3.2, room=2.6)
-    page.name_series({policy: styles[policy] for policy in here.policies}, {}, marker=False)
+    name_series(page, {policy: styles[policy] for policy in here.policies}, {}, marker=False)
     for axes, place in zip(page.axes, places, strict=True):
         part = here.where(here.environment == place)
         curves = {policy: median_curve(part.where(part.policy == policy), rounds) for policy in part.policies}
@@ -106,7 +107,7 @@ def median_curve(rows: Replicates, rounds: RoundCurves) -> tuple[FloatArray, Flo
     return grid, np.median(left, axis=0)
 
 
-def _draw(axes: Axes, curves: Mapping[str, tuple[FloatArray, FloatArray]], styles: figure_page.Looks) -> None:
+def _draw(axes: Axes, curves: Mapping[str, tuple[FloatArray, FloatArray]], styles: Looks) -> None:
     """Steps on two logarithmic axes."""
     for policy, (pulls, left) in curves.items():
         look = styles[policy]
@@ -125,7 +126,7 @@ INTERVAL = (
 )
 
 
-def error_figure(rows: Replicates, styles: figure_page.Looks, *, title: str) -> Figure:
+def error_figure(rows: Replicates, styles: Looks, *, title: str) -> Figure:
     """One panel an environment: the share of wrong answers of each policy at each delta, and the line error = delta."""
     judged = rows.where(rows.own_stop & ~np.isnan(rows.success))
     drawn = filled_looks(styles, judged.policies, always_certified(judged))
@@ -135,7 +136,7 @@ def error_figure(rows: Replicates, styles: figure_page.Looks, *, title: str) -> 
     page = figure_page.open_page(
         len(places), columns=max(1, min(3, int(13.0 / width))), width=width, height=3.6, room=2.8
     )
-    page.name_series(drawn, only_certified(judged), line=False)
+    name_series(page, drawn, only_certified(judged), line=False)
     page.name_mark("error = delta", color="black", linestyle="--")
     exceeding = []
     for axes, place in zip(page.axes, places, strict=True):
@@ -145,7 +146,7 @@ def error_figure(rows: Replicates, styles: figure_page.Looks, *, title: str) -> 
         axes.set_xlabel("delta")
         axes.set_ylabel("wrong answers at the own stop")
         if not answers:
-            figure_page.write_note(axes, "no run ended at its own stop")
+            write_note(axes, "no run ended at its own stop")
     page.notes.extend((INTERVAL, FILLED))
     if exceeding:
         page.notes.append(f"Wholly above delta (ringed): {', '.join(exceeding)}.")
@@ -181,13 +182,7 @@ class Layout:
 
 
 def pulls_figure(
-    rows: Replicates,
-    measure: Measure,
-    layout: Layout,
-    styles: figure_page.Looks,
-    *,
-    title: str,
-    published: Published | None = None,
+    rows: Replicates, measure: Measure, layout: Layout, styles: Looks, *, title: str, published: Published | None = None
 ) -> Figure:
     """Pulls of one experiment at one epsilon and delta."""
     counted = np.isin(rows.policy, rows.policy[~np.isnan(measure.of(rows))])
@@ -225,13 +220,13 @@ def _drawable(rows: Replicates, measure: Measure) -> FloatArray:
 
 
 def _lines(
-    rows: Replicates, measure: Measure, across: str, panels: str | None, styles: figure_page.Looks, published: Published
+    rows: Replicates, measure: Measure, across: str, panels: str | None, styles: Looks, published: Published
 ) -> figure_page.Page:
     other = _panel_of(rows, panels)
     values = np.unique(other)
     page = figure_page.open_page(len(values), columns=2, width=5.2, height=4.2, room=2.6)
     drawn = filled_looks(styles, rows.policies, _filled(rows, measure))
-    page.name_series(drawn, own_stop_notes(rows) if measure is OWN_STOP else {})
+    name_series(page, drawn, own_stop_notes(rows) if measure is OWN_STOP else {})
     page.name_mark("mean outside the quartiles", color="white", marker="*", linestyle="", markeredgecolor="black")
     for axes, value in zip(page.axes, values.tolist(), strict=True):
         part = rows.where(other == value)
@@ -252,7 +247,7 @@ def _lines(
     return page
 
 
-def _boxes(rows: Replicates, measure: Measure, styles: figure_page.Looks, published: Published) -> figure_page.Page:
+def _boxes(rows: Replicates, measure: Measure, styles: Looks, published: Published) -> figure_page.Page:
     places, policies, numbers = rows.environments, rows.policies, _drawable(rows, measure)
     page = figure_page.open_page(
         len(places), columns=3, width=3.6, height=1.2 + 0.36 * len(policies), room=2.8, legend="above"
@@ -269,7 +264,7 @@ def _boxes(rows: Replicates, measure: Measure, styles: figure_page.Looks, publis
         told = {policy: number for (policy, where), number in marks.items() if where == place}
         draw_boxes(axes, measured, runs, drawn, told)
         if not known.any():
-            figure_page.write_note(axes, "no run gave a number")
+            write_note(axes, "no run gave a number")
         axes.set_title(place, fontsize="medium")
         axes.set_xlabel(measure.label)
         first_in_row = axes.get_subplotspec().is_first_col()  # type: ignore[union-attr]
@@ -319,19 +314,19 @@ def experiment_figures(
         The files, in the order in which they were written.
     """
     everything = read_replicates(replicates)
-    styles = figure_page.looks(everything.policies)
+    styles = looks(everything.policies)
     traces = None if rounds is None else read_rounds(rounds)
     paths: list[Path] = []
     with figure_page.reproducible():
         for experiment in sorted(set(everything.experiment.tolist())):
             rows = everything.where(everything.experiment == experiment)
             for name, figure in _figures(rows, traces, experiment, styles, published or {}):
-                paths += figure_page.save(figure, Path(directory), name)
+                paths += save(figure, Path(directory), name)
     return paths
 
 
 def _figures(
-    rows: Replicates, rounds: RoundCurves | None, experiment: str, styles: figure_page.Looks, published: Published
+    rows: Replicates, rounds: RoundCurves | None, experiment: str, styles: Looks, published: Published
 ) -> Iterator[tuple[str, Figure]]:
     """Every figure of one experiment, with its name."""
     layout = LAYOUTS.get(experiment, Layout(experiment, measures=(OWN_STOP,)))

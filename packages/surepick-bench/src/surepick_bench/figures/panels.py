@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.core.records import BoolArray, FloatArray, record
-from surepick.reports.figure_page import Look, Looks, scale_pulls
+from surepick.reports.figure_page import scale_pulls
 from surepick.tables import Table
 from surepick.tables.numbers import number_or_none
 from surepick.tables.table import Column
+from surepick_bench.figures.looks import Look, Looks
 from surepick_bench.results import ended_by_itself
 from surepick_bench.summary import share
 

@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 
 from surepick.core.records import FloatArray, record
 from surepick.core.values import as_number, positive_number, probability, whole_number
-from surepick.embeddings import tangent_kernel
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import symmetric_spectrum
 from surepick.text import quoted
+from surepick_bench.theory import spectra
 from surepick_bench.theory.complexity import checked_means
 
 ROUNDING_ALLOWANCE = 1e-9
@@ -192,7 +192,7 @@ def theorem_parameters(spectrum: ArrayLike, **settings: Any) -> TheoremParameter
     open; r = min((d^2 + d + 2)/zeta, 180 d/zeta^2), rounded up, at d = A.
     Cost: O(K^3) time for a gram matrix.
     """
-    tails = tangent_kernel.spectrum_tails(*tangent_kernel.checked_spectrum(spectrum, None))
+    tails = spectra.spectrum_tails(*spectra.checked_spectrum(spectrum, None))
     goal = TheoremInstance(len(tails) - 1, sigma=1.0, **settings)
     positive_number("constant_2", goal.constant_2, "a constant of the theorem that has no published value.")
     arms, slack, epsilon = goal.num_arms, goal.slack, goal.epsilon
@@ -208,7 +208,7 @@ def theorem_parameters(spectrum: ArrayLike, **settings: Any) -> TheoremParameter
         epsilon**2 / (scale * arms * goal.reward_norm),
         epsilon**7 * alpha**3 / ((scale * arms * goal.log_pairs(count)) ** 3 * goal.depth**2),
     )
-    dim = tangent_kernel.first_within(tails, squared / arms)
+    dim = spectra.first_within(tails, squared / arms)
     return _parameters("published", goal, tails, alpha, squared, dim, count, factor=1.0)
 
 
@@ -231,7 +231,7 @@ def proof_parameters(spectrum: ArrayLike, **settings: Any) -> TheoremParameters:
     constants without names and ask for a width that is not stated: no certificate rests on these numbers.
     Cost: O(K^3) time for a gram matrix.
     """
-    tails = tangent_kernel.spectrum_tails(*tangent_kernel.checked_spectrum(spectrum, None))
+    tails = spectra.spectrum_tails(*spectra.checked_spectrum(spectrum, None))
     goal = TheoremInstance(len(tails) - 1, **settings)
     arms, count = goal.num_arms, max(1, math.ceil(math.log2(1.0 / goal.epsilon)))
     alpha = min(1.0, goal.largest_regularisation)
@@ -310,10 +310,9 @@ def neural_effective_dimension(
     Source: section 5, definition of the effective dimension, neural version.
     Cost: O(K^3 + K^2 (D + L)) time.
     """
-    gram = tangent_kernel.neural_gram(features, depth=depth, form=form, inputs=inputs)
-    return tangent_kernel.first_within(
-        tangent_kernel.spectrum_tails(*tangent_kernel.checked_spectrum(gram, rounding, columns=np.shape(features)[1])),
-        tolerance,
+    gram = spectra.neural_gram(features, depth=depth, form=form, inputs=inputs)
+    return spectra.first_within(
+        spectra.spectrum_tails(*spectra.checked_spectrum(gram, rounding, columns=np.shape(features)[1])), tolerance
     )
 
 
@@ -329,10 +328,10 @@ def reward_norm(
     Source: Theorem 7.
     Cost: O(K^3) time.
     """
-    matrix = tangent_kernel.checked_gram(tangent_kernel.finite_numbers(gram))
+    matrix = spectra.checked_gram(spectra.finite_numbers(gram))
     values = checked_means(means, len(matrix))
     spectrum = symmetric_spectrum(matrix.copy())
-    clipped, allowance = tangent_kernel.clipped_spectrum(spectrum.values, rounding, computed=True, columns=0)
+    clipped, allowance = spectra.clipped_spectrum(spectrum.values, rounding, computed=True, columns=0)
     shares = spectrum.vectors.T @ values
     kept = clipped > allowance
     if math.sqrt(float(np.sum(shares[~kept] ** 2))) > range_tolerance * math.sqrt(float(np.sum(values**2))):

@@ -26,34 +26,25 @@ SIZE = 32  # bytes of a hash
 
 def leaves_of(rows: FloatArray, _: int) -> bytes:
     """The hashes of the leaves of consecutive rows, one after the other."""
-    stored = _stored(rows)
-    parts = range(0, len(stored), LEAF_ROWS)
-    return b"".join(_leaf(stored[top : top + LEAF_ROWS]) for top in parts)
+    stored, kind = _stored(rows), b"\0" + rows.dtype.newbyteorder("<").str.encode()
+    parts = (stored[top : top + LEAF_ROWS].tobytes() for top in range(0, len(stored), LEAF_ROWS))
+    return b"".join(hashlib.sha256(kind + part).digest() for part in parts)
 
 
 def _stored(rows: FloatArray) -> NDArray[Any]:
     return np.ascontiguousarray(rows, rows.dtype.newbyteorder("<"))
 
 
-def _leaf(rows: NDArray[Any]) -> bytes:
-    return hashlib.sha256(b"\0" + rows.dtype.str.encode() + rows.tobytes()).digest()
-
-
-def _node(left: bytes, right: bytes) -> bytes:
-    return hashlib.sha256(b"\1" + left + right).digest()
+def _node(children: bytes) -> bytes:
+    return hashlib.sha256(b"\1" + children).digest()
 
 
 def _levels(leaves: bytes) -> list[bytes]:
-    """The levels of the tree, each as its hashes one after the other, leaves first.
-
-    A node without a neighbour moves up as it is, which gives the same tree.
-    """
+    """The levels of the tree, each as its hashes in a row, leaves first; a node without a neighbour moves up."""
     levels = [leaves]
     while len(levels[-1]) > SIZE:
         below, pairs = levels[-1], len(levels[-1]) // (2 * SIZE)
-        above = (
-            hashlib.sha256(b"\1" + below[2 * SIZE * pair : 2 * SIZE * (pair + 1)]).digest() for pair in range(pairs)
-        )
+        above = (_node(below[2 * SIZE * pair : 2 * SIZE * (pair + 1)]) for pair in range(pairs))
         levels.append(b"".join(above) + below[2 * SIZE * pairs :])
     return levels
 
@@ -97,12 +88,11 @@ class Path:
                 if not neighbours:
                     raise wrong
                 other = neighbours.pop(0)
-                found = _node(found, other) if place % 2 == 0 else _node(other, found)
+                found = _node(found + other if place % 2 == 0 else other + found)
             number, place = (number + 1) // 2, place // 2
         if neighbours or _root(found, sizes, num_columns) != root:
             raise wrong
-        row: FloatArray = values[inside].astype(np.float64)
-        return row
+        return np.asarray(values[inside].astype(np.float64))
 
 
 def _root(top: bytes, sizes: Sequence[int], num_columns: int) -> str:
@@ -126,12 +116,7 @@ def _num_leaves(sizes: Sequence[int]) -> int:
 
 
 class Tree:
-    """The tree of all rows.
-
-    Args:
-        rows: in blocks.
-        leaves: their hashes, one after the other, as `leaves_of` gives them.
-    """
+    """The tree of all rows, from the hashes of their leaves, one after the other, as `leaves_of` gives them."""
 
     def __init__(self, rows: RowBlocks, leaves: bytes) -> None:
         self._rows = rows

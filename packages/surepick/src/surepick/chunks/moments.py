@@ -62,42 +62,31 @@ def first_look(passes: Passes) -> tuple[Moments, Tree]:
 
 
 class Coordinates(Protocol):
-    """Rows as few numbers of which a mean reward is nearly a linear function.
-
-    |h(x) - <u(x), theta>| <= C left,   ||theta|| <= C
-    """
+    """Rows as few numbers of which a mean reward is nearly linear: |h(x) - <u(x), theta>| <= C left, ||theta|| <= C."""
 
     @property
     def rank(self) -> int:
         """r, how many numbers."""
-        ...
 
     @property
     def left(self) -> float:
         """What they leave of a row, at most."""
-        ...
 
     @property
     def information(self) -> FloatArray:
         """sum_x u u' / K, shape (r, r)."""
-        ...
 
     @property
     def longest(self) -> float:
         """At least the largest ||u||."""
-        ...
 
     def of(self, rows: FloatArray) -> FloatArray:
         """u of rows, shape (n, D), as float64 of shape (n, r)."""
-        ...
 
 
 @record
 class Directions:
-    """An orthonormal basis of what the rows span, and what it leaves of them.
-
-    x V_r,   gamma-tilde = C max_x ||x - V_r V_r' x||
-    """
+    """An orthonormal basis of what the rows span, and what it leaves: gamma-tilde = C max_x ||x - V_r V_r' x||."""
 
     basis: FloatArray | None  # V_r, (D, r); None: the rows themselves are taken, r = D, and nothing is left
     left: float  # at least max ||x - V_r V_r'x||, rounded up
@@ -122,12 +111,8 @@ def _left(basis: FloatArray, rows: FloatArray, _: int) -> float:
 
 def directions(passes: Passes, found: Moments, *, most: int | None = None) -> Directions:
     """All directions, where no fewer are wanted and X'X shows that the rows span them; else the leading ones, and what
-    they leave, in one more pass.
-
-    *Why the residual holds.* Whatever V is as it is stored, <x, theta> differs from <V'x, V'theta> by
-    <x - V V'x, theta>, at most ||x - V V'x|| ||theta||. It is computed for every row. Rounding moves it, and the length
-    of V'theta, by less than rho ||x|| with rho = 8 eps (D + r + 8) (1 + sqrt(r)) + ||V'V - I||, which is added.
-    """
+    they leave, in one more pass. Rounding moves that, and the length of V'theta, by less than rho ||x||, which is added
+    (docs/large.md, line 5)."""
     scale = np.sqrt(np.diag(found.gram))
     if not scale.any():
         raise InvalidInput("all features are zero; every candidate would look the same. Give informative columns.")
@@ -147,7 +132,7 @@ def directions(passes: Passes, found: Moments, *, most: int | None = None) -> Di
     return Directions(basis, left, basis.T @ found.gram @ basis / found.rows, longest)
 
 
-# --- Which rows are the largest: of quadratic forms and of linear functions.
+# --- Which rows are the largest, of quadratic forms.
 
 PIECE = 16_384  # rows whose products stay in the cache
 
@@ -183,19 +168,16 @@ class Largest:
 def _of_block(
     where: Coordinates,
     factors: tuple[FloatArray, ...],
-    slopes: FloatArray,
     most: int,
     floors: tuple[float, ...],
     rows: FloatArray,
     first: int,
 ) -> tuple[Largest, ...]:
-    values = np.empty((len(factors) + len(slopes), len(rows)))
+    values = np.empty((len(factors), len(rows)))
     for top in range(0, len(rows), PIECE):
         piece, place = where.of(rows[top : top + PIECE]), slice(top, top + PIECE)
         for number, factor in enumerate(factors):
             values[number, place] = row_squares(piece @ factor)
-        if len(slopes):
-            values[len(factors) :, place] = slopes @ piece.T
     return tuple(Largest.of(each, first, most, floor) for each, floor in zip(values, floors, strict=True))
 
 
@@ -207,16 +189,11 @@ def largest_rows(
     passes: Passes,
     where: Coordinates,
     *,
-    factors: tuple[FloatArray, ...] = (),  # L of each quadratic form, (r, any)
-    slopes: FloatArray | None = None,  # t of each linear function, (n, r)
+    factors: tuple[FloatArray, ...],  # L of each quadratic form, (r, any)
     most: int = 1,
     floors: tuple[float, ...] | None = None,
     name: str = "search",
 ) -> tuple[Largest, ...]:
-    """The rows with the largest u'M u, M = L L', and those with the largest u't, for u = x V; one pass for all.
-
-    Cost: O(K (D r + r^2)) time for each form.
-    """
-    slopes = np.zeros((0, where.rank)) if slopes is None else slopes
-    least = (-np.inf,) * (len(factors) + len(slopes)) if floors is None else floors
-    return passes.map_reduce(name, partial(_of_block, where, factors, slopes, most, least), _largest_of_both)
+    """The rows with the largest u'M u, M = L L', for u = x V; one pass for all forms."""
+    least = (-np.inf,) * len(factors) if floors is None else floors
+    return passes.map_reduce(name, partial(_of_block, where, factors, most, least), _largest_of_both)

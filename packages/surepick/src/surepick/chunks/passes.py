@@ -64,7 +64,6 @@ class Executor(Protocol):
 
     def reduced(self, blocks: Sequence[Block], function: OfBlock[T], combine: Combine[T], meter: Meter, name: str) -> T:
         """`tree` of the function of each block."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +75,7 @@ class Serial:
 
 
 def runs_of(blocks: Sequence[Block], size: int = 1) -> list[Run]:
-    """The blocks in runs of 2^n neighbours, the last one perhaps of fewer.
-
-    Such a run is a part of `tree`, so that the tree of the sums of runs is the tree of the blocks, bit for bit.
-    """
+    """The blocks in runs of 2^n neighbours, the last perhaps of fewer: such a run is a part of `tree`, bit for bit."""
     return [blocks[first : first + size] for first in range(0, len(blocks), size)]
 
 
@@ -89,12 +85,8 @@ def applied(function: OfBlock[T], block: Block) -> T:
 
 
 def tree(values: Iterable[T], combine: Combine[T]) -> T:
-    """The sum of at least one value, of neighbours in a tree that depends on their number alone.
-
-    The first two make one, the next two make one, these two make one, ..., as the digits of a binary counter carry;
-    what is left at the end is added from its end. So few are held at a time, and rounding is the same for whoever
-    formed them.
-    """
+    """The sum of at least one value, of neighbours in a tree that depends on their number alone, as the digits of a
+    binary counter carry; what is left is added from its end. So rounding is the same for whoever formed them."""
     held: list[tuple[int, T]] = []
     for value in values:
         height, found = 0, value
@@ -180,10 +172,7 @@ class Processes:
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """The workers of a Dask cluster, which must see the same files; what they say of runs of blocks is summed up here.
-
-    A run is given to the same worker in each pass, so that what that worker's system keeps of its files is used
-    again. Where a worker is gone, another one does what it had.
-    """
+    A run is given to the same worker in each pass, whose system keeps its files; where one is gone, to another."""
 
     # the address of the scheduler, to which each pass opens a connection of its own and closes it, so that nothing goes
     # on looking for a scheduler that has ended; or a `distributed.Client`, which stays open
@@ -234,10 +223,7 @@ class _Spread:
             yield self._result(work, *waiting.popleft(), gone)
 
     def _result(self, work: Callable[[Run], T], run: Run, future: Any, worker: str | None, gone: set[str]) -> T:
-        """What comes of a run, wherever it is done in the end.
-
-        Work that was given to one worker by name is not given to another by Dask once that one is gone.
-        """
+        """What comes of a run, wherever it is done in the end: Dask moves nothing that a worker was given by name."""
         while True:
             try:
                 result: T = future.result(timeout=0.0 if worker in gone else PATIENCE)
@@ -272,6 +258,5 @@ def executor_of(what: Executor | str | Any | None) -> Executor:
     if hasattr(what, "submit") and hasattr(what, "scheduler_info"):
         return Cluster(what)
     if hasattr(what, "reduced"):
-        found: Executor = what
-        return found
+        return what
     raise InvalidInput(f"executor is a {type(what).__name__}; give serial, processes:N or dask:tcp://HOST:PORT.")

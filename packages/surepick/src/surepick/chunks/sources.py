@@ -6,13 +6,13 @@ import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surepick.core.files import check_regular, is_folder
-from surepick.core.records import FloatArray, IntArray, record
+from surepick.core.records import FloatArray, IntArray, record, set_fields
 from surepick.core.values import whole_number
 from surepick.errors import InvalidInput
 
@@ -26,7 +26,8 @@ LEAST_ROWS = 6  # a power of two
 class RowSource(Protocol):
     """Some of the rows, in a file or elsewhere. It goes to other processes and machines, so it opens files when read.
 
-    `name` says where they lie, for messages.
+    Rows that have ids of their own also have `ids(rows)`, which gives those of single rows, ascending, or None; a file
+    that another process can open again has `spec`, its absolute path and how it is read, as plain data.
     """
 
     @property
@@ -38,42 +39,12 @@ class RowSource(Protocol):
     @property
     def row_bytes(self) -> int:
         """Bytes that reading a row takes."""
-        ...
 
     def read(self, start: int, stop: int) -> FloatArray:
-        """Rows start .. stop - 1, shape (stop - start, D), float32 or float64.
-
-        Raises:
-            InvalidInput: they cannot be read, or are no longer what they were.
-        """
-        ...
+        """Rows start .. stop - 1, (stop - start, D), floats of 32 or 64 bits; InvalidInput if they were changed."""
 
     def take(self, rows: IntArray) -> FloatArray:
-        """Single rows, ascending, shape (n, D), without reading all of those between.
-
-        Raises:
-            InvalidInput: as `read`.
-        """
-        ...
-
-
-@runtime_checkable
-class NamedSource(Protocol):
-    """Rows that have ids of their own."""
-
-    def ids(self, rows: IntArray) -> list[str] | None:
-        """The ids of single rows, ascending; None where they have none."""
-        ...
-
-
-@runtime_checkable
-class StoredSource(Protocol):
-    """Rows in a file, which another process can open again."""
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        """Its absolute path, and how it is read, as plain data."""
-        ...
+        """Single rows, ascending, shape (n, D), without reading all of those between; InvalidInput as `read`."""
 
 
 @record
@@ -90,9 +61,8 @@ class Block:
         values = self.source.read(self.start, self.stop)
         if not np.isfinite(values).all():
             wrong = np.flatnonzero(~np.isfinite(values).all(axis=1))
-            more = (
-                f", and {len(wrong) - 1} more in the {len(values):,} rows from {self.start}" if len(wrong) > 1 else ""
-            )
+            others = f", and {len(wrong) - 1} more in the {len(values):,} rows from {self.start}"
+            more = others if len(wrong) > 1 else ""
             raise InvalidInput(
                 f"{self.source.name}, row {self.start + int(wrong[0])} has NaN or an infinite number{more} (the first "
                 "row is 0). Fill or drop them."
@@ -102,13 +72,7 @@ class Block:
 
 @record
 class RowBlocks:
-    """A matrix X of K rows and D columns, as blocks of rows.
-
-    A row has the number that it has when the sources are laid one after the other.
-
-    Raises:
-        InvalidInput: there is no row, or two sources differ in their columns.
-    """
+    """A matrix X of K rows and D columns, as blocks of rows, numbered as if the sources stood in a row."""
 
     sources: tuple[RowSource, ...]  # where the rows lie, in their order
     # most numbers in a block. Results of passes depend on it in their last bits, and on nothing else: not on who does
@@ -129,8 +93,7 @@ class RowBlocks:
                 )
         if columns == 0:
             raise InvalidInput(f"{kept[0].name} has no feature column; candidates of this kind need at least one.")
-        object.__setattr__(self, "sources", kept)
-        object.__setattr__(self, "block_entries", block_entries)
+        set_fields(self, sources=kept, block_entries=block_entries)
 
     @property
     def num_rows(self) -> int:
@@ -180,7 +143,8 @@ class RowBlocks:
         wanted, found, first = np.asarray(rows, np.int64), list[str](), 0
         for source in self.sources:
             here = wanted[slice(*np.searchsorted(wanted, [first, first + source.num_rows]))]
-            own = source.ids(here - first) if isinstance(source, NamedSource) else None
+            of = getattr(source, "ids", None)
+            own = None if of is None else of(here - first)
             found += map(str, here.tolist()) if own is None else own
             first += source.num_rows
         return found
@@ -188,7 +152,7 @@ class RowBlocks:
     @property
     def spec(self) -> dict[str, Any] | None:
         """Where the rows lie, as plain data; None where they are not all in files."""
-        found = [one.spec for one in self.sources if isinstance(one, StoredSource)]
+        found = [spec for one in self.sources if (spec := getattr(one, "spec", None)) is not None]
         return {"files": found, "block_entries": self.block_entries} if len(found) == len(self.sources) else None
 
     def place(self, row: int) -> tuple[RowSource, int]:
@@ -202,30 +166,16 @@ FLOATS = ("float32", "float64")
 KINDS = "float32 or float64"
 
 
-class Sliceable(Protocol):
-    """An array of which parts can be read: of NumPy, Zarr, h5py, ..."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def dtype(self) -> Any: ...
-    def __getitem__(self, rows: Any) -> Any: ...
-
-
 @record
 class ArraySource:
-    """Rows of an array, or of what can be sliced like one. Nobody may change it while it is used.
-
-    Raises:
-        InvalidInput: another shape or type.
-    """
+    """Rows of an array, or of what can be sliced like one. Nobody may change it while it is used."""
 
     # (K, D), float32 or float64. For work in other processes it must be picklable, as arrays of NumPy and Zarr are.
     array: Any
     name: str = "the array"  # what it is called in messages
 
     def __post_init__(self) -> None:
-        array = cast(Sliceable, self.array)
+        array = self.array
         if len(array.shape) != 2 or np.dtype(array.dtype).name not in FLOATS:
             raise InvalidInput(
                 f"{self.name} has shape {tuple(array.shape)} and type {array.dtype}; rows of candidates have the shape "
@@ -328,8 +278,7 @@ class NpySource:
         return self._native(np.array(mapped[rows]))
 
     def _native(self, found: NDArray[Any]) -> FloatArray:
-        native: FloatArray = found.astype(found.dtype.newbyteorder("="), copy=False)
-        return native
+        return found.astype(found.dtype.newbyteorder("="), copy=False)
 
     def _check_unchanged(self) -> None:
         try:
@@ -341,11 +290,8 @@ class NpySource:
 
 
 def rows_of(where: Any, *, block_entries: int = BLOCK_ENTRIES) -> RowBlocks:
-    """The rows of an array, of a .npy file, or of all .npy files of a folder in the order of their names.
-
-    Args:
-        where: an array of shape (K, D) or what can be sliced like one (Zarr, h5py), a path, or `RowBlocks`, which stay.
-    """
+    """The rows of an array (K, D) or what can be sliced like one (Zarr, h5py), of a .npy file, of all in a folder in
+    the order of their names, or of `RowBlocks`, which stay."""
     if isinstance(where, RowBlocks):
         return where
     if not isinstance(where, (str, Path)):
@@ -367,17 +313,10 @@ class LongListed(Protocol):
     @property
     def total(self) -> int:
         """Its candidates."""
-        ...
 
     @property
     def minimize(self) -> bool:
         """Small rewards are good, as they were when the arms were selected."""
-        ...
 
     def check(self, rows: RowBlocks) -> str:
-        """Select the arms again; what was found, in words.
-
-        Raises:
-            InvalidInput: it is another list, or other arms are selected from it.
-        """
-        ...
+        """Select the arms again; what was found, in words. InvalidInput if the list or the arms are others."""

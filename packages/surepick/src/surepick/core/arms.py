@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from surepick.core import values as checks
 from surepick.core.frames import SOURCE, frame_of, is_frame
-from surepick.core.records import FloatArray, IntArray, record, settled
+from surepick.core.records import FloatArray, IntArray, record, set_fields, settled
 from surepick.errors import InvalidInput
 from surepick.text import LONGEST, html_table, printable, quoted, shortened
 
@@ -37,11 +37,7 @@ BETWEEN_WORDS = re.compile(r"[\s._-]+")
 
 @record
 class ColumnNames:
-    """The names that were said when a study was made; no part of what it promises.
-
-    Raises:
-        InvalidInput: one is empty, or no text that can be stored.
-    """
+    """The names that were said when a study was made; no part of what it promises."""
 
     id: str | None = None  # the column of the ids, "a,b" for several; None: "id"
     reward: str | None = None  # the column of the results; None: "reward"
@@ -102,13 +98,7 @@ NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Originals:
-    """The objects behind ids, which are texts everywhere else.
-
-    They stay in the process that was given them: a copy in another one, a database and a certificate have the texts.
-
-    Args:
-        found: text -> object, of those that are no texts themselves.
-    """
+    """The objects behind ids (text -> object, of those that are no texts); they stay in the process that has them."""
 
     __slots__ = ("_found",)
 
@@ -176,15 +166,10 @@ SHOWN_COLUMNS = 8
 MOST_COST_RATIO = 1e9  # of the dearest measurement to the cheapest
 
 
-def _is_kept(features: np.ndarray) -> bool:
-    """Whether an array may be kept as it is: of floats, none hidden, and nobody can write to it."""
-    hidden = isinstance(features, np.ma.MaskedArray)
-    return not hidden and features.dtype in (np.float32, np.float64) and settled(features)
-
-
 def _matrix(features: ArrayLike) -> FloatArray:
     """The features as a read-only (K, D) array: a float64 copy, unless nobody can write to the float array given."""
-    if isinstance(features, np.ndarray) and _is_kept(features):
+    plain = isinstance(features, np.ndarray) and not isinstance(features, np.ma.MaskedArray)
+    if plain and np.asarray(features).dtype in (np.float32, np.float64) and settled(np.asarray(features)):
         matrix: FloatArray = np.asarray(features)
     else:
         matrix = np.array(checks.real_numbers("features", features, wrong="features are not a numeric (K, D) array"))
@@ -227,14 +212,11 @@ def checked_costs(costs: ArrayLike, ids: Sequence[str]) -> FloatArray:
             f"{bad.size} of {len(ids)} arms have costs that are not positive and finite: {_named(bad, ids)}. A "
             "measurement costs something; where all cost alike, leave costs out."
         )
-    if (
-        checked.min() < checks.SMALLEST
-        or checked.max() > checks.LARGEST
-        or checked.max() / checked.min() > MOST_COST_RATIO
-    ):
+    least, most = float(checked.min()), float(checked.max())
+    if least < checks.SMALLEST or most > checks.LARGEST or most / least > MOST_COST_RATIO:
         ends = np.array([np.argmin(checked), np.argmax(checked)])
         raise InvalidInput(
-            f"costs go from {checked.min():g} to {checked.max():g} ({_named(ends, ids)}); they must lie between "
+            f"costs go from {least:g} to {most:g} ({_named(ends, ids)}); they must lie between "
             f"{checks.SMALLEST:g} and {checks.LARGEST:g}, the largest at most {MOST_COST_RATIO:g} times the smallest."
         )
     checked.flags.writeable = False
@@ -267,14 +249,8 @@ def _of_frame(
     else:
         named, apart = found.labels if ids is None else ids, set(found.index)
     names = [name for name in found.columns if name not in apart]
-    rows = [
-        checks.real_numbers(
-            f"the cells of {name!r}",
-            found.columns[name],
-            wrong=f"{SOURCE} has a column {name!r} that holds no numbers (for ids: sp.read_arms(frame, id={name!r}))",
-        )
-        for name in names
-    ]
+    wrong = SOURCE + " has a column {0!r} that holds no numbers (for ids: sp.read_arms(frame, id={0!r}))"
+    rows = [checks.real_numbers("", found.columns[name], wrong=wrong.format(name)) for name in names]
     held = [name for name in found.columns if name not in found.index]
     counting = next((name for name, cells in zip(names, rows, strict=True) if numbers_rows(held, name, cells)), None)
     if counting is not None:
@@ -351,14 +327,11 @@ class Arms:
             checks.check_looks("an id", ids, names)
             objects = Originals.of(names, ids)
         _refuse_not_finite(matrix, names)
-        object.__setattr__(self, "objects", objects)
-        object.__setattr__(self, "features", matrix)
-        object.__setattr__(self, "ids", names)
-        object.__setattr__(self, "columns", None if columns is None else checks.texts_of("columns", columns))
-        object.__setattr__(self, "preparation", checks.texts_of("preparation", preparation))
-        object.__setattr__(self, "costs", None if costs is None else checked_costs(costs, names))
-        object.__setattr__(self, "segments", None if segments is None else checked_segments(segments, names))
-        object.__setattr__(self, "aside", tuple(aside) if aside else None)
+        set_fields(self, objects=objects, features=matrix, ids=names, aside=tuple(aside) if aside else None)
+        set_fields(self, columns=None if columns is None else checks.texts_of("columns", columns))
+        set_fields(self, preparation=checks.texts_of("preparation", preparation))
+        set_fields(self, costs=None if costs is None else checked_costs(costs, names))
+        set_fields(self, segments=None if segments is None else checked_segments(segments, names))
 
     def with_objects(self, objects: Originals | None) -> Arms:
         """The same arms, whose ids were these objects."""
@@ -387,10 +360,8 @@ class Arms:
         cut = dim > SHOWN_COLUMNS
         names = self.columns if self.columns is not None and len(self.columns) == dim else map(str, range(dim))
         head = ["id", *islice(names, SHOWN_COLUMNS), *["..."] * cut]
-        rows = (
-            [name, *row[:SHOWN_COLUMNS].tolist(), *["..."] * cut]
-            for name, row in zip(self.ids, self.features, strict=True)
-        )
+        pairs = zip(self.ids, self.features, strict=True)
+        rows = ([name, *row[:SHOWN_COLUMNS].tolist(), *["..."] * cut] for name, row in pairs)
         return html_table(head, rows, f"{self.num_arms:,} arms, {dim:,} features", total=self.num_arms)
 
 

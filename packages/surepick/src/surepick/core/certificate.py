@@ -9,41 +9,26 @@ VERDICTS = ("certified", "heuristic", "not-yet", "budget-exhausted")
 
 @record
 class Segment:
-    """The answer of one segment of the candidates.
+    """The answer of one segment of the candidates."""
 
-    Args:
-        name: of the segment.
-        inside, outside, undecided: ids of its candidates, as in `Listed`.
-    """
-
-    name: str
-    inside: tuple[str, ...]
+    name: str  # of the segment
+    inside: tuple[str, ...]  # ids of its candidates, as in `Listed`
     outside: tuple[str, ...]
     undecided: tuple[str, ...]
 
 
 @record
 class Listed:
-    """The answer to a question other than "which is the best".
+    """The answer to a question other than "which is the best"."""
 
-    Args:
-        question: in words.
-        first, second: what is said of every candidate on the first list, and on the second, in words.
-        inside: ids of the candidates on the first list: those that the question asks for.
-        outside: ids of those on the second list.
-        undecided: ids of those on neither, of which the question asks.
-        guarantee: how often any of this, or which share of it, may be wrong, in words.
-        segments: the same by segment, in the order of the candidates; None: there is one list.
-    """
-
-    question: str
-    first: str
-    second: str
-    inside: tuple[str, ...]
-    outside: tuple[str, ...]
-    undecided: tuple[str, ...]
-    guarantee: str
-    segments: tuple[Segment, ...] | None = None
+    question: str  # in words
+    first: str  # what is said of every candidate on the first list, in words
+    second: str  # the same of the second list
+    inside: tuple[str, ...]  # ids of the candidates on the first list: those that the question asks for
+    outside: tuple[str, ...]  # ids of those on the second list
+    undecided: tuple[str, ...]  # ids of those on neither, of which the question asks
+    guarantee: str  # how often any of this, or which share of it, may be wrong, in words
+    segments: tuple[Segment, ...] | None = None  # the same by segment, in the order of the arms; None: one list
 
     @property
     def headline(self) -> str:

@@ -145,7 +145,12 @@ def _replace(target: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             part.unlink()
         raise
-    _keep_name(target.parent)
+    with contextlib.suppress(OSError):  # put the new name on the disk too, where folders can be synchronised
+        descriptor = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _keep_permissions(part: Path, there: os.stat_result) -> None:
@@ -157,16 +162,6 @@ def _keep_permissions(part: Path, there: os.stat_result) -> None:
                 os.chown(part, owner, group)
     with contextlib.suppress(OSError):  # some file systems have no modes
         part.chmod(there.st_mode & 0o777)
-
-
-def _keep_name(folder: Path) -> None:
-    """Put the new name on the disk too, where folders can be synchronised; the content is there already."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _write_directly(path: Path, content: bytes) -> None:

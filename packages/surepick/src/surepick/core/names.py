@@ -58,7 +58,9 @@ def one_form(what: str, text: str) -> str:
     number to every program, and may be two samples.
     """
     plain = seen(text)
-    number = _digits(plain)
+    number = plain  # with the digits and marks of any script as those of ASCII
+    if not plain.isascii():
+        number = "".join(str(unicodedata.decimal(one)) if one.isdecimal() else one for one in plain.translate(MARKS))
     if TWO_READINGS.fullmatch(number):
         raise InvalidInput(
             f"{what} is {quoted(text)}, which is {number.replace(',', '')} or {number.replace(',', '.')}: write it "
@@ -87,13 +89,6 @@ def one_form(what: str, text: str) -> str:
 def is_number(text: str) -> bool:
     """Whether a name is a number in its one form."""
     return NUMBER.fullmatch(text) is not None
-
-
-def _digits(text: str) -> str:
-    """The text with the digits and marks of any script as those of ASCII."""
-    if text.isascii():
-        return text
-    return "".join(str(unicodedata.decimal(one)) if one.isdecimal() else one for one in text.translate(MARKS))
 
 
 def _number(value: Decimal) -> str:

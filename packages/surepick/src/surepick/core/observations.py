@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, freeze, frozen, record
 from surepick.errors import ContractError
 
 LEVEL_BITS = 24
@@ -15,7 +15,7 @@ EPS = float(np.finfo(np.float64).eps)
 ROUNDING = 256.0 * EPS  # of a sum of squares that was added up from some hundred batches
 
 
-@record
+@frozen
 class Answers:
     """What arms answered to test items, one entry an answer."""
 
@@ -23,25 +23,15 @@ class Answers:
     items: IntArray  # index of the item in the list of items, shape (m,)
     scores: FloatArray  # shape (m,), in reward units
 
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, items=np.int64, scores=np.float64)
-
 
 @record
 class BlockTotals:
-    """What was measured in each block, one entry for each arm that a block has.
+    """What was measured in each block, one entry for each arm that a block has."""
 
-    Args:
-        blocks: number of the entry's block, shape (m,); the record numbers those that it has 0, 1, ... in their order.
-        arms: index of its arm, shape (m,); no two entries have the same block and arm.
-        counts: pulls received, at least 1, shape (m,).
-        sums: their total reward, shape (m,), in reward units.
-    """
-
-    blocks: IntArray
-    arms: IntArray
-    counts: IntArray
-    sums: FloatArray
+    blocks: IntArray  # number of the entry's block, (m,); the record numbers those that it has 0, 1, ... in their order
+    arms: IntArray  # index of its arm, (m,); no two entries have the same block and arm
+    counts: IntArray  # pulls received, at least 1, (m,)
+    sums: FloatArray  # their total reward, (m,), in reward units
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", np.unique(self.blocks, return_inverse=True)[1].reshape(-1))
@@ -88,24 +78,14 @@ class BlockTotals:
         return np.asarray(self.sums / self.counts - centres[self.blocks])
 
 
-@record
+@frozen
 class Quantity:
-    """Totals of a quantity that is measured beside the reward, one entry an arm (or a row of results).
+    """Totals of a quantity that is measured beside the reward, one entry an arm (or a row of results)."""
 
-    Args:
-        counts: measurements that have a value of it, shape (K,).
-        sums: of these values, shape (K,), in the quantity's units.
-        squares: of their squares, shape (K,).
-        within: of their squared deviations from their mean, shape (K,), as in `Observations`; None: not known.
-    """
-
-    counts: IntArray
-    sums: FloatArray
-    squares: FloatArray
-    within: FloatArray | None = None
-
-    def __post_init__(self) -> None:
-        freeze(self, counts=np.int64, sums=np.float64, squares=np.float64, within=np.float64)
+    counts: IntArray  # measurements that have a value of it, (K,)
+    sums: FloatArray  # of these values, (K,), in the quantity's units
+    squares: FloatArray  # of their squares, (K,)
+    within: FloatArray | None = None  # of their squared deviations from their mean, as in `Observations`; None: unknown
 
     @property
     def observations(self) -> Observations:
@@ -133,7 +113,7 @@ class Quantity:
         return Quantity(np.zeros(num_arms, np.int64), np.zeros(num_arms), np.zeros(num_arms))
 
 
-@record
+@frozen
 class Observations:
     """Sufficient statistics of what was measured.
 
@@ -158,9 +138,6 @@ class Observations:
     quantities: tuple[Quantity, ...] | None = None
     within: FloatArray | None = None
     rests: FloatArray | None = None
-
-    def __post_init__(self) -> None:
-        freeze(self, counts=np.int64, sums=np.float64, squares=np.float64, within=np.float64, rests=np.float64)
 
     @property
     def total(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, frozen, record
 
 
 @record
@@ -37,15 +37,11 @@ class Blocking:
         return max(number, int(counts.max(initial=0)) if self.once else 1, 1)
 
     def dealt(self, counts: IntArray) -> IntArray:
-        """The block of each pull, arm by arm, shape (total,): pulls are dealt like cards.
-
-        So blocks differ by at most one pull in size, and by at most one pull of any arm.
-        """
-        dealt: IntArray = np.arange(int(counts.sum())) % self.number_for(counts)
-        return dealt
+        """The block of each pull, arm by arm, shape (total,): like cards, so that no two differ by more than one."""
+        return np.arange(int(counts.sum())) % self.number_for(counts)
 
 
-@record
+@frozen
 class Plan:
     """What to measure next, as the policy decided it.
 
@@ -81,9 +77,6 @@ class Plan:
     predicted_cost: float | None = None
     first_items: IntArray | None = None
 
-    def __post_init__(self) -> None:
-        freeze(self, counts=np.int64, allocation=np.int64, first_items=np.int64)
-
     @property
     def total(self) -> int:
         """Pulls, all arms together."""
@@ -100,14 +93,13 @@ class Plan:
         if self.first_items is None:
             return None
         starts = np.cumsum(self.counts) - self.counts
-        places: IntArray = np.arange(self.total) + np.repeat(self.first_items - starts, self.counts)
-        return places
+        return np.asarray(np.arange(self.total) + np.repeat(self.first_items - starts, self.counts))
 
 
 # --- Vectors of the arms, and how often to measure each.
 
 
-@record
+@frozen
 class Embedding:
     """Arms as vectors; the mean reward is nearly a linear function of them.
 
@@ -120,9 +112,6 @@ class Embedding:
     misspecification: float
     structured: ClassVar[Literal[True]] = True  # a measurement of one arm may say something of others
 
-    def __post_init__(self) -> None:
-        freeze(self, features=np.float64)
-
     @property
     def num_arms(self) -> int:
         return int(self.features.shape[0])
@@ -134,18 +123,11 @@ class Embedding:
 
 @record
 class IndependentArms:
-    """Arms without structure: one parameter an arm, misspecification 0.
-
-    The features are the K x K identity, formed only when somebody asks for them; design and estimation use the
-    diagonal form.
-    """
+    """Arms without structure: one parameter an arm; the identity is formed only when somebody asks for features."""
 
     num_arms: int
+    misspecification: ClassVar[float] = 0.0
     structured: ClassVar[Literal[False]] = False
-
-    @property
-    def misspecification(self) -> float:
-        return 0.0
 
     @property
     def dim(self) -> int:
@@ -159,7 +141,7 @@ class IndependentArms:
 Embedded = Embedding | IndependentArms
 
 
-@record
+@frozen
 class Design:
     """Weights over the arms that say where to measure, with a certificate of their quality.
 
@@ -175,16 +157,13 @@ class Design:
     lower_bound: float
     rank: int
 
-    def __post_init__(self) -> None:
-        freeze(self, weights=np.float64)
-
     @property
     def gap(self) -> float:
         """value / lower_bound - 1: how far from optimal these weights can be at most."""
         return _gap(self.value, self.lower_bound)
 
 
-@record
+@frozen
 class DesignOfRows:
     """A design on few of many rows, with a certificate of its quality for all of them.
 
@@ -208,9 +187,6 @@ class DesignOfRows:
     exact: bool
     passes: int = 0
 
-    def __post_init__(self) -> None:
-        freeze(self, rows=np.int64, features=np.float64, weights=np.float64)
-
     @property
     def gap(self) -> float:
         """value / lower_bound - 1: how far from optimal these weights can be at most."""
@@ -223,7 +199,7 @@ def _gap(value: float, lower_bound: float) -> float:
     return value / lower_bound - 1.0 if lower_bound > 0 else float("inf")
 
 
-@record
+@frozen
 class Allocation:
     """A design rounded to whole pulls.
 
@@ -237,40 +213,23 @@ class Allocation:
     total: int
     value: float
 
-    def __post_init__(self) -> None:
-        freeze(self, counts=np.int64)
-
 
 # --- The intervals that decide: what an algorithm compared, candidate by candidate, when it judged a batch.
 
 
-@record
+@frozen
 class CandidateBounds:
-    """What the test of one candidate of a certifying policy says of each rival, since it was opened.
+    """What the test of a candidate says of each rival since it was opened (docs/certified-elimination.md, line 10)."""
 
-    Args:
-        candidate: c.
-        bets: sum of t over the batches, shape (K,), in 1 / reward units.
-        drawn: sum of t xhat over the batches, shape (K,).
-        bounds: the smallest U_j so far: h_j - h_c is at most this, shape (K,); infinite where nothing is known.
-        leads: the estimate of h_c - h_j when that bound was reached, shape (K,).
-        log_e_values: log of p_c E_j with the bets of every batch, on rejected rivals too, shape (K,).
-
-    Source: docs/certified-elimination.md, line 10.
-    """
-
-    candidate: int
-    bets: FloatArray
-    drawn: FloatArray
-    bounds: FloatArray
-    leads: FloatArray
-    log_e_values: FloatArray
-
-    def __post_init__(self) -> None:
-        freeze(self, bets=np.float64, drawn=np.float64, bounds=np.float64, leads=np.float64, log_e_values=np.float64)
+    candidate: int  # c
+    bets: FloatArray  # sum of t over the batches, (K,), in 1 / reward units
+    drawn: FloatArray  # sum of t xhat over the batches, (K,)
+    bounds: FloatArray  # the smallest U_j so far: h_j - h_c is at most this, (K,); infinite where nothing is known
+    leads: FloatArray  # the estimate of h_c - h_j when that bound was reached, (K,)
+    log_e_values: FloatArray  # log of p_c E_j with the bets of every batch, on rejected rivals too, (K,)
 
 
-@record
+@frozen
 class Intervals:
     """What was compared at one look.
 
@@ -279,29 +238,15 @@ class Intervals:
     lead - width is the lower end of the interval for h_comparator - h_arm; so the arm is at most width - lead better
     than its comparator. What an elimination proves is "not the best", not that the comparator is better than others;
     what the test of a candidate proves is "not better than it by more than epsilon". Each holds for one arm at a time.
-
-    Args:
-        arms: the arms compared, ascending, shape (m,).
-        comparators: what each was compared with, shape (m,); -1 if with nothing.
-        leads: estimates of h_comparator - h_arm, shape (m,), in reward units; none lies below lead - width.
-        widths: their uncertainty, not negative, shape (m,), infinite where nothing is known.
-        margins: lead - width + allowed, shape (m,).
-        allowed: the shortfall that is tolerated in each comparison, shape (m,): 0 where arms are ruled out, epsilon
-            where the answer is certified.
-        candidates: what a certifying policy needs for the next look.
     """
 
-    arms: IntArray
-    comparators: IntArray
-    leads: FloatArray
-    widths: FloatArray
-    margins: FloatArray
-    allowed: FloatArray
-    candidates: tuple[CandidateBounds, ...] = ()
-
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, comparators=np.int64)
-        freeze(self, leads=np.float64, widths=np.float64, margins=np.float64, allowed=np.float64)
+    arms: IntArray  # the arms compared, ascending, (m,)
+    comparators: IntArray  # what each was compared with, (m,); -1 if with nothing
+    leads: FloatArray  # estimates of h_comparator - h_arm, (m,), in reward units; none lies below lead - width
+    widths: FloatArray  # their uncertainty, not negative, (m,), infinite where nothing is known
+    margins: FloatArray  # lead - width + allowed, (m,)
+    allowed: FloatArray  # what shortfall is tolerated, (m,): 0 where arms are ruled out, epsilon where one is certified
+    candidates: tuple[CandidateBounds, ...] = ()  # what a certifying policy needs for the next look
 
 
 Deciding = Callable[[Intervals | None], Intervals]  # the intervals of the look before -> those of this one
@@ -320,10 +265,7 @@ def against(
 def intervals_after(
     leading: Leading | None, leader: int, active: IntArray, survivors: IntArray, *, epsilon: float | None
 ) -> Deciding:
-    """Gives what decided for each arm: the comparator that rules it out most clearly, or the leader that it might beat.
-
-    Cost: O(|active| |survivors| d) at worst, blocks of bounded memory.
-    """
+    """Gives what decided for each arm: the comparator that rules it out most clearly, or the leader."""
 
     def deciding(_: Intervals | None) -> Intervals:
         if leading is None:
@@ -357,7 +299,7 @@ def _clearest(leading: Leading, rivals: IntArray, arms: IntArray) -> tuple[IntAr
 # --- What one plan came to: the new state and its row of the trace.
 
 
-@record
+@frozen
 class RoundRecord:
     """What a human wants to know of a round: a row of the trace.
 
@@ -394,9 +336,6 @@ class RoundRecord:
     waiting: int | None = None
     rows_left: int | None = None
     equal: IntArray | None = None
-
-    def __post_init__(self) -> None:
-        freeze(self, active=np.int64, withdrawn=np.int64, equal=np.int64)
 
     @property
     def value(self) -> float | None:

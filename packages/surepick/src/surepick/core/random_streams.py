@@ -15,13 +15,7 @@ WHO_CHOSE = {"program": "drawn by the program when the study was set up", "user"
 
 
 def stream(seed: int, *names: str | int) -> np.random.Generator:
-    """A generator that depends on the seed and on the names, and on nothing else.
-
-    Two streams with different names are independent for all practical purposes, so a result depends on
-    (specification, seed) and never on the order of calls or on the number of workers.
-
-    Source: ours (SHA-256 of the names as NumPy's SeedSequence entropy).
-    """
+    """A generator that depends on the seed and on the names, and on nothing else: neither calls nor workers."""
     if seed < 0:
         raise InvalidInput(f"seed is {seed}; a seed must be a non-negative integer.")
     labelled = [f"{'str' if isinstance(name, str) else 'int'}:{name}" for name in names]

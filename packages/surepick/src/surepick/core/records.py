@@ -29,10 +29,8 @@ T = TypeVar("T")
 
 
 def _equal(left: object, right: object) -> bool:
-    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-        return bool(np.array_equal(left, right))
-    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-        return False  # an array and None
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):  # an array equals no None
+        return isinstance(left, np.ndarray) and isinstance(right, np.ndarray) and bool(np.array_equal(left, right))
     return bool(left == right)
 
 
@@ -48,16 +46,8 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
-def _refuse_set(self: Any, name: str, value: object) -> None:  # noqa: ARG001
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
-
-
-def _refuse_delete(self: Any, name: str) -> None:  # noqa: ARG001
-    raise FrozenInstanceError(f"cannot delete field {name!r}")
-
-
-def _state(self: Any) -> list[Any]:
-    return [getattr(self, each.name) for each in fields(self)]
+def _refuse(self: Any, name: str, *value: object) -> None:  # noqa: ARG001
+    raise FrozenInstanceError(f"cannot {'assign to' if value else 'delete'} field {name!r}")
 
 
 def _set_state(self: Any, state: list[Any]) -> None:
@@ -67,33 +57,49 @@ def _set_state(self: Any, state: list[Any]) -> None:
 
 SHARED = {
     "__repr__": recursive_repr()(_repr),
-    "__setattr__": _refuse_set,
-    "__delattr__": _refuse_delete,
-    "__getstate__": _state,
+    "__setattr__": _refuse,
+    "__delattr__": _refuse,
+    "__getstate__": lambda self: [getattr(self, each.name) for each in fields(self)],
     "__setstate__": _set_state,
 }
 
 
+ARRAYS: dict[object, type] = {  # annotations of fields that `frozen` makes read-only
+    annotation: kind
+    for array, name, kind in (
+        (FloatArray, "FloatArray", np.float64), (IntArray, "IntArray", np.int64), (BoolArray, "BoolArray", np.bool_)
+    )
+    for annotation in (array, array | None, name, f"{name} | None")
+}  # fmt: skip
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
-    """A frozen dataclass with slots whose equality compares arrays element by element.
+    """A frozen dataclass with slots whose equality compares arrays element by element."""
+    return _made(cls, {})
 
-    Only the constructor is compiled for each class: what `dataclass(frozen=True)` compiles takes a third of the time of
-    a small study.
-    """
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def frozen(cls: type[T]) -> type[T]:
+    """A record whose arrays are made read-only, of the dtypes of their annotations, as by `freeze`."""
+    return _made(cls, ARRAYS)
+
+
+def _made(cls: type[T], arrays: Mapping[object, type]) -> type[T]:
+    # Only the constructor is compiled: all that `dataclass(frozen=True)` compiles takes a third of a small study.
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     for name, function in SHARED.items():
         if name not in vars(cls):
             setattr(made, name, function)
     if "__init__" not in vars(cls):
-        made.__init__ = _constructor(made)
+        made.__init__ = _constructor(made, arrays)
     made.__eq__, made.__hash__ = _eq, None
     return cast(type[T], made)
 
 
-def _constructor(cls: type) -> Any:
+def _constructor(cls: type, arrays: Mapping[object, type]) -> Any:
     """What `dataclass(frozen=True)` would write as __init__."""
-    known: dict[str, Any] = {"__name__": cls.__module__, "_set": object.__setattr__, "_absent": MISSING}
+    known: dict[str, Any] = {"__name__": cls.__module__, "_set": object.__setattr__, "_absent": MISSING, "_kept": _kept}
     taken: dict[bool, list[str]] = {False: [], True: ["*"]}  # by place, and by keyword
     body = []
     for each in fields(cls):
@@ -108,6 +114,8 @@ def _constructor(cls: type) -> Any:
             value = f"{made}()" if factory else made
         else:
             continue
+        if each.type in arrays:
+            known[f"_kind_{name}"], value = arrays[each.type], f"_kept({value}, _kind_{name})"
         body.append(f" _set(self, {name!r}, {value})")
     if hasattr(cls, "__post_init__"):
         body.append(" self.__post_init__()")
@@ -138,8 +146,7 @@ def settled(array: NDArray[Any]) -> bool:
 
 
 def set_fields(instance: object, **values: object) -> None:
-    """Set fields of a frozen record while it is made; arrays become read-only: copies, unless nobody can write to
-    them."""
+    """Set fields of a frozen record while it is made; arrays are read-only: copies, unless nobody can write to them."""
     for name, value in values.items():
         kept = value
         if isinstance(value, np.ndarray) and not settled(value):
@@ -152,13 +159,15 @@ def freeze(instance: object, **arrays: np.dtype[Any] | type) -> None:
     """Replace the named array fields of a frozen record by read-only arrays of the given dtype: copies, unless
     nobody can write to the given one."""
     for name, dtype in arrays.items():
-        value = getattr(instance, name)
-        if value is None:
-            continue
-        if not (isinstance(value, np.ndarray) and value.dtype == dtype and settled(value)):
-            value = np.array(value, dtype=dtype)
-            value.flags.writeable = False
-        object.__setattr__(instance, name, value)
+        object.__setattr__(instance, name, _kept(getattr(instance, name), dtype))
+
+
+def _kept(value: Any, dtype: np.dtype[Any] | type) -> Any:
+    if value is None or (isinstance(value, np.ndarray) and value.dtype == dtype and settled(value)):
+        return value
+    array = np.array(value, dtype=dtype)
+    array.flags.writeable = False
+    return array
 
 
 def array_bytes(value: object) -> int:
@@ -180,10 +189,7 @@ PACKED_FROM = 4096  # floats; so many that no person reads them are written as t
 
 
 def encode(value: object, *, sparse: bool = False) -> Any:
-    """Plain JSON data for a record, an array, or plain data.
-
-    A field that no constructor takes stays in this process.
-    """
+    """Plain JSON data for a record, an array, or plain data; a field that no constructor takes stays here."""
     if isinstance(value, np.ndarray):
         return _shorter(value) if sparse else value.tolist()
     if is_dataclass(value) and not isinstance(value, type):
@@ -246,10 +252,7 @@ def to_json(value: object, *, sparse: bool = False) -> str:
         raise InvalidInput(f"{type(value).__name__} holds a number that JSON cannot carry: {error}.") from error
 
 
-@functools.cache
-def _hints_of(kind: Any) -> dict[str, Any]:
-    """The types of its fields; looking them up takes longer than to read a small record."""
-    return get_type_hints(kind)
+_hints_of = functools.cache(get_type_hints)  # of the fields of a record; looking them up takes longer than to read one
 
 
 def _decode(hint: Any, data: Any) -> Any:
@@ -340,8 +343,6 @@ def _refuse_constant(text: str) -> float:
 # --- Where two records, or two pieces of JSON data, differ, in words.
 
 TOLERANCE = 1e-9  # relative; another processor adds in another order
-
-
 ROUNDING = 1e-12
 
 

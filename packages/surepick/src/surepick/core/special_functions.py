@@ -37,10 +37,7 @@ ERFC = (
 
 
 def _log_tail(x: FloatArray) -> FloatArray:
-    """log Phi(-|x|) entry by entry, log(erfc(|x| / sqrt 2) / 2).
-
-    Source: the form is that of Schonfelder (1978), Chebyshev expansions for the error and related functions.
-    """
+    """log Phi(-|x|) = log(erfc(|x| / sqrt 2) / 2) entry by entry, in the form of Schonfelder (1978)."""
     t = 2.0 / (2.0 + np.abs(x) * math.sqrt(0.5))
     place, found = 2.0 * t - 1.0, np.full_like(t, ERFC[-1])
     for coefficient in ERFC[-2::-1]:  # Horner

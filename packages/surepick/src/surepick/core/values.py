@@ -93,10 +93,7 @@ def listed(what: str, values: object, *, cure: str = "") -> list[Any]:
 
 
 def name_text(what: str, value: object) -> str:
-    """The text of a name: what stands in files, databases and certificates in the place of the object.
-
-    A number that is whole is written without a point, so that 1 and 1.0 are one name. A function has its own name.
-    """
+    """The text of a name, in the place of the object: a whole number without a point, of a function its own name."""
     if type(value) is str:
         return value
     if type(value) is int and abs(value) < LARGEST_WHOLE:
@@ -112,7 +109,8 @@ def name_text(what: str, value: object) -> str:
         raise InvalidInput(
             f"{what} is {quoted(value)}, a set, which is written in another order each time: give a tuple."
         )
-    if _is_array(value) or (isinstance(value, list) and value and all(map(_is_plain_number, value))):
+    entries = value if isinstance(value, list) and value else [""]
+    if _is_array(value) or all(isinstance(one, int | float | np.number) and type(one) is not bool for one in entries):
         raise InvalidInput(
             f"{what} is {quoted(value)}, a row of numbers. Rows of features go to sp.Arms(X, ids=...); where the row "
             "itself is the candidate, give a tuple."
@@ -164,18 +162,10 @@ def _own_name(value: object) -> str:
     return ""
 
 
-def _is_plain_number(value: object) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
 def check_looks(what: str, values: Sequence[object], names: Sequence[str]) -> None:
-    """Refuse names that nobody can tell apart: they differ in white space, in how letters are composed, or in
-    characters that are not seen; or 1 is there beside "1.0".
-    """
-    kinds = {type(one) for one in values}
-    numbers = any(issubclass(kind, int | float | np.number) for kind in kinds) and any(
-        issubclass(kind, str) for kind in kinds
-    )
+    """Refuse names that nobody can tell apart: by spaces, composed letters, what is not seen, or 1 beside "1.0"."""
+    kinds, number = {type(one) for one in values}, int | float | np.number
+    numbers = any(issubclass(kind, number) for kind in kinds) and any(issubclass(kind, str) for kind in kinds)
     plain = {name for name in names if looks_as_written(name)}
     if len(plain) == len(names) and not numbers:
         return
@@ -214,10 +204,7 @@ def check_order(what: str, values: object, names: Sequence[str]) -> None:
 
 
 def real_numbers(what: str, values: object, *, wrong: str = "", truths: bool = True) -> FloatArray:
-    """Real numbers as a float64 array of any shape; NaN where one is missing (None, NaN, NA of pandas).
-
-    Truth values are 0 and 1. A text is no number, also not "1".
-    """
+    """Real numbers as a float64 array of any shape: NaN for a missing one, 0 and 1 for truths; a text is none."""
     wrong = wrong or f"{what} are not numbers"
     if isinstance(values, str | bytes | bytearray | Mapping | Set):
         raise InvalidInput(f"{wrong}: {quoted(values)} is a {type(values).__name__}. Give numbers in their order.")
@@ -341,8 +328,7 @@ def not_negative(name: str, value: object, meaning: str) -> float:
 
 
 def probability(name: str, value: object, meaning: str) -> float:
-    """The value as a float in (0, 1), at least 1e-100 and at most 1 - 1e-6; any other is `InvalidInput`, whose message
-    ends with `meaning`."""
+    """The value as a float in (0, 1), from 1e-100 to 1 - 1e-6; any other is `InvalidInput` that ends with `meaning`."""
     number = _checked(name, value, lambda number: 0.0 < number < 1.0, f"lie strictly between 0 and 1: {meaning}")
     if not SMALLEST <= number <= 1.0 - CERTAINTY:
         raise InvalidInput(
@@ -357,14 +343,10 @@ def share_of_pulls(name: str, value: object) -> float:
     return _checked(name, value, lambda number: 0.0 <= number < 1.0, "lie in [0, 1): a share of the pulls.")
 
 
-def check_slack(slack: object) -> None:
-    """Refuse a slack of rounding outside (0, 1] with `InvalidInput`."""
-    _checked(
-        "slack",
-        slack,
-        lambda number: LEAST_SLACK <= number <= 1.0,
-        f"lie in (0, 1], and be at least {LEAST_SLACK:g}: what rounding to whole pulls may cost.",
-    )
+def check_slack(name: str, value: object) -> float:
+    """The value as a slack of rounding in (0, 1]; any other is `InvalidInput`."""
+    must = f"lie in (0, 1], and be at least {LEAST_SLACK:g}: what rounding to whole pulls may cost."
+    return _checked(name, value, lambda number: LEAST_SLACK <= number <= 1.0, must)
 
 
 def check_size(name: str, *numbers: float) -> None:

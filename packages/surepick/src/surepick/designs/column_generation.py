@@ -13,19 +13,14 @@ from surepick.designs.pricing import Priced
 from surepick.designs.problem import DesignProblem, normalised
 from surepick.errors import InvalidInput
 from surepick.linalg import factorisations
-from surepick.linalg.rows import Single, each_row_block
+from surepick.linalg.rows import Single, filled
 
 # --- Where to start in many directions: multiplicative steps on pools of arms and of compared vectors.
 #
-# A restricted problem of m arms and n vectors costs m^2 n + m^3 / 3 a Newton step. From 64 directions on, with
-# thousands of arms, which of them matter is what takes long. These steps say so for m r^2 + n r^2 each, in single
-# precision:
-#
 #     lambda_i <- lambda_i g_i,   pi_j <- pi_j v_j^(1/2),   g_i = u_i'W u_i,   v_j = ||L^-1 y_j||^2
 #
-# with A = L L' and W as in docs/design-solver.md: at the optimum all arms with weight have the largest gain and all
-# vectors with a multiplier the largest value. Nothing here is certified, and nothing needs to be: the sweeps that
-# follow measure the working set on all arms and all vectors, in double precision.
+# in single precision (docs/design-solver.md, line 16). Nothing here is certified, and nothing needs to be: the sweeps
+# that follow measure the working set on all arms and all vectors, in double precision.
 
 HEURISTIC_ROWS = 1500  # the longest arms, and as many of the others; vectors too
 HEURISTIC_STEPS_OF_POOLS = 20
@@ -64,22 +59,17 @@ class _Look:
 def pooled_working_set(
     objective: Objective, enough: float = 0.0, *, start: working_set.Working | None = None
 ) -> working_set.Working | None:
-    """Arms that span and matter, and vectors that do, with weights and multipliers near the best; None where rounding
-    hides what matters.
-
-    Source: Titterington (1976) for the weights, Arora, Hazan and Kale (2012) for the multipliers; pools are ours.
-    Cost: some 160 steps, and a look at all rows of each kind for each 20 of them: O((K + m) r^2).
-    """
+    """Arms and vectors that matter, with weights near the best; None where rounding hides them. Steps: Titterington
+    (1976) for the weights, Arora, Hazan and Kale (2012) for the multipliers; the pools are ours."""
     problem, basis, points = objective.problem, objective.prices.single.rows, objective.longest.single.rows
     scale = objective.longest.single.exponent - objective.prices.single.exponent
     with np.errstate(over="ignore"):
         enough = float(np.ldexp(enough, 2 * scale))  # as these rows see it
-    pools, gap, every = _started(problem), np.inf, 2 * HEURISTIC_EVERY
+    pools = _Pools(*_some(len(problem.basis)), *_some(len(problem.points)))
+    gap, every = np.inf, 2 * HEURISTIC_EVERY
     if start is not None and start.multipliers.any():
-        pools, every = (
-            _Pools(start.arms, start.weights, start.pairs[:, 0], working_set.regular(start.multipliers, 1.0)),
-            1,
-        )
+        multipliers, every = working_set.regular(start.multipliers, 1.0), 1
+        pools = _Pools(start.arms, start.weights, start.pairs[:, 0], multipliers)
     for look in range(HEURISTIC_LOOKS):
         stepped = _stepped(basis, points, pools, HEURISTIC_STEPS_OF_POOLS * (1 if look or start is not None else 2))
         if stepped is None:
@@ -92,7 +82,9 @@ def pooled_working_set(
         if (every == 1 and done) or look == HEURISTIC_LOOKS - 1:
             break
         every = 1 if seen.value <= enough else every
-        pools = _joined(pools, seen)
+        arms, vectors = np.append(pools.arms, seen.arms), np.append(pools.vectors, seen.vectors)
+        shared = _shared(pools.weights, len(seen.arms)), _shared(pools.multipliers, len(seen.vectors))
+        pools = _Pools(arms, shared[0], vectors, shared[1])
     spanned = factorisations.spanning_rows(problem.basis[pools.arms])
     clearly = len(pools.arms) >= problem.rank and spanned.clearance > LEAST_CLEARANCE
     anchors = pools.arms[spanned.rows] if clearly else working_set.spanning(problem.basis)
@@ -105,14 +97,10 @@ def pooled_working_set(
     )
 
 
-def _started(problem: DesignProblem) -> _Pools:
+def _some(size: int) -> tuple[IntArray, FloatArray]:
     """The longest rows and some of all lengths, with equal weights."""
-    arms, vectors = (_some(len(rows)) for rows in (problem.basis, problem.points))
-    return _Pools(arms, np.full(len(arms), 1.0 / len(arms)), vectors, np.full(len(vectors), 1.0 / len(vectors)))
-
-
-def _some(size: int) -> IntArray:
-    return np.union1d(np.arange(min(size, HEURISTIC_ROWS)), np.arange(0, size, max(1, size // HEURISTIC_ROWS)))
+    rows = np.union1d(np.arange(min(size, HEURISTIC_ROWS)), np.arange(0, size, max(1, size // HEURISTIC_ROWS)))
+    return rows, np.full(len(rows), 1.0 / len(rows))
 
 
 def _stepped(basis: Single, points: Single, pools: _Pools, steps: int) -> tuple[_Pools, Single, Single] | None:
@@ -144,13 +132,11 @@ def _gram(rows: Single, weights: FloatArray) -> Single:
 
 def _gains(rows: Single, spread: Single) -> FloatArray:
     """u'W u, shape (n,)."""
-    gains: FloatArray = np.maximum(np.einsum("ij,ij->i", rows @ spread, rows), 0.0).astype(np.float64)
-    return gains
+    return np.asarray(np.maximum(np.einsum("ij,ij->i", rows @ spread, rows), 0.0).astype(np.float64))
 
 
 def _squares(rows: Single) -> FloatArray:
-    squares: FloatArray = np.einsum("ij,ij->i", rows, rows).astype(np.float64)
-    return squares
+    return np.asarray(np.einsum("ij,ij->i", rows, rows).astype(np.float64))
 
 
 def _looked(basis: Single, points: Single, pools: _Pools, unit: Single, spread: Single, every: int) -> _Look:
@@ -167,13 +153,7 @@ def _looked(basis: Single, points: Single, pools: _Pools, unit: Single, spread: 
 
 def _images(rows: Single, right: Single) -> FloatArray:
     """||z'R||^2, shape (n,)."""
-    found = np.empty(len(rows))
-
-    def measure(some: slice) -> None:
-        found[some] = _squares(rows[some] @ right)
-
-    each_row_block(measure, len(rows))
-    return found
+    return filled(np.empty(len(rows)), lambda some: _squares(rows[some] @ right))
 
 
 def _unlike(rows: Single, unit: Single, worth: FloatArray, known: IntArray, every: int) -> IntArray:
@@ -188,17 +168,8 @@ def _unlike(rows: Single, unit: Single, worth: FloatArray, known: IntArray, ever
     return every * found
 
 
-def _joined(pools: _Pools, seen: _Look) -> _Pools:
-    """The pools with more rows, which share a quarter of the weight, and of the multipliers."""
-    return _Pools(
-        np.append(pools.arms, seen.arms),
-        _shared(pools.weights, len(seen.arms)),
-        np.append(pools.vectors, seen.vectors),
-        _shared(pools.multipliers, len(seen.vectors)),
-    )
-
-
 def _shared(weights: FloatArray, fresh: int) -> FloatArray:
+    """The weights, of which some more rows have a quarter."""
     return normalised(np.append((1.0 - HEURISTIC_FRESH) * weights, np.full(fresh, HEURISTIC_FRESH / max(fresh, 1))))
 
 
@@ -309,29 +280,14 @@ class Iterated:
         return weights
 
 
-def _announce(problem: DesignProblem, first: float) -> None:
-    """Say that a design will take long, from the seconds that its first step took."""
-    steps = HEURISTIC_FIRST_STEPS_OF_POOLS if working_set.many_directions(problem) else HEURISTIC_FIRST_STEPS
-    announce(
-        steps * first,
-        f"Designing a batch for {len(problem.first):,} distinct candidates in {problem.rank:,} directions takes long: "
-        "the work grows with the cube of the directions (a smoother kernel, a larger epsilon or a smaller norm has "
-        "fewer), and each batch takes a few designs.",
-    )
-
-
-def _first(objective: Objective, enough: float) -> working_set.Working:
-    """Where to start."""
-    pooled = pooled_working_set(objective, enough) if working_set.many_directions(objective.problem) else None
-    return working_set.first_working_set(objective.problem) if pooled is None else pooled
-
-
 def iterated(
     objective: Objective, *, goal: float, max_steps: int, first: working_set.Working | None = None, enough: float = 0.0
 ) -> Iterated:
     """The best weights and the best certified lower bound, to a relative `goal` or after `max_steps`."""
     problem, began = objective.problem, time.monotonic()
-    working = _first(objective, enough) if first is None else first
+    many = working_set.many_directions(problem)
+    pooled = pooled_working_set(objective, enough) if many and first is None else None
+    working = first or pooled or working_set.first_working_set(problem)
     upper, lower, best, bounding, step, least, since = np.inf, 0.0, working, working, 0, np.inf, 0
     while step < max_steps:
         step += 1
@@ -349,5 +305,11 @@ def iterated(
         stalled = since >= HEURISTIC_PATIENCE
         working = optimised(problem, working_set.grown(problem, working, swept, gap=gap, stalled=stalled))
         if step == 1:
-            _announce(problem, time.monotonic() - began)
+            steps = HEURISTIC_FIRST_STEPS_OF_POOLS if many else HEURISTIC_FIRST_STEPS
+            announce(
+                steps * (time.monotonic() - began),
+                f"Designing a batch for {len(problem.first):,} distinct candidates in {problem.rank:,} directions "
+                "takes long: the work grows with the cube of the directions (a smoother kernel, a larger epsilon or a "
+                "smaller norm has fewer), and each batch takes a few designs.",
+            )
     return Iterated(best, bounding, lower, upper, step)

@@ -36,8 +36,6 @@ class SparseDesign:
     features: FloatArray  # u = x V, (p, r)
     weights: FloatArray  # positive, sum 1, (p,)
     value: float  # max over all K rows of u'A^-1 u, A = sum_i weight_i u_i u_i'
-    pool: IntArray  # rows that were looked at, ascending, (m,): the longest in A^-1, for designs of other kinds
-    pool_features: FloatArray  # (m, r)
 
     @property
     def lower_bound(self) -> float:
@@ -53,11 +51,8 @@ class SparseDesign:
 def d_optimal(passes: Passes, where: Coordinates, *, tolerance: float = 0.05) -> SparseDesign:
     """The weights that minimise max over all rows of u'A^-1 u, A = sum lambda_i u_i u_i', to a proven gap.
 
-    The rows that are longest in A^-1 join a pool, and the design of the pool is solved anew, until a pass finds no row
-    that is longer than (1 + tolerance) r. At most r(r+1)/2 + 1 rows would do; a few more have weight.
-
-    Source: Kiefer and Wolfowitz (1960) for the bound; Titterington (1976) for the steps; the passes are ours.
-    Cost: a pass a round, 3 to 6 as a rule; a pool of at most 12 times 2,048 rows in memory.
+    The rows that are longest in A^-1 join a pool, whose design is solved anew, until a pass finds no row that is longer
+    than (1 + tolerance) r. Bound: Kiefer and Wolfowitz (1960); steps: Titterington (1976); the passes are ours.
     """
     unit, pool, features = unit_factor(where.information), np.empty(0, np.int64), np.empty((0, where.rank))
     design, value = None, np.inf
@@ -66,7 +61,7 @@ def d_optimal(passes: Passes, where: Coordinates, *, tolerance: float = 0.05) ->
         if design is not None:
             value = float(found.values[0])
             if value <= (1.0 + tolerance) * where.rank:
-                return SparseDesign(pool[design.rows], features[design.rows], design.weights, value, pool, features)
+                return SparseDesign(pool[design.rows], features[design.rows], design.weights, value)
         pool = np.union1d(pool, found.rows)
         features = where.of(passes.rows.take(pool))
         design = _solved(features, 0.3 * tolerance)
@@ -112,11 +107,9 @@ def _solved(features: FloatArray, tolerance: float) -> _OfPool:
 def _value(features: FloatArray, design: _OfPool) -> float:
     used = features[design.rows]
     factor = factorisations.cholesky((used.T * design.weights) @ used)
-    return (
-        np.inf
-        if factor is None
-        else float(factorisations.row_squares(factorisations.solve_rows(factor, features)).max())
-    )
+    if factor is None:
+        return np.inf
+    return float(factorisations.row_squares(factorisations.solve_rows(factor, features)).max())
 
 
 def _stepped(features: FloatArray, rows: IntArray, weights: FloatArray | None, tolerance: float) -> _OfPool:
@@ -195,15 +188,7 @@ class _PairsOfPool:
 
 
 def design_of_rows(passes: Passes, *, tolerance: float, max_steps: int) -> DesignOfRows:
-    """The design for all differences of the rows, as `solve_design` gives it.
-
-    The problem of a pool of rows is solved in memory. A pass then finds the rows of the largest price, which give the
-    lower bound, and those of the largest radius, among which the farthest pair is; they join the pool.
-
-    Source: ours (docs/design-solver.md, lines 12 and 13).
-    Cost: a pass for the moments, one for the first pool, and one a round, O(K (D r + r^2)) time each. In memory the
-        pool, and 32,768 rows whose pairs are compared.
-    """
+    """The design for all differences of the rows, as `solve_design` gives it (docs/design-solver.md, lines 12, 13)."""
     began, found = len(passes.meter.passes), moments(passes)
     seen = directions(passes, found)
     white = _White(seen, unit_factor(seen.information))
@@ -289,11 +274,7 @@ def _bound(inner: _PairsOfPool, priced: Largest, rounding: float) -> float:
 def _farthest(
     passes: Passes, white: _White, inner: _PairsOfPool, front: Largest, *, enough: float
 ) -> tuple[float, float, IntArray]:
-    """(a bound on all squared distances, the largest one that was found, rows of far pairs).
-
-    A pair with a row beyond the front is at most rho, the smallest radius on it, and the radius of the other apart.
-    Where that is too much and those on the front are near `enough`, the longest are compared with all rows in a pass.
-    """
+    """(a bound on all squared distances, the largest one found, rows of far pairs) (docs/design-solver.md, line 13)."""
     rows = np.sort(front.rows)
     compared = white.of(passes.rows.take(rows)) @ inner.radii
     first = equal_rows(compared).first

@@ -69,11 +69,7 @@ class _Front:
 
 
 class Objective:
-    """The exact objective of one problem.
-
-    It remembers the far pairs that its last full search of many points found. For y'A_0^-1 y <= f for all other pairs,
-    y'A^-1 y <= f ||L^-1 L_0||^2: where a remembered pair reaches that, it is the farthest under A too.
-    """
+    """The exact objective of a problem; it keeps far pairs of its last full search (docs/design-solver.md, line 6)."""
 
     def __init__(self, problem: DesignProblem) -> None:
         self.problem = problem
@@ -86,12 +82,8 @@ class Objective:
         self._rows = np.empty(0, np.int64)
 
     def far(self, factor: FloatArray, *, most: int = 1, enough: float = np.inf, hot: IntArray | None = None) -> Pairs:
-        """Far pairs of active points under A = L L', as rows of the problem's points.
-
-        Returns:
-            Pairs whose first is the farthest, or beyond `enough`, or whose bound on all pairs is within `enough`. Only
-            of the first is `elsewhere` a promise.
-        """
+        """Far pairs of active points under A = L L', as rows of the problem's points: the first is the farthest, or
+        beyond `enough`, or the bound on all pairs is within `enough`. Only of the first is `elsewhere` a promise."""
         if self.problem.opposite:
             return self.longest.under(factor, most=most, enough=enough)
         if self.problem.rank == 2:
@@ -122,11 +114,7 @@ class Objective:
         return replace(again, elsewhere=np.inf) if met else None
 
     def _searched(self, factor: FloatArray, enough: float, hot: IntArray | None, most: int) -> Pairs:
-        """The farthest pairs of all, or some beyond `enough` if these are met first.
-
-        Where lengths exclude few points, the first full search is not under A but under I, the design of all arms: the
-        far pairs of what is searched for are mostly among those of this one, and then no other search is needed.
-        """
+        """The farthest pairs of all, or some beyond `enough` if these are met first (docs/design-solver.md, line 6)."""
         front = self._front(factor)
         narrow = front.narrowed()
         if len(narrow.rows) <= FEW:
@@ -258,16 +246,12 @@ def information(basis: FloatArray, weights: FloatArray) -> FloatArray:
     """A(lambda) = sum_i lambda_i z_i z_i', shape (r, r)."""
     support = np.flatnonzero(weights)
     rows = basis[support]
-    matrix: FloatArray = rows.T @ (weights[support, None] * rows)
-    return matrix
+    return rows.T @ (weights[support, None] * rows)
 
 
 def _in_range(problem: DesignProblem, weights: FloatArray, *, range_cut: float) -> FloatArray | None:
-    """Points u_a, a active, with ||u_a - u_b||^2 = ||z_a - z_b||^2 in A(weights)^-1; None when one is infinite.
-
-    The singular vectors of sqrt(lambda) Z decide what lies in the range: a difference that leaves it by more than
-    rounding can explain makes the value infinite. For a problem of vectors the points are the vectors.
-    """
+    """Points u_a with ||u_a - u_b||^2 = ||z_a - z_b||^2 in A(weights)^-1, or the vectors; None when one is infinite
+    (docs/design-solver.md, line 9)."""
     support = np.flatnonzero(weights)
     _, s, vt = factorisations.thin_svd(np.sqrt(weights[support])[:, None] * problem.basis[support])
     whole = len(problem.active) == len(problem.points)
@@ -280,10 +264,8 @@ def _in_range(problem: DesignProblem, weights: FloatArray, *, range_cut: float) 
     for rows in row_blocks(len(active)):  # the first that leaves the range ends it
         offsets = active[rows] if problem.opposite else active[rows] - active[0]
         coordinates = offsets @ vt.T
-        leak, lengths = (
-            factorisations.row_norms(offsets - coordinates[:, :strong] @ vt[:strong]),
-            factorisations.row_norms(offsets),
-        )
+        leak = factorisations.row_norms(offsets - coordinates[:, :strong] @ vt[:strong])
+        lengths = factorisations.row_norms(offsets)
         allowed = np.maximum(share * lengths, np.minimum(noise, RANGE_TOLERANCE_MOST * lengths))
         if (leak > allowed).any():
             return None
@@ -328,12 +310,8 @@ BOUND_SAFETY = 1e-12
 def independent_design(num_arms: int, active: IntArray | None = None) -> Design:
     """min over lambda of max over pairs a != b of S of 1/lambda_a + 1/lambda_b = 2 |S|, at equal weights on S.
 
-    Proof: averaging 1/lambda_a + 1/lambda_b over all pairs of S gives (2/|S|) sum 1/lambda_a >= 2 |S|.
-
-    Returns:
-        A design whose value equals its lower bound; value 0 when S has one arm.
-
-    Source: ours. Cost: O(K).
+    Proof: averaging 1/lambda_a + 1/lambda_b over all pairs of S gives (2/|S|) sum 1/lambda_a >= 2 |S|. The value is 0
+    when S has one arm.
     """
     arms = np.arange(num_arms) if active is None else active
     weights = np.zeros(num_arms)
@@ -351,17 +329,9 @@ def independent_star_design(
         lambda_j = v_j/((w_j^2 - s) tau)
 
     At the optimum all constraints are tight; the function of s is convex, and its derivative changes sign between
-    m/(1 + sqrt(sum_j v_j/v_c)) and m/(1 + sqrt(v_i/v_c)) for m = min w^2, reached at i.
-
-    Args:
-        scales: w, positive, shape (K,), in reward units; the entry of c is not used.
-        noise_scales: sqrt(v), positive, shape (K,); None = 1 for all.
-
-    Returns:
-        A design and its value in units of v/w^2; the lower bound is the tangent of the convex function, and agrees
-        with the value to rounding. Value 0, all weight on c, without a rival.
-
-    Source: ours. Cost: O(K) a bisection step.
+    m/(1 + sqrt(sum_j v_j/v_c)) and m/(1 + sqrt(v_i/v_c)) for m = min w^2, reached at i. The lower bound is the tangent
+    there, and agrees with the value to rounding. Scales w and noise_scales sqrt(v) are positive, of shape (K,); the
+    entry w_c is not used. Without a rival the value is 0, and all weight on c.
     """
     num_arms = len(scales)
     others = np.delete(np.arange(num_arms), centre) if rivals is None else rivals[rivals != centre]

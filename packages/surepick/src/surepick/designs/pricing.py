@@ -9,7 +9,7 @@ from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs.problem import DesignProblem
 from surepick.linalg import factorisations
 from surepick.linalg.farthest_pairs import Pairs, largest
-from surepick.linalg.rows import LEAST_DIRECTIONS, SingleRows, each_row_block, row_blocks
+from surepick.linalg.rows import LEAST_DIRECTIONS, SingleRows, filled, row_blocks
 
 BOUND_SAFETY = 1e-12
 PRICE_SAFETY = 1e-9
@@ -44,10 +44,7 @@ class _Reference:
 
 
 class ReducedCosts:
-    """The gains u_i'W u_i = z_i'M z_i of the arms of one problem under one M after the other, M = L'^-1 W L^-1.
-
-    It remembers the gains of the last M under which many arms were looked at (docs/design-solver.md, lines 3 and 11).
-    """
+    """The gains u_i'W u_i = z_i'M z_i of all arms, M = L'^-1 W L^-1 (docs/design-solver.md, lines 3 and 11)."""
 
     def __init__(self, problem: DesignProblem) -> None:
         self._problem = problem
@@ -60,13 +57,7 @@ class ReducedCosts:
         return SingleRows(self._problem.basis, self._problem.lengths)
 
     def priced(self, factor: FloatArray, own: FloatArray, spread: FloatArray) -> Priced:
-        """The lower bound tr(W)^2 / max_i u_i'W u_i for one W, and the gains of the arms that may have the largest.
-
-        Args:
-            factor: L, shape (r, r).
-            own: L^-1 z of the arms in use, shape (m, r).
-            spread: W, shape (r, r), for multipliers of sum 1.
-        """
+        """The bound tr(W)^2 / max_i u_i'W u_i for L and W, (r, r); of the arms in use L^-1 z is `own`, (m, r)."""
         used = np.einsum("ij,ij->i", own @ spread, own)
         largest = float(used.max())
         if largest == 0.0:  # the compared points differ by less than rounding
@@ -126,22 +117,13 @@ class ReducedCosts:
         half = spectrum.vectors[:, :strong] * np.sqrt(spectrum.values[:strong])
         if self._problem.rank >= LEAST_DIRECTIONS:
             return self.single.squares_at_most(half, count)
-        found, basis = np.empty(count), self._problem.basis
-
-        def measure(rows: slice) -> None:
-            some = basis[rows] @ half
-            np.einsum("ij,ij->i", some, some, out=found[rows])
-
-        each_row_block(measure, count)
-        return found
+        basis = self._problem.basis
+        return filled(np.empty(count), lambda rows: factorisations.row_squares(basis[rows] @ half))
 
     def _candidates(
         self, matrix: FloatArray, steepest: float, least: float, rounding: float, count: int
     ) -> IntArray | None:
-        """Those of the first rows that may gain as much as `least`; None where these are many, or nothing is known.
-
-        z'M z <= rho z'M_0 z + c ||z||^2,   c = the largest eigenvalue of M - rho M_0, for any rho >= 0
-        """
+        """Those of the first rows that may gain as much as `least`; None where these are many, or nothing is known."""
         known, squares = self._reference, self._squares
         if known is None or squares is None:
             return None
@@ -166,10 +148,7 @@ def less_rounding(bound: float, rounding: float) -> float:
     return bound * (1.0 - min(CLOSE * rounding, MOST_ROUNDING))
 
 
-# --- The longest of many vectors under one design after the other: max ||L^-1 y||^2, A = L L'.
-#
-# The vectors are sorted by ||y||, so that often the shorter ones need no look. In many directions all of them may be
-# the longest; then bounds in single precision say which are looked at (docs/design-solver.md, lines 14 and 15).
+# --- The longest of many vectors, sorted by ||y||, under one design after the other: max ||L^-1 y||^2, A = L L'.
 
 FEW_VECTORS = 4096  # vectors that are simply measured
 NEAR = 0.9  # of the largest square: what is less is not looked at
@@ -244,10 +223,7 @@ class Longest:
         return _listed(rows, squares, most, rest)
 
     def _remembered(self, factor: FloatArray, most: int, enough: float) -> Pairs | None:
-        """What bounds under an earlier design say of this one; None where too many may be the longest.
-
-        ||L^-1 y||^2 <= ||L^-1 L_0||^2 ||L_0^-1 y||^2
-        """
+        """What bounds under an earlier design say (docs/design-solver.md, line 15); None: too many are left."""
         known = self._reference
         if known is None:
             return None

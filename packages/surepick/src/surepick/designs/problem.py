@@ -18,7 +18,7 @@ from surepick.core.records import FloatArray, IntArray, record
 from surepick.core.values import real_numbers, reason
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import ImageMap, Whitened, column_means, row_norms, whitened
-from surepick.linalg.rows import EqualRows, each_row_block, equal_rows, places, some_rows
+from surepick.linalg.rows import each_row_block, equal_rows, places, some_rows
 
 SAME_LENGTH = 1e-12  # relative; far above what rounding makes of the length of equal vectors
 
@@ -76,16 +76,11 @@ class DesignProblem:
 
     def merged(self, weights: FloatArray) -> FloatArray:
         """Weights of the K arms as weights (k,) of the distinct ones: those of equal arms are added."""
-        merged: FloatArray = np.bincount(self.group, weights, len(self.first)).astype(np.float64, copy=False)
-        return merged
+        return np.bincount(self.group, weights, len(self.first)).astype(np.float64, copy=False)
 
 
 def restricted_to(problem: DesignProblem, rows: IntArray) -> DesignProblem:
-    """The problem of differences with some of its arms only: both to be measured and, if active, to be compared.
-
-    Args:
-        rows: of the basis, ascending, shape (n,). The centre stays, so that a design keeps its value to the last bit.
-    """
+    """The problem of differences of some rows of the basis, ascending; the centre stays, and values keep each bit."""
     basis, lengths = problem.basis[rows], problem.lengths[rows]
     return replace(
         problem,
@@ -100,8 +95,7 @@ def restricted_to(problem: DesignProblem, rows: IntArray) -> DesignProblem:
 
 def normalised(weights: FloatArray) -> FloatArray:
     """The weights divided by their sum, of the same shape."""
-    shares: FloatArray = weights / weights.sum()
-    return shares
+    return np.asarray(weights / weights.sum())
 
 
 def checked_features(features: ArrayLike) -> FloatArray:
@@ -136,14 +130,11 @@ def checked_active(active: ArrayLike | None, num_arms: int) -> IntArray:
         raise InvalidInput(f"active is no list of indices and no mask: {reason(error)}.") from error
     if chosen.ndim != 1:
         raise InvalidInput(f"active has shape {chosen.shape}; it must be a list of indices or a mask of length K.")
+    if chosen.dtype == np.bool_ and len(chosen) not in (0, num_arms):
+        raise InvalidInput(f"the active mask has {len(chosen)} entries for {num_arms} arms.")
+    chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
     if chosen.size == 0:
         raise InvalidInput("no arm is active; a design compares at least one arm with the others.")
-    if chosen.dtype == np.bool_:
-        if len(chosen) != num_arms:
-            raise InvalidInput(f"the active mask has {len(chosen)} entries for {num_arms} arms.")
-        chosen = np.flatnonzero(chosen)
-        if chosen.size == 0:
-            raise InvalidInput("no arm is active; a design compares at least one arm with the others.")
     if not np.issubdtype(chosen.dtype, np.integer):
         raise InvalidInput(f"active holds {chosen.dtype} values; give integer indices or a boolean mask.")
     indices = np.sort(chosen.astype(np.int64))
@@ -173,19 +164,10 @@ def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float
     """The problem of measuring the differences of the active arms by pulls of any arm; features of shape (K, d)."""
     matrix = checked_features(features)
     chosen = checked_active(active, matrix.shape[0])
-    arms = _posed(matrix, rank_tolerance)
+    arms = DesignInput.of(matrix, rank_tolerance=rank_tolerance).problem
     rows = arms.active if active is None else np.unique(arms.group[chosen])
     compared = arms.basis if len(rows) == len(arms.basis) else arms.basis.take(rows, axis=0)
     return replace(arms, active=rows, centre=column_means(compared))
-
-
-def check_rank_tolerance(rank_tolerance: float | None) -> None:
-    """Refuse a cut that is no share."""
-    if rank_tolerance is not None and not 0.0 <= rank_tolerance < 1.0:
-        raise InvalidInput(
-            f"rank_tolerance is {rank_tolerance}; it is a share of the largest singular value, from 0 to below 1. "
-            "1e-6 is usual for features rounded to six decimals."
-        )
 
 
 @record
@@ -201,14 +183,22 @@ class DesignInput:
         features: FloatArray, *, rank_tolerance: float | None = None, white: Callable[[], Whitened | None] | None = None
     ) -> DesignInput:
         """Those of checked features, shape (K, d). Cost: O(K d^2) time; keeps two arrays like the features."""
-        check_rank_tolerance(rank_tolerance)
+        if rank_tolerance is not None and not 0.0 <= rank_tolerance < 1.0:
+            raise InvalidInput(
+                f"rank_tolerance is {rank_tolerance}; it is a share of the largest singular value, from 0 to below 1. "
+                "1e-6 is usual for features rounded to six decimals."
+            )
         classes = equal_rows(features)
-        arms = _distinct(features, classes)
+        arms = features if classes.none else features[classes.first]
         known = white() if white is not None and classes.none else None
         found = whitened(arms, rank_tolerance=rank_tolerance) if known is None else known
-        return DesignInput(
-            _longest_first(found, classes), arms.shape[1], functools.cache(lambda: ImageMap.of(arms, found))
-        )
+        lengths = row_norms(found.basis)
+        order = longest_first(lengths)
+        basis, lengths, place = some_rows(found.basis, order), lengths[order], places(order)
+        group, first = (place, order) if classes.none else (place[classes.group], classes.first[order])
+        everybody, nowhere = np.arange(len(basis)), np.zeros(basis.shape[1])
+        problem = DesignProblem(basis, lengths, basis, lengths, everybody, group, first, found.rounding, nowhere)
+        return DesignInput(problem, arms.shape[1], functools.cache(lambda: ImageMap.of(arms, found)))
 
     @property
     def distinct(self) -> bool:
@@ -231,18 +221,6 @@ class DesignInput:
         return len(self.problem.group)
 
 
-def _posed(matrix: FloatArray, rank_tolerance: float | None) -> DesignProblem:
-    """The problem of all differences of the distinct rows; the centre is not set."""
-    check_rank_tolerance(rank_tolerance)
-    classes = equal_rows(matrix)
-    return _longest_first(whitened(_distinct(matrix, classes), rank_tolerance=rank_tolerance), classes)
-
-
-def _distinct(matrix: FloatArray, classes: EqualRows) -> FloatArray:
-    """The rows without their repetitions; the matrix itself where there are none."""
-    return matrix if classes.none else matrix[classes.first]
-
-
 def longest_first(lengths: FloatArray) -> IntArray:
     """The order of decreasing length, shape (n,), ties in the order given; the slower stable sort only for these."""
     order = np.argsort(-lengths)
@@ -250,15 +228,6 @@ def longest_first(lengths: FloatArray) -> IntArray:
     if (ordered[1:] == ordered[:-1]).any():
         return np.argsort(-lengths, kind="stable")
     return order
-
-
-def _longest_first(white: Whitened, classes: EqualRows) -> DesignProblem:
-    lengths = row_norms(white.basis)
-    order = longest_first(lengths)
-    basis, lengths, place = some_rows(white.basis, order), lengths[order], places(order)
-    group, first = (place, order) if classes.none else (place[classes.group], classes.first[order])
-    everybody, nowhere = np.arange(len(basis)), np.zeros(basis.shape[1])
-    return DesignProblem(basis, lengths, basis, lengths, everybody, group, first, white.rounding, nowhere)
 
 
 def pose_targets(arms: DesignInput, targets: FloatArray, *, span_tolerance: float) -> DesignProblem:
@@ -275,28 +244,19 @@ def pose_targets(arms: DesignInput, targets: FloatArray, *, span_tolerance: floa
 
 
 def pose_star(
-    features: FloatArray | DesignInput,  # (K, d), checked; or arms that were posed before, without noise scales
+    posed: DesignInput,
     centre: int,
     scales: FloatArray,  # w, positive, (K,)
     *,
-    rank_tolerance: float | None,
     rivals: IntArray | None = None,
-    noise_scales: FloatArray | None = None,  # v, positive, (K,); None = 1 for all
+    noise_scales: FloatArray | None = None,  # v, positive, (K,), if the arms are posed as x / v; None = 1 for all
 ) -> DesignProblem:
-    """As `pose_targets` for y_j = (x_c - x_j) / w_j, formed in whitened coordinates: in the span by construction.
-
-    With noise scales v the arms are measured as x / v: a pull of arm x informs on x x' / v_x^2.
-    """
-    if isinstance(features, DesignInput):
-        arms = features.problem
-    else:
-        arms = _posed(features if noise_scales is None else features / noise_scales[:, None], rank_tolerance)
+    """As `pose_targets` for y_j = (x_c - x_j) / w_j, formed in whitened coordinates: in the span by construction."""
+    arms = posed.problem
     group = arms.group if rivals is None else arms.group[rivals]
     widths, own = scales if rivals is None else scales[rivals], arms.basis[arms.group[centre]]
     noise = noise_scales if noise_scales is None or rivals is None else noise_scales[rivals]
-    if noise_scales is not None:
-        own = noise_scales[centre] * own
-
+    own = own if noise_scales is None else noise_scales[centre] * own
     vectors = np.empty((len(group), arms.rank))
 
     def form(some: slice) -> None:
@@ -321,10 +281,7 @@ def _compared(arms: DesignProblem, vectors: FloatArray) -> DesignProblem:
 
 
 def _once(vectors: FloatArray, lengths: FloatArray, order: IntArray) -> IntArray:
-    """The order of decreasing length, shape (n,), without vectors that equal one of a smaller number.
-
-    Equal vectors have equal lengths, up to rounding: only those are compared that have a neighbour of their length.
-    """
+    """The order of decreasing length without repeated vectors; only neighbours of one length are compared."""
     ordered = lengths[order]
     alike = ordered[:-1] - ordered[1:] <= SAME_LENGTH * ordered[:-1]
     rows = np.sort(order[np.flatnonzero(np.append(alike, False) | np.append(False, alike))])
@@ -356,12 +313,8 @@ def independent_pairs_design(
         lambda_x in proportion to sqrt(v_x s_x),   tau >= (sum_x sqrt(v_x s_x))^2     (Cauchy and Schwarz)
         q_p <- q_p times the pair's value, until the largest value is near the bound
 
-    Returns:
-        A design, its value in pulls at which the worst pair is known to within its accuracy, and a lower bound of it;
-        after MOST_STEPS perhaps with a larger gap.
-
-    Source: the multiplicative update of Silvey, Titterington & Torsney (1978), whose objective is concave and
-    homogeneous here. Cost: O(m + K) a step.
+    The value is in pulls at which the worst pair is known to within its accuracy; after MOST_STEPS its gap may be
+    larger. Source: the update of Silvey, Titterington & Torsney (1978). Cost: O(m + K) a step.
     """
     num_arms = len(noise_scales)
     inverse = (accuracies.min() / accuracies) ** 2

@@ -150,26 +150,18 @@ THINNED = 0.03  # the gap at which the weights of few arms are good enough
 
 
 def reduced(problem: DesignProblem, weights: FloatArray) -> FloatArray:
-    """Weights on at most r(r+1)/2 arms with the same information matrix and no larger sum (Caratheodory).
-
-    While the matrices z_i z_i' of the supported arms are linearly dependent, sum_i v_i z_i z_i' = 0 with
-    sum_i v_i >= 0: moving along -v until a weight vanishes leaves A as it is and does not raise the sum.
-
-    Args:
-        weights: lambda, shape (k,), with a regular A.
-
-    Source: Caratheodory's theorem.
-    Cost: one singular value decomposition of an r(r+1)/2 by p matrix, O(p^2) for each of the arms removed.
-    """
+    """Weights on at most r(r+1)/2 arms with the same information matrix and no larger sum (Caratheodory): where
+    sum_i v_i z_i z_i' = 0, sum_i v_i >= 0, moving along -v until a weight vanishes keeps A and does not raise the
+    sum."""
     support = np.flatnonzero(weights)
     upper = np.triu_indices(problem.rank)
     factor = cholesky(information(problem.basis, weights))
     if len(support) <= len(upper[0]) or len(support) > LARGEST_REDUCTION or factor is None:
         return weights
     rows = solve_rows(factor, problem.basis[support])
+    result = np.zeros_like(weights)
     quick = _three_in_the_plane(rows, weights[support]) if problem.rank == 2 else None
     if quick is not None:
-        result = np.zeros_like(weights)
         result[support] = quick
         return result
     kernel = null_space((rows[:, upper[0]] * rows[:, upper[1]]).T)
@@ -186,7 +178,6 @@ def reduced(problem: DesignProblem, weights: FloatArray) -> FloatArray:
         rest = kernel[:, 1:] - np.outer(direction, kernel[gone, 1:] / direction[gone])
         kernel = rest / np.maximum(np.abs(rest).max(axis=0, initial=0.0), 1e-300)
         kernel[gone] = 0.0
-    result = np.zeros_like(weights)
     result[support] = lam
     return result
 
@@ -223,21 +214,12 @@ def _three_in_the_plane(rows: FloatArray, weights: FloatArray) -> FloatArray | N
     return found
 
 
-def sparse(objective: Objective, weights: FloatArray, *, ceiling: float, dust: float = DUST) -> FloatArray:
-    """Weights on few arms whose exact value stays below a ceiling, however their rounding turns out.
-
-    Dust goes first, then linear dependence, then the smallest weights, as many as the ceiling allows (by bisection, on
-    the exact value each time). A direction that is measured so weakly that the next rounding could lose it counts as
-    lost already.
-
-    Args:
-        weights: lambda, shape (k,), sum 1, of a value not above the ceiling.
-
-    Source: ours.
-    Cost: about log2(p) evaluations of the objective for p supported arms.
-    """
+def sparse(objective: Objective, weights: FloatArray, *, ceiling: float) -> FloatArray:
+    """Weights on few arms whose exact value stays below a ceiling, however their rounding turns out: dust goes first,
+    then linear dependence, then the smallest weights, as many as the ceiling allows. A direction that is measured so
+    weakly that the next rounding could lose it is lost."""
     best, problem = weights, objective.problem
-    cleaned = normalised(np.where(weights >= dust * weights.max(), weights, 0.0))
+    cleaned = normalised(np.where(weights >= DUST * weights.max(), weights, 0.0))
     fewer = reduced(problem, cleaned)
     for candidate in (cleaned,) if fewer is cleaned else (normalised(fewer), cleaned):
         if objective.at_most(ceiling, candidate, range_cut=SAFE_RANGE_CUT):
@@ -258,14 +240,6 @@ def sparse(objective: Objective, weights: FloatArray, *, ceiling: float, dust: f
     return best
 
 
-def rounded_weights(problem: DesignProblem, weights: FloatArray, *, share: float) -> FloatArray:
-    """The weights mixed with a share of a spanning design: a regular A, for at most 1/(1 - share) of the value."""
-    spanning = working_set.first_working_set(problem)
-    mixed = (1.0 - share) * weights
-    mixed[spanning.arms] += share * spanning.weights
-    return mixed
-
-
 @record
 class Few:
     """Weights, and what solving for them has found of the vectors."""
@@ -284,14 +258,8 @@ def thinned(
     unit: float | None,
     accept: Callable[[FloatArray], bool] | None = None,
 ) -> FloatArray | None:
-    """The weights anew for the heaviest arms alone, as few as is allowed of some numbers; None: none of these.
-
-    In many directions with many arms the best weights are spread over arms that are nearly alike: to leave the light
-    ones out costs much, and hardly anything once the others make up for them.
-
-    Args:
-        accept: says of such weights of all K arms, shape (K,), whether they are good enough; None: they are.
-    """
+    """The weights anew for the heaviest arms alone, as few as is allowed of some numbers and as `accept` takes, of all
+    K arms; None: none of these (docs/design-solver.md, line 16)."""
     rank = objective.problem.rank
 
     def with_fewer(few: Few, multiple: float, in_any_case: float) -> Few | None:
@@ -379,7 +347,9 @@ def on_few_arms(
     if unit is not None:
         ceiling = max(ceiling, HEURISTIC_SURELY_ENOUGH * problem.rank / unit)
     if not objective.at_most(ceiling, weights, range_cut=SAFE_RANGE_CUT):
-        weights = rounded_weights(problem, weights, share=STEADY_SHARE * min(tolerance, THINNED))
+        spanning, share = working_set.first_working_set(problem), STEADY_SHARE * min(tolerance, THINNED)
+        weights = (1.0 - share) * weights
+        weights[spanning.arms] += share * spanning.weights  # a regular A, for at most 1/(1 - share) of the value
     few: FloatArray | None = None
     if many and found.best.multipliers.any():
         whole = Few(found.weights(len(problem.basis)), found.best.pairs, found.best.multipliers)

@@ -39,23 +39,17 @@ LEAST_OUTLINED = 1e-3
 
 
 def closed_form(problem: DesignProblem) -> tuple[FloatArray, float] | None:
-    """Optimal weights and value where they can be written down; None elsewhere.
-
-    One active point, or active points that coincide: tau = 0, all weight on one arm. Rank 1: tau = (range of the
-    active points / largest |z|)^2, all weight on the largest arm. As many distinct arms as dimensions, and these are
-    compared: they are orthogonal in whitened coordinates, the pair (a, b) costs 1/lambda_a + 1/lambda_b, so uniform
-    weights on the active arms, tau = 2 |S|.
-    """
+    """Optimal weights and value where they can be written down; None elsewhere."""
     weights = np.zeros(len(problem.basis))
     if _nothing_compared(problem):
         weights[0 if problem.opposite else problem.active[0]] = 1.0
         return weights, 0.0
-    if problem.rank == 1:
+    if problem.rank == 1:  # (range of the active points / largest |z|)^2, all weight on the largest arm
         line = problem.points[problem.active, 0]
         reach = float(np.abs(line).max() if problem.opposite else np.ptp(line))
         weights[0] = 1.0
         return weights, (reach / float(problem.basis[0, 0])) ** 2
-    if not problem.opposite and len(problem.points) == problem.rank:
+    if not problem.opposite and len(problem.points) == problem.rank:  # orthogonal: a pair costs 1/lambda_a + 1/lambda_b
         weights[problem.active] = 1.0 / len(problem.active)
         return weights, 2.0 * len(problem.active)
     return None
@@ -178,11 +172,7 @@ def solved(
     unit: float | None = None,
     accept: Callable[[FloatArray], bool] | None = None,
 ) -> Design:
-    """A design of a problem whose value is certified to a relative tolerance.
-
-    Args:
-        accept: says of such weights, shape (K,), whether they are; where not, the search for others goes on from them.
-    """
+    """A design of a problem, certified to a relative tolerance; weights that `accept` refuses are bettered."""
     objective, exact = Objective(problem), closed_form(problem)
     enough = 0.0 if unit is None else HEURISTIC_SURELY_ENOUGH * problem.rank / unit
     if exact is not None:
@@ -237,11 +227,8 @@ def _outermost(points: FloatArray, rows: IntArray, count: int) -> IntArray:
 
 
 def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> Design | None:
-    """The design for the outermost arms alone, if it is good enough for all, as one look at all of them tells.
-
-    In the plane few arms have weight and few pairs are far; both are near the hull. Until the bracket holds for all
-    arms, those that spoil it join. None when that does not end soon: points of one circle, say, to a small tolerance.
-    """
+    """The design for the outermost arms in the plane alone, and those that spoil its bracket for all arms; None when
+    that does not end soon (docs/design-solver.md, line 8)."""
     problem = objective.problem
     count = math.ceil(OUTLINE_DIRECTIONS * max(tolerance, LEAST_OUTLINED) ** -0.5)
     pairs = _outermost(problem.points, problem.active, count)

@@ -18,6 +18,7 @@ from surepick.linalg.factorisations import cholesky
 from surepick.linalg.rows import one_blas_thread
 
 SPAN_TOLERANCE = 1e-8
+MOST_STEPS = 200
 TINY = 1e-300
 HEURISTIC_LONGEST_FACTOR = 4  # times r: so many vectors are looked at first for fewer arms
 
@@ -27,8 +28,7 @@ def solve_target_design(
     targets: ArrayLike,  # y, (m, d), finite, in the coordinates of the features; zero and repeated rows welcome
     *,
     tolerance: float = 0.01,
-    max_steps: int = 200,
-    rank_tolerance: float | None = None,
+    max_steps: int = MOST_STEPS,
     span_tolerance: float = SPAN_TOLERANCE,
     unit: float | None = None,
     accept: Callable[[FloatArray], bool] | None = None,
@@ -42,24 +42,26 @@ def solve_target_design(
             posed before, with their own rank tolerance: many designs for the same arms then share that work.
 
     Returns:
-        Design: weights on few arms; their exact value; lower_bound <= tau <= value, value <= (1 + tolerance)
-        lower_bound. The value is 0 when all targets are 0.
-
-    Source: ours (the same solver as `solve_design`, on the points +-y_j / 2).
-    Cost: as `solve_design` with 2 m active arms.
+        As `solve_design`, on the points +-y_j / 2. The value is 0 when all targets are 0.
     """
     check_tolerance(tolerance)
-    arms = features if isinstance(features, DesignInput) else checked_features(features)
-    dim = arms.dim if isinstance(arms, DesignInput) else arms.shape[1]
-    vectors = checked_rows(targets, "targets", "target", "m", dim=dim)
-    _, exponent = np.frexp(np.abs(vectors).max(initial=0.0))
     with one_blas_thread():
+        posed = _posed(features)
+        vectors = checked_rows(targets, "targets", "target", "m", dim=posed.dim)
+        _, exponent = np.frexp(np.abs(vectors).max(initial=0.0))
         scaled = np.ldexp(vectors, -exponent)  # exact; the values of huge or tiny targets neither overflow nor vanish
-        posed = arms if isinstance(arms, DesignInput) else DesignInput.of(arms, rank_tolerance=rank_tolerance)
         problem = pose_targets(posed, scaled, span_tolerance=span_tolerance)
         return _solved_in_units(
             problem, int(exponent), tolerance=tolerance, max_steps=max_steps, unit=unit, accept=accept
         )
+
+
+def _posed(arms: ArrayLike | DesignInput, noise: FloatArray | None = None) -> DesignInput:
+    """Arms that were posed before, or that are checked and posed now."""
+    if isinstance(arms, DesignInput):
+        return arms
+    features = checked_features(arms)
+    return DesignInput.of(features if noise is None else features / noise[:, None])
 
 
 def _solved_in_units(
@@ -97,8 +99,6 @@ def solve_star_design(
     rivals: IntArray | None = None,
     noise_scales: FloatArray | None = None,  # v, the noise of each arm, positive and finite, (K,); None = 1 for all
     tolerance: float = 0.01,
-    max_steps: int = 200,
-    rank_tolerance: float | None = None,
     unit: float | None = None,
     accept: Callable[[FloatArray], bool] | None = None,
 ) -> Design:
@@ -113,60 +113,43 @@ def solve_star_design(
             to the tolerance. None: they are.
 
     Returns:
-        Design: as `solve_target_design`; the value is in units of 1 / w^2. Linearly independent arms are solved as
-        arms without structure, to rounding: no design depends on the basis. A rival that no design can tell from c,
-        because its features equal those of c in all the kept directions, adds nothing to the value and to the bound:
-        its difference is 0, and what was dropped of it is misspecification. So the value is finite, and 0 where all
-        rivals are such, or where there is none.
-
-    Source: ours.
-    Cost: as `solve_target_design`; one whitening for linearly independent arms.
+        As `solve_target_design`; the value is in units of 1 / w^2. Linearly independent arms are solved as arms without
+        structure: no design depends on the basis. Of a rival that no design can tell from c: docs/design-solver.md,
+        line 10.
     """
     check_tolerance(tolerance)
-    matrix = features if isinstance(features, DesignInput) else checked_features(features)
     if isinstance(features, DesignInput) and noise_scales is not None:
         raise InvalidInput("arms that were posed before are measured with one noise; give features with noise_scales.")
-    num_arms = matrix.num_arms if isinstance(matrix, DesignInput) else len(matrix)
-    if not 0 <= centre < num_arms:
-        raise InvalidInput(f"arm {centre} does not exist: there are {num_arms} arms, 0 .. {num_arms - 1}.")
-    widths = np.array(scales, dtype=np.float64)
-    if widths.shape != (num_arms,):
-        raise InvalidInput(f"scales have shape {widths.shape}; they must be ({num_arms},), one an arm.")
-    widths[centre] = 1.0
-    if not (np.isfinite(widths) & (widths > 0)).all():
-        raise InvalidInput("scales must be positive and finite: the accuracy that each difference needs.")
-    _, exponent = np.frexp(np.delete(widths, centre) if rivals is None else widths[rivals])
-    finest = int(exponent.min()) if exponent.size else 0
     with one_blas_thread():
-        problem = pose_star(
-            matrix,
-            centre,
-            np.ldexp(widths, -finest),  # exact; see `solve_target_design`
-            rank_tolerance=rank_tolerance,
-            rivals=rivals,
-            noise_scales=noise_scales,
-        )
+        posed = _posed(features, noise_scales)
+        num_arms = posed.num_arms
+        if not 0 <= centre < num_arms:
+            raise InvalidInput(f"arm {centre} does not exist: there are {num_arms} arms, 0 .. {num_arms - 1}.")
+        widths = np.array(scales, dtype=np.float64)
+        if widths.shape != (num_arms,):
+            raise InvalidInput(f"scales have shape {widths.shape}; they must be ({num_arms},), one an arm.")
+        widths[centre] = 1.0
+        if not (np.isfinite(widths) & (widths > 0)).all():
+            raise InvalidInput("scales must be positive and finite: the accuracy that each difference needs.")
+        _, exponent = np.frexp(np.delete(widths, centre) if rivals is None else widths[rivals])
+        finest = int(exponent.min()) if exponent.size else 0
+        scaled = np.ldexp(widths, -finest)  # exact; see `solve_target_design`
+        problem = pose_star(posed, centre, scaled, rivals=rivals, noise_scales=noise_scales)
         if problem.rank == num_arms:
             return independent_star_design(centre, widths, rivals=rivals, noise_scales=noise_scales)
-        return _solved_in_units(problem, -finest, tolerance=tolerance, max_steps=max_steps, unit=unit, accept=accept)
+        return _solved_in_units(problem, -finest, tolerance=tolerance, max_steps=MOST_STEPS, unit=unit, accept=accept)
 
 
 def on_fewer_arms(
     features: ArrayLike | DesignInput, centre: int, scales: FloatArray, design: Design, *, unit: float
 ) -> Design:
-    """A design for one arm against all others, on fewer arms where that takes fewer pulls, in many directions.
+    """A design for one arm against all others, or one on fewer arms where that takes fewer pulls, in many directions.
 
     A batch has at least one pull of each arm with weight. Weights on n arms whose value stands for at most n pulls are
-    therefore better than weights on more arms, though their value is larger.
-
-    Returns:
-        The design, or one on fewer arms with its exact value, and the same lower bound.
-
-    Source: ours. Cost: a few restricted problems of few arms.
+    therefore better than weights on more arms, though their value is larger. The lower bound stays.
     """
     with one_blas_thread():
-        matrix = features if isinstance(features, DesignInput) else checked_features(features)
-        problem = pose_star(matrix, centre, scales, rank_tolerance=None)
+        problem = pose_star(_posed(features), centre, scales)
         if not many_directions(problem):
             return design
         objective = Objective(problem)

@@ -23,6 +23,7 @@ TO_BOUNDARY = 0.95
 TARGET_SHARE = 0.3
 WORST_VALUE = 3.0
 SHORTEST_STEP = 1e-6
+MOST_STEPS = 40
 LEAST_DIRECTIONS = 48  # from so many directions ...
 LEAST_ARMS = 256  # ... and arms on a step in single precision takes less than half the time
 LEAST_TARGET = 0.005  # a smaller relative gap needs double precision
@@ -123,11 +124,9 @@ def _solved(here: _Point, state: _State, target: float) -> bool:
 
 
 def _newton(here: _Point, state: _State, target: float) -> _State | None:
-    """The step towards the point of the central path whose barrier is a fixed share of the present one.
-
-    On the path the gap is the number of unknowns times the barrier, relative to pi'f. Below a share of the target
-    the barrier stays: arms that leave a singular optimum then cannot shrink so fast that the multipliers lose the path.
-    """
+    """The step towards the point of the central path whose barrier is a fixed share of the present one. Below a share
+    of the target the barrier stays: else arms that leave a singular optimum shrink so fast that multipliers lose the
+    path."""
     lam, slack, pi, z = state.lam, state.slack, state.pi, state.z
     kept = TARGET_SHARE * target * float(pi @ here.values)
     mu = max(CENTRING * (float(pi @ slack) + float(z @ lam)), kept) / (len(lam) + len(pi))
@@ -144,9 +143,7 @@ def _newton(here: _Point, state: _State, target: float) -> _State | None:
     return _State(d_lam, 1.0 - here.values - slack + gain, push - pi * gain / slack, (mu - z * d_lam) / lam - z)
 
 
-def solve_master(
-    arms: FloatArray, pairs: FloatArray, start: Master, *, gap: float, target: float, max_steps: int = 40
-) -> Master:
+def solve_master(arms: FloatArray, pairs: FloatArray, start: Master, *, gap: float, target: float) -> Master:
     """Weights and multipliers whose bounds on the restricted problem agree to a relative `target`.
 
     With C = [z_i'A^-1 y_j], M = C o C, slacks s (to become 1 - f) and barrier mu, the Newton step d solves
@@ -154,11 +151,7 @@ def solve_master(
         (H + M diag(pi/s) M' + diag(z/lambda)) d = M (pi + (mu - pi (1 - f))/s) + mu/lambda - 1
         H = 2 (Z A^-1 Z') o (C diag(pi) C')
 
-    The slacks are unknowns of their own, so that a step need not stay inside the curved set f < 1: the objective is
-    homogeneous, and any lambda becomes feasible when it is scaled.
-
-    Source: ours.
-    Cost: a step takes about m^2 n + m^3 / 3 operations.
+    The slacks are unknowns of their own: the objective is homogeneous, and any lambda becomes feasible when scaled.
     """
     exact = _Rows(arms, pairs)
     first = exact.at(start.weights)
@@ -172,7 +165,7 @@ def solve_master(
     if here is None:
         return start
     state = _started(here, lam, start.multipliers, gap)
-    for _ in range(max_steps):
+    for _ in range(MOST_STEPS):
         step = None if _solved(here, state, target) else _newton(here, state, target)
         if step is None:
             break
@@ -253,10 +246,8 @@ def many_directions(problem: DesignProblem) -> bool:
 
 
 def first_working_set(problem: DesignProblem) -> Working:
-    """Arms that span and arms of large leverage, with a few multiplicative steps towards the D-optimal weights.
-
-    With hardly more arms than dimensions each tells of hardly any other: then equal weights on the compared ones.
-    """
+    """Arms that span and arms of large leverage, after a few multiplicative steps towards the D-optimal weights; with
+    hardly more arms than dimensions equal weights on the compared ones."""
     basis, rank = problem.basis, problem.rank
     if not problem.opposite and len(basis) <= HEURISTIC_NEARLY_FREE * rank:
         weights = np.full(len(basis), HEURISTIC_SPREAD_OF_PAIRS / len(basis))
@@ -275,12 +266,7 @@ def first_working_set(problem: DesignProblem) -> Working:
 
 
 def started(problem: DesignProblem, arms: IntArray, pairs: IntArray, *, goal: float) -> Working:
-    """The restricted problem of given arms and pairs, solved at once.
-
-    Args:
-        arms: rows of the basis, shape (m,), ascending.
-        pairs: of rows of the points, shape (n, 2); equal ones and those of a row with itself are left out.
-    """
+    """The restricted problem of arms, (m,) ascending, and pairs of rows of the points, (n, 2), solved at once."""
     ordered = np.unique(np.sort(pairs, axis=1), axis=0)
     anchors, distinct = spanning(problem.basis), ordered[ordered[:, 0] < ordered[:, 1]]
     used, number = np.union1d(arms, anchors), len(distinct)
@@ -332,8 +318,7 @@ def grown(problem: DesignProblem, working: Working, swept: Sweep, *, gap: float,
     fresh = np.flatnonzero(swept.gains > 1.0)
     fresh = np.setdiff1d(fresh, working.arms, assume_unique=True)
     most, idle, idle_gain = _habits(problem, gap)
-    if stalled:
-        idle = -1.0
+    idle = -1.0 if stalled else idle
     far = new_pairs(problem, working.pairs, swept.far)
     if many_directions(problem):
         fresh, added = _unlike(problem.basis, fresh, swept.gains[fresh], most), far[:most]
@@ -344,7 +329,9 @@ def grown(problem: DesignProblem, working: Working, swept: Sweep, *, gap: float,
     if not (busy.any() or len(added)):
         busy = np.ones_like(busy)
     used = working.weights > idle / len(working.arms)
-    used = _kept(working.weights, used, swept.own, idle_gain, most=_most_arms(problem.rank))
+    # more arms than Caratheodory's r(r+1)/2 + 1 tell A nothing new, though some slack helps
+    most_arms = max(HEURISTIC_MOST_ARMS * problem.rank, problem.rank * (problem.rank + 1) // 2 + 4 * problem.rank)
+    used = _kept(working.weights, used, swept.own, idle_gain, most=most_arms)
     used |= np.isin(working.arms, working.anchors)
     arms = np.concatenate([working.arms[used], fresh])
     weights = np.concatenate([working.weights[used], np.full(len(fresh), 0.2 * min(gap, 1.0) / max(len(fresh), 1))])
@@ -371,11 +358,6 @@ def _habits(problem: DesignProblem, gap: float) -> tuple[int, float, float]:
         return max(2 * problem.rank, HEURISTIC_LEAST_ADDED), HEURISTIC_IDLE_OF_MANY * gap, HEURISTIC_IDLE_GAIN
     most = max(2 * problem.rank, min(4 * problem.rank, HEURISTIC_ADDED_PAIRS), HEURISTIC_LEAST_ADDED)
     return most, HEURISTIC_IDLE * gap, HEURISTIC_IDLE_GAIN
-
-
-def _most_arms(rank: int) -> int:
-    """Arms in use at most: more than Caratheodory's r(r+1)/2 + 1 tell A nothing new, though some slack helps."""
-    return max(HEURISTIC_MOST_ARMS * rank, rank * (rank + 1) // 2 + 4 * rank)
 
 
 def _kept(weights: FloatArray, busy: BoolArray, gains: FloatArray, idle_gain: float, *, most: int) -> BoolArray:

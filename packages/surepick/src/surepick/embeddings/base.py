@@ -44,31 +44,25 @@ class ArmEmbedding(Protocol):
     @property
     def num_arms(self) -> int:
         """K."""
-        ...
 
     @property
     def max_dim(self) -> int:
         """The largest useful dimension."""
-        ...
 
     @property
     def num_distinct(self) -> int:
         """Arms that differ; in as many dimensions every list of means is representable."""
-        ...
 
     @property
     def norm_bound(self) -> float | None:
         """C with ||theta_d|| <= C for every d, in reward units per feature unit; None when nothing is declared."""
-        ...
 
     @property
     def traits(self) -> EmbeddingTraits:
         """What it rests on, in words, and how to make it again."""
-        ...
 
     def misspecification(self, dim: int) -> float:
         """gamma-tilde(d) in reward units; infinite where nothing is promised. Non-increasing in d."""
-        ...
 
     def at(self, dim: int) -> Embedded:
         """The d-dimensional embedding, features of shape (K, d).
@@ -76,7 +70,6 @@ class ArmEmbedding(Protocol):
         Raises:
             InvalidInput: there is none of that dimension.
         """
-        ...
 
 
 def checked_dim(dim: int, largest: int) -> int:
@@ -98,15 +91,11 @@ def tail_sums(values: FloatArray) -> FloatArray:
 
 
 def row_tails(squares: FloatArray, left_over: FloatArray) -> FloatArray:
-    """max_x sqrt(left_over_x + sum_{j > d} squares_xj) for d = 0 .. r, shape (r + 1,), from the smallest term up.
-
-    `squares`, shape (K, r), is overwritten; `left_over` has shape (K,) or (1,).
-    """
+    """max_x sqrt(left_over_x + sum_{j > d} squares_xj) for d = 0 .. r, (r + 1,); squares, (K, r), are overwritten."""
     backwards = squares[:, ::-1]
     np.cumsum(backwards, axis=1, out=backwards)
     squares += left_over[:, None]
-    tails: FloatArray = np.sqrt(np.append(squares.max(axis=0), left_over.max()))
-    return tails
+    return np.asarray(np.sqrt(np.append(squares.max(axis=0), left_over.max())))
 
 
 # --- The features themselves, taken to be all there is: rewards exactly linear in them.
@@ -114,13 +103,7 @@ def row_tails(squares: FloatArray, left_over: FloatArray) -> FloatArray:
 
 @record
 class ExactFeatures:
-    """psi(x) = x, gamma-tilde = 0: nothing is compressed and nothing is left out.
-
-    Raises:
-        InvalidInput: there is no feature column.
-
-    Source: the model of Fiez et al. (2019).
-    """
+    """psi(x) = x, gamma-tilde = 0: nothing is compressed and nothing is left out (Fiez et al. 2019)."""
 
     features: FloatArray  # X, (K, D), finite, D >= 1
     num_distinct: int = field(init=False)
@@ -249,13 +232,10 @@ MOST_KEPT = 2  # dimensions whose features are kept
 
 @record
 class CentredWithinBlocks:
-    """The family psi_{d-1} of an embedding, and a coordinate that all arms have alike.
+    """The family psi_{d-1} of an embedding, and a coordinate that all arms have alike: their differences stay.
 
-        <(psi_{d-1}(x), s), (theta, 0)> = <psi_{d-1}(x), theta>
-
-    So what the embedding promises holds with the same norm and the same misspecification, and differences of arms are
-    as they were. Designs and fits that have the coordinate count no level of the rewards as known: A^-1 of a difference
-    y is then that of (sum w z z' - sum w z sum w z' / sum w)^-1, what one block tells.
+    Designs and fits that have it count no level of the rewards as known: A^-1 of a difference is then that of
+    (sum w z z' - sum w z sum w z' / sum w)^-1, what one block tells.
     """
 
     inner: ArmEmbedding  # the embedding, with features

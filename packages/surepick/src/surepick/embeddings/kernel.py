@@ -35,19 +35,11 @@ PIECE = 4096  # rows whose kernel with all landmarks is in memory at once
 
 @record
 class KernelDirections:
-    """The function space of a kernel, as few landmarks see it.
+    """The function space of a kernel, as few landmarks see it (docs/large.md, line 7 has the proof).
 
         G_mm = L L' of the landmarks,   u(x) = L^-1 (k(l_1, x), ..., k(l_m, x)),   |h(x) - <u(x), theta>| <= C left
 
     for every h of norm at most C in the space, with ||theta|| <= C.
-
-    *Why it holds.* u(x) are the coordinates of the projection of k(x, .) on the span of the landmarks, in an
-    orthonormal basis of it, so <u(x), theta> = (Ph)(x) with ||theta|| = ||Ph|| <= C, and |h(x) - (Ph)(x)| <=
-    C sqrt(k(x, x) - ||u(x)||^2) by Cauchy-Schwarz. The first d landmarks alone have the first d coordinates. Rounding
-    moves u by at most e = 8 eps (m + D + 16) cond(L) sqrt(k(x, x)), once in h and, squared, in what is left: both are
-    added.
-
-    Source: ours; the bound is that of the Nystrom method with pivots (docs/large.md, line 5).
     """
 
     kernel: kernel_functions.Kernel  # k
@@ -64,17 +56,17 @@ class KernelDirections:
 
     def of(self, rows: FloatArray) -> FloatArray:
         """Rows, shape (n, D), in these directions, shape (n, d)."""
-        return _coordinates(self.kernel, self.landmarks, self.factor, rows)
+        found = np.empty((len(rows), len(self.landmarks)))
+        for top in range(0, len(rows), PIECE):
+            piece = np.asarray(rows[top : top + PIECE], np.float64)
+            found[top : top + PIECE] = _coordinates(self.kernel, self.landmarks, self.factor, piece)
+        return found
 
 
 def _coordinates(
-    kernel: kernel_functions.Kernel, landmarks: FloatArray, factor: FloatArray, rows: FloatArray
+    kernel: kernel_functions.Kernel, landmarks: FloatArray, factor: FloatArray, piece: FloatArray
 ) -> FloatArray:
-    found = np.empty((len(rows), len(landmarks)))
-    for top in range(0, len(rows), PIECE):
-        piece = np.asarray(rows[top : top + PIECE], np.float64)
-        found[top : top + PIECE] = factorisations.solve_lower(factor, kernel.gram(landmarks, piece)).T
-    return found
+    return factorisations.solve_lower(factor, kernel.gram(landmarks, piece)).T
 
 
 @record
@@ -113,14 +105,10 @@ def _seen(
 def kernel_directions(
     passes: Passes, kernel: kernel_functions.Kernel, *, norm_bound: float, epsilon: float, max_rank: int = 200
 ) -> KernelDirections:
-    """Landmarks, and as many of them as are predicted to cost the fewest pulls.
+    """Landmarks, and as many as are predicted to cost the fewest pulls, 4 d / (epsilon - 2 C left_d (1 + sqrt(d)))^2.
 
-        d minimises 4 d / (epsilon - 2 C left_d (1 + sqrt(d)))^2,     left_d of all d from one pass
-
-    Landmarks are the pivots of a partial Cholesky factorisation of some rows: of a sample spread over the list, then of
-    that and the rows of which the first ones leave most.
-
-    Cost: two passes of O(K m (m + D)) time each.
+    They are the pivots of a partial Cholesky factorisation of some rows: of a sample spread over the list, then of that
+    and the rows of which the first ones leave most. Cost: two passes of O(K m (m + D)) time each.
     """
     positive_number("norm_bound", norm_bound, "the norm that the reward function can have in the kernel's space.")
     whole_number("max_rank", max_rank, least=1, meaning="the most landmarks.")
@@ -136,7 +124,10 @@ def kernel_directions(
     spread = factorisations.thin_svd(factor)[1]
     rounding = 8.0 * EPS * (len(factor) + landmarks.shape[1] + 16) * float(spread[0] / spread[-1])
     left = np.sqrt(np.maximum(found.largest, 0.0) + rounding * top) + rounding * math.sqrt(top)
-    dim = _cheapest(norm_bound * left, epsilon)
+    dims = np.arange(1, len(left))
+    room = epsilon - 2.0 * norm_bound * left[1:] * (1.0 + np.sqrt(dims))  # without any: all dimensions
+    costs = np.divide(4.0 * dims, room**2, out=np.full(len(dims), np.inf), where=room > 0.0)
+    dim = int(dims[np.argmin(costs)]) if np.isfinite(costs).any() else int(dims[-1])
     return KernelDirections(
         kernel,
         landmarks[:dim],
@@ -167,14 +158,6 @@ def _landmarks(kernel: kernel_functions.Kernel, rows: FloatArray, max_rank: int)
         if factor is not None:
             return landmarks, factor
         chosen = chosen[:-1]  # the last pivots are the nearest to what the others span
-
-
-def _cheapest(bias: FloatArray, epsilon: float) -> int:
-    """d from 1; the largest where bias leaves no room in any."""
-    dims = np.arange(1, len(bias))
-    room = epsilon - 2.0 * bias[1:] * (1.0 + np.sqrt(dims))
-    costs = np.divide(4.0 * dims, room**2, out=np.full(len(dims), np.inf), where=room > 0.0)
-    return int(dims[np.argmin(costs)]) if np.isfinite(costs).any() else int(dims[-1])
 
 
 # --- Kernels by name: text <-> kernel, and what else a user may give.
@@ -239,26 +222,13 @@ class KernelEmbedding:
         "row-tail":  gamma-tilde(d) = C max_x sqrt(sum_{j>d} (s_j + e) u_xj^2)
         "paper":     gamma-tilde(d) = C sqrt(e + sum_{j>d} s_j)
 
-    *Why it holds.* ||h||_H <= C implies h'G^+h <= C^2 for the values h of the function at the arms (the function of
-    least norm through them has exactly this norm), and nothing more is used. Then hh' <= C^2 G in the order of
-    positive semi-definite matrices. What was computed is the spectrum of a matrix that differs from G by rounding, of
-    spectral norm at most e; so hh' <= C^2 sum_j (s_j + e) u_j u_j', that is h = sum_j sqrt(s_j + e) w_j u_j with
-    ||w|| <= C. Take theta_j = sqrt((s_j + e)/s_j) w_j; what is left at x, sum_{j>d} sqrt(s_j + e) w_j u_xj, is bounded
-    by Cauchy-Schwarz. The paper's form follows from |u_xj| <= 1 (which plays C_phi). At d = K nothing is left: 0.
+    e is what rounding may have done. At d = K nothing is left: 0. The proofs are in docs/reference/embeddings.md.
 
     *More than `nystrom_above` distinct arms.* Partial Cholesky with greedy pivots, G = L L' + R with R >= 0: at most
-    `max_rank` columns of G are computed, never G. Since G = [L R^(1/2)] [L R^(1/2)]', h = L a + R^(1/2) b with
-    ||a||^2 + ||b||^2 <= C^2. With L = U diag(sqrt(s)) V', psi_j = (L V)_j = sqrt(s_j) u_j and theta_j = (V'a)_j,
-
-        h(x) - <psi_d(x), theta> = sum_{j>d} sqrt(s_j) u_xj (V'a)_j + (R^(1/2) b)_x
+    `max_rank` columns of G are computed, never G. With L = U diag(sqrt(s)) V', psi_j = (L V)_j = sqrt(s_j) u_j,
 
         "row-tail":  gamma-tilde(d) = C max_x sqrt(R_xx + e + sum_{j>d} s_j u_xj^2)
         "paper":     gamma-tilde(d) = C sqrt(e + sum_x R_xx + sum_{j>d} s_j)
-
-    by Cauchy-Schwarz over both terms, because the row x of R^(1/2) has squared norm R_xx. Rounding perturbs an entry
-    of L L' + R by at most c eps sqrt(G_xx G_zz), c = rank + D + 16: a matrix of norm at most c eps trace(G) = e. So
-    R + e I >= 0 and R_xx + e, which also covers the subtractions that gave R_xx, is never an underestimate. The paper's
-    form uses that the eigenvalues of L L' are at most those of G: trace(G) less the leading ones is at least its tail.
 
     Equal rows of the features are one arm with a multiplicity: they get equal vectors, bit by bit, and cost nothing.
     Directions with s_j <= e are left out of `max_dim`; what they hold counts as misspecification.
@@ -319,30 +289,20 @@ class KernelEmbedding:
         base.check_norm(norm_bound, norm_source, of=base.IN_SPACE)
         _check(matrix, bound, nystrom_above, max_rank, rounding)
         kernel = make_kernel(kernel)
-        distinct = _distinct(matrix)
-        rows, copies = distinct.rows, distinct.copies
+        classes = equal_rows(matrix)
+        rows = np.asarray(matrix[classes.first], dtype=np.float64)
+        order = np.lexsort(rows.T[::-1])  # a function of the rows alone, so that the order of the arms decides no bit
+        rows, copies = rows[order], np.bincount(classes.group)[order]
         if len(rows) <= nystrom_above:
             scores, tails = _decomposed(kernel, rows, copies, bound, rounding)
         else:
             scores, tails = _approximated(kernel, rows, copies, bound, rounding, max_rank)
-        scores = scores[distinct.position]
+        scores = scores[places(order)[classes.group]]
         scores.flags.writeable = False
-        set_fields(
-            self,
-            features=matrix,
-            kernel=kernel,
-            norm_bound=float(norm_bound),
-            bound=bound,
-            nystrom_above=int(nystrom_above),
-            max_rank=int(max_rank),
-            rounding=rounding,
-            norm_source=norm_source,
-            num_arms=len(matrix),
-            num_distinct=len(rows),
-            max_dim=scores.shape[1],
-            _scores=scores,
-            _tails=tails,
-        )
+        set_fields(self, features=matrix, kernel=kernel, norm_bound=float(norm_bound), bound=bound, rounding=rounding)
+        set_fields(self, nystrom_above=int(nystrom_above), max_rank=int(max_rank), norm_source=norm_source)
+        set_fields(self, num_arms=len(matrix), num_distinct=len(rows), max_dim=scores.shape[1])
+        set_fields(self, _scores=scores, _tails=tails)
 
     def misspecification(self, dim: int) -> float:
         return self.norm_bound * float(self._tails[base.checked_dim(dim, self.max_dim)])
@@ -389,30 +349,10 @@ class KernelEmbedding:
         )
 
 
-@record
-class _Distinct:
-    """The n distinct rows in lexicographic order, how often each stands in the matrix, and the number of each arm's."""
-
-    rows: FloatArray
-    copies: IntArray
-    position: IntArray
-
-
-def _distinct(matrix: FloatArray) -> _Distinct:
-    """The order of the rows is a function of the rows alone, so that the order of the arms decides no bit."""
-    classes = equal_rows(matrix)
-    rows = np.asarray(matrix[classes.first], dtype=np.float64)
-    order = np.lexsort(rows.T[::-1])
-    return _Distinct(rows[order], np.bincount(classes.group)[order], places(order)[classes.group])
-
-
 def _decomposed(
     kernel: kernel_functions.Kernel, rows: FloatArray, copies: IntArray, bound: str, rounding: float | None
 ) -> tuple[FloatArray, FloatArray]:
-    """psi on the n distinct arms, shape (n, rank), and gamma-tilde(d)/C for d = 0 .. rank, from the whole gram matrix.
-
-    An arm with m copies enters with weight m, as it would in the gram of all arms.
-    """
+    """psi on the n distinct arms, (n, rank), and gamma-tilde(d)/C for d = 0 .. rank, from the gram of all copies."""
     roots = np.sqrt(copies)[:, None]
     gram = kernel.gram(rows, rows)
     trace = float(copies @ np.diagonal(gram))

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from surepick.core.records import FloatArray
+from surepick.core.records import FloatArray, set_fields
 from surepick.core.values import as_number, reason
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import row_squares
@@ -24,16 +24,13 @@ class Kernel(Protocol):
 
     def gram(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """k(x, z) for every row x of `left` (n, D) and z of `right` (m, D), shape (n, m)."""
-        ...
 
     def diagonal(self, features: FloatArray) -> FloatArray:
         """k(x, x) for every row, shape (n,)."""
-        ...
 
     @property
     def spec(self) -> str | None:
         """The one-line text from which `parse_kernel` gives an equal kernel; None when it has no name."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +147,13 @@ class PolynomialKernel:
                 "semi-definite."
             )
         set_positive(self, "scale", "it multiplies the inner product")
-        object.__setattr__(self, "degree", int(self.degree))
-        object.__setattr__(self, "offset", float(self.offset))
+        set_fields(self, degree=int(self.degree), offset=float(self.offset))
 
     def gram(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        power: FloatArray = (self.scale * (left @ right.T) + self.offset) ** self.degree
-        return power
+        return (self.scale * (left @ right.T) + self.offset) ** self.degree
 
     def diagonal(self, features: FloatArray) -> FloatArray:
-        power: FloatArray = (self.scale * row_squares(features) + self.offset) ** self.degree
-        return power
+        return (self.scale * row_squares(features) + self.offset) ** self.degree
 
     @property
     def spec(self) -> str:
@@ -211,8 +205,7 @@ def distances(left: FloatArray, right: FloatArray, *, squared: bool = False) -> 
     """||x - z|| for all pairs (its square on request), from differences formed pair by pair, never stored."""
     from scipy.spatial.distance import cdist  # noqa: PLC0415 - loaded on first use
 
-    result: FloatArray = cdist(left, right, "sqeuclidean" if squared else "euclidean")
-    return result
+    return cdist(left, right, "sqeuclidean" if squared else "euclidean")
 
 
 def _matern_half(radii: FloatArray, order: int) -> FloatArray:
@@ -222,8 +215,7 @@ def _matern_half(radii: FloatArray, order: int) -> FloatArray:
     for i in range(order + 1):  # Horner in 2r, highest power first
         total *= 2.0 * capped
         total += math.factorial(order + i) / (math.factorial(i) * math.factorial(order - i))
-    result: FloatArray = np.exp(-capped) * total * (math.factorial(order) / math.factorial(2 * order))
-    return result
+    return np.exp(-capped) * total * (math.factorial(order) / math.factorial(2 * order))
 
 
 def _matern_bessel(radii: FloatArray, nu: float) -> FloatArray:

@@ -47,27 +47,7 @@ def leading_directions(matrix: FloatArray, classes: EqualRows, *, most: int) -> 
         X'X = R'R,   R = W diag(s) V'        first pass: R, and from it s and V, the rank decided on R
         psi(x) = V_r'x,   e(x) = x - V_r psi(x)        second pass
 
-    *Why the residuals hold.* Let s and e be psi(x) and e(x) as computed, and V_r as stored, neither exact. For every
-    coefficient vector theta, h(x) = <x, theta> differs from <s_d, V_d' theta> by <x - V_d s_d, theta>, whatever V and s
-    are. With w >= |V_r'V_r - I| (computed, and raised by its own rounding), u = eps / 2, and the usual bound for inner
-    products of length n, n u <|a|, |b|> (1 + small):
-
-        |x - V_r s|           <= |e| + 1.1 (r + 1) u (1 + sqrt(r)) |x|;  (w + 1.01 D u sqrt(r)) |x| for a square V
-        |V_r'(x - V_r s)|     <= 1.01 (D u sqrt(r) + w) |x|                     what should be orthogonal nearly is
-        |x - V_d s_d|^2        = |x - V_r s|^2 + |V_{>d} s_{>d}|^2 + 2 <x - V_r s, V_{>d} s_{>d}>
-
-    so that |x - V_d s_d| <= sqrt(|e|^2 + sum_{d<j<=r} s_j^2) + rho |x|, rho = eps (D + r + 8)(sqrt(r) + 2) + 3.2 w,
-    which also covers the rounding of the sum. The largest root over the arms, plus 1.02 rho times the largest root at
-    d = 0, is what is returned.
-
-    Where r reaches D or the number of distinct rows, the directions are an orthonormal basis of all that the rows span:
-    nothing is left out of V'x, and the residual is 0. That V'x is stored in double precision is then no more of an
-    error than that x is.
-
-    Args:
-        matrix: X, shape (K, D), finite, not all zero, float32 or float64, may be memory-mapped; read in blocks.
-
-    Source: ours. Cost: O(K D (D + r)) time; K x r float64 and a few blocks beyond the matrix.
+    Why the residuals hold: docs/large.md, line 8. Cost: O(K D (D + r)) time; K x r float64 and a few blocks.
     """
     _, singular, right = thin_svd(triangular_factor(matrix))
     if singular[0] == 0:
@@ -83,14 +63,16 @@ def leading_directions(matrix: FloatArray, classes: EqualRows, *, most: int) -> 
     residuals = singular[0] * np.sqrt(squares[::-1])
     residuals += 1.02 * rounding_share(basis) * residuals[0]
     residuals[min(len(classes.first), matrix.shape[1]) :] = 0.0
-    if not classes.none:
-        _copy_to_equals(scores, classes, step)
+    first = classes.first[classes.group]
+    others = np.flatnonzero(first != np.arange(len(scores)))  # where a row stands in a block may decide the last bit
+    for top in range(0, len(others), step):
+        scores[others[top : top + step]] = scores[first[others[top : top + step]]]
     scores.flags.writeable = False
     return SingularDirections(scores, singular, residuals, np.maximum(base.tail_sums(singular)[: kept + 1], residuals))
 
 
 def rounding_share(basis: FloatArray) -> float:
-    """rho of `leading_directions` for V, shape (D, r): what rounding may add to a residual, as a share of ||x||."""
+    """rho of docs/large.md, line 8, for V, shape (D, r): what rounding may add to a residual, as a share of ||x||."""
     length, kept = basis.shape
     overlap = basis.T @ basis - np.eye(kept)
     skew = 1.01 * (math.sqrt(float(np.einsum("ij,ij->", overlap, overlap))) + EPS * length * kept)
@@ -98,10 +80,8 @@ def rounding_share(basis: FloatArray) -> float:
 
 
 def _project(rows: FloatArray, basis: FloatArray, unit: float, scores: FloatArray) -> FloatArray:
-    """Write the scores of the rows; the largest squares, in units of `unit`, of what r, r - 1, ..., 0 directions leave.
-
-    A square V leaves nothing but rounding, and no residual is formed.
-    """
+    """Write the scores of the rows; the largest squares, in units of `unit`, of what r, r - 1, ..., 0 directions leave:
+    of a square V nothing but rounding."""
     block = np.asarray(rows, dtype=np.float64)
     np.matmul(block, basis, out=scores)
     squares = np.empty((len(block), basis.shape[1] + 1))
@@ -112,17 +92,7 @@ def _project(rows: FloatArray, basis: FloatArray, unit: float, scores: FloatArra
         left /= unit
         np.einsum("ij,ij->i", left, left, out=squares[:, 0])
     np.cumsum(squares, axis=1, out=squares)
-    largest: FloatArray = squares.max(axis=0)
-    return largest
-
-
-def _copy_to_equals(scores: FloatArray, classes: EqualRows, step: int) -> None:
-    """Give every row the scores of the first row equal to it: where a row stands in a block may decide the last bit."""
-    first = classes.first[classes.group]
-    others = np.flatnonzero(first != np.arange(len(scores)))
-    for top in range(0, len(others), step):
-        rows = others[top : top + step]
-        scores[rows] = scores[first[rows]]
+    return np.asarray(squares.max(axis=0))
 
 
 BOUNDS = ("row-tail", "paper")
@@ -138,21 +108,14 @@ class LinearEmbedding:
         "row-tail":  gamma-tilde(d) = C max_x ||(s_i u_xi)_{i > d}||_2
         "paper":     gamma-tilde(d) = C sum_{i > d} s_i
 
-    The row tail follows from Cauchy-Schwarz, |sum_{i>d} s_i u_xi <v_i, theta>| <= ||(s_i u_xi)_{i>d}|| ||theta||, and
-    is never above the paper's bound, because |u_xi| <= 1 and a 2-norm is at most a 1-norm. Directions below the
-    rounding of the decomposition (singular value under max(K, D) eps s_1) are left out of `max_dim`; what they hold
-    counts as misspecification.
-
-    Both bounds hold for the features as they are stored: what rounding may have done to the decomposition is added,
-    about 1e-11 of the longest row at 100 columns and 1e-9 at 1,000 (`_decomposed` has the proof). They are 0 only where
-    d reaches D or the number of distinct arms: psi_d is then the rows in a basis of all that they span.
+    The row tail is Cauchy-Schwarz, never above the paper's bound (|u_xi| <= 1). Directions below the rounding of the
+    decomposition (singular value under max(K, D) eps s_1) are left out of `max_dim`; what they hold counts as
+    misspecification. Both bounds hold for the features as they are stored: what rounding may have done is added, about
+    1e-11 of the longest row at 100 columns and 1e-9 at 1,000 (docs/large.md, lines 8 and 9). They are 0 only where d
+    reaches D or the number of distinct arms. Equal rows of the features get equal vectors, bit by bit.
 
     *More than 4,000,000 features* (K D) are read in blocks, twice: the triangular factor of X, then the products X V_r
-    with the leading r <= max_rank directions. The row tail is then the computed residual max_x ||x - V_d psi_d(x)||,
-    raised by what rounding may have done to it (`leading_directions` has the proof), and the paper's bound at least
-    that. What the directions beyond max_rank hold counts as misspecification.
-
-    Equal rows of the features get equal vectors, bit by bit.
+    with the leading r <= max_rank directions. What those beyond max_rank hold counts as misspecification.
 
     Args:
         features: X, shape (K, D), finite. A read-only float32 or float64 array that nobody can write to, as a
@@ -207,20 +170,9 @@ class LinearEmbedding:
         if found.singular[0] == 0:
             raise InvalidInput("all features are zero; every arm would look the same. Give informative columns.")
         rank = numerical_rank(found.singular, matrix.shape)
-        set_fields(
-            self,
-            features=matrix,
-            norm_bound=float(norm_bound),
-            bound=bound,
-            norm_source=norm_source,
-            max_rank=most,
-            num_arms=len(matrix),
-            num_distinct=len(classes.first),
-            max_dim=min(rank, most),
-            _scores=found.scores,
-            _tails=found.sums if bound == "paper" else found.residuals,
-            _rank=rank,
-        )
+        set_fields(self, features=matrix, norm_bound=float(norm_bound), bound=bound, norm_source=norm_source)
+        set_fields(self, max_rank=most, num_arms=len(matrix), num_distinct=len(classes.first), max_dim=min(rank, most))
+        set_fields(self, _scores=found.scores, _tails=found.sums if bound == "paper" else found.residuals, _rank=rank)
 
     def misspecification(self, dim: int) -> float:
         return self.norm_bound * float(self._tails[base.checked_dim(dim, self.max_dim)])
@@ -269,17 +221,7 @@ def _most_directions(shape: tuple[int, ...], max_rank: int | None) -> int:
 
 
 def _decomposed(matrix: FloatArray, classes: EqualRows, *, most: int) -> SingularDirections:
-    """From one thin SVD of all features; the residuals are those of the scores.
-
-    *Why they hold.* Let s be the scores of x and V the right singular vectors as stored, and e(x) = x - V s as
-    computed. Whatever they are, the linear function of s_d with coefficients V_d' theta differs from <x, theta> by
-    <x - V_d s_d, theta>, and
-
-        |x - V_d s_d|  <=  |V_{>d} s_{>d}| + |x - V s|  <=  |s_{>d}| + |e| + rho |x|
-
-    where rho (`rounding_share`) covers the rounding of e, of |s_{>d}| and of the sum, and that V is not quite
-    orthonormal: that V_{>d} lengthens s_{>d}, and V_d' lengthens theta.
-    """
+    """From one thin SVD of all features; the residuals are those of the scores (docs/large.md, line 9)."""
     dense = np.asarray(matrix, dtype=np.float64)
     left, singular, right = thin_svd(dense)
     left = left[classes.first[classes.group]]  # equal arms must be equal to the last bit

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from surepick.core.arms import feature_matrix
 from surepick.core.random_streams import stream
-from surepick.core.records import FloatArray, freeze, record
+from surepick.core.records import FloatArray, frozen, record
 from surepick.core.values import check_choice, whole_number
 from surepick.embeddings.base import tail_sums
 from surepick.embeddings.tangent_kernel import unit_rows_with_norm
@@ -74,7 +74,14 @@ class Network:
             check_choice(name, getattr(self, name), known)
         if self.architecture == "symmetric" and self.width % 2:
             raise InvalidInput(f"width is {self.width}; two equal halves need an even number.")
-        _check_device(self.device)
+        try:
+            kind = torch.device(self.device).type
+        except (RuntimeError, TypeError):
+            kind = ""
+        if kind not in ("cpu", "cuda"):
+            raise InvalidInput(f"device is {quoted(self.device)}; give 'cpu' or 'cuda'.")
+        if kind == "cuda" and not torch.cuda.is_available():
+            raise InvalidInput(f"device is {quoted(self.device)}, and torch finds no such device here; use 'cpu'.")
 
     @property
     def scale(self) -> float:
@@ -94,19 +101,7 @@ class Network:
         return sum(outputs * (inputs + biases) for outputs, inputs in self.shapes(num_inputs))
 
 
-def _check_device(device: str) -> None:
-    """Refuse a device that torch does not have here."""
-    try:
-        kind = torch.device(device).type
-    except (RuntimeError, TypeError) as error:
-        raise InvalidInput(f"device is {quoted(device)}; give 'cpu' or 'cuda'.") from error
-    if kind not in ("cpu", "cuda"):
-        raise InvalidInput(f"device is {quoted(device)}; give 'cpu' or 'cuda'.")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise InvalidInput(f"device is {quoted(device)}, and torch finds no such device here; use 'cpu'.")
-
-
-@record
+@frozen
 class GradientSpectrum:
     """The singular value decomposition of the gradients of all arms, G = U diag(e) V', without V."""
 
@@ -114,9 +109,6 @@ class GradientSpectrum:
     vectors: FloatArray  # U, (K, min(K, p)), orthonormal columns
     width: int  # m
     num_parameters: int  # p
-
-    def __post_init__(self) -> None:
-        freeze(self, values=np.float64, vectors=np.float64)
 
     def dimension(self, tolerance: float, scale: str) -> int:
         """The smallest d >= 1 (never beyond the rank) with sum_{i>d} e_i <= tolerance * unit.
@@ -137,17 +129,11 @@ class GradientSpectrum:
 
     def vectors_of(self, dim: int) -> FloatArray:
         """psi_d(x_i) = (e_1 u_i1, ..., e_d u_id) / sqrt(m), shape (K, d) (Algorithm 2, line 3)."""
-        psi: FloatArray = self.vectors[:, :dim] * (self.values[:dim] / math.sqrt(self.width))
-        return psi
+        return self.vectors[:, :dim] * (self.values[:dim] / math.sqrt(self.width))
 
 
 class ArmNetwork:
-    """A network together with the arms it is asked about. Weights are one flat vector theta, shape (p,).
-
-    Args:
-        features: X, shape (K, D), finite.
-        network: its kind and its start.
-    """
+    """A network together with the arms it is asked about, X of (K, D). Weights are one flat vector theta, (p,)."""
 
     def __init__(self, features: FloatArray, network: Network) -> None:
         matrix = np.asarray(feature_matrix(features), dtype=np.float64)
@@ -196,19 +182,11 @@ class ArmNetwork:
         def output(weights: Tensor, row: Tensor) -> Tensor:
             return self.outputs(weights, row[None, :])[0]
 
-        gradients: Tensor = torch.func.vmap(torch.func.grad(output), in_dims=(None, 0))(theta, rows)
-        return gradients
+        return torch.func.vmap(torch.func.grad(output), in_dims=(None, 0))(theta, rows)
 
     def gram(self, theta: Tensor, rows: Tensor | None = None) -> Tensor:
-        """GG' without G, shape (K, K).
-
-            GG' = sum over layers of (H_{l-1} H_{l-1}' [+ 1 with biases]) o (Delta_l Delta_l')
-
-        H_{l-1} are the layer's inputs and Delta_l the derivatives of f by its outputs before the ReLU, both (K, units).
-
-        Source: ours (the gradient by a weight is the product of an input and a derivative).
-        Cost: O(K^2 (D + L m)) time, O(K^2 + K L m) memory.
-        """
+        """GG' without G, (K, K): sum over layers of (H_{l-1} H_{l-1}' [+ 1 with biases]) o (Delta_l Delta_l'), with the
+        layer's inputs and the derivatives of f by its outputs before the ReLU. Cost: O(K^2 (D + L m)) time."""
         size = self.num_arms if rows is None else len(rows)
         self._check_memory(size**2, "the gram matrix of the gradients")
         inputs, deltas = self._passed(theta, rows)
@@ -264,10 +242,7 @@ class ArmNetwork:
         return torch.cat(parts)
 
     def spectrum(self, theta: Tensor, *, path: str = "auto") -> GradientSpectrum:
-        """The singular values and left vectors of the gradients of all arms.
-
-        Cost: O(K p min(K, p)) or O(K^2 (D + L m) + K^3) time.
-        """
+        """The singular values and left vectors of the gradients; O(K p min(K, p)) or O(K^2 (D + L m) + K^3) time."""
         check_choice("path", path, PATHS)
         direct = self.num_parameters <= self.num_arms if path == "auto" else path == "jacobian"
         matrix = self.gradients(theta) if direct else self.gram(theta)
@@ -281,14 +256,9 @@ class ArmNetwork:
         else:
             squares, vectors = torch.linalg.eigh(matrix)
             values, vectors = torch.sqrt(torch.clamp(squares, min=0.0)).flip(0), vectors.flip(1)
-        vectors = vectors[self._twins]  # equal arms are one point, whatever the rounding of the row they stand in
+        classes = equal_rows(self.inputs.cpu().numpy())  # equal arms are one point, however their rows are rounded
+        vectors = vectors[torch.as_tensor(classes.first[classes.group], device=self.inputs.device)]
         return GradientSpectrum(values.cpu().numpy(), vectors.cpu().numpy(), self.network.width, self.num_parameters)
-
-    @property
-    def _twins(self) -> Tensor:
-        """For each arm the first one with the same input, shape (K,)."""
-        classes = equal_rows(self.inputs.cpu().numpy())
-        return torch.as_tensor(classes.first[classes.group], device=self.inputs.device)
 
     def check_size(self) -> None:
         """Refuse arms that are too many for their gradients' spectrum, before anything is measured."""

@@ -1,18 +1,14 @@
 """The kernel of an infinitely wide ReLU network, by its arc-cosine recursion."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from surepick.core.arms import Arms
 from surepick.core.records import FloatArray
-from surepick.core.values import as_number, check_choice
-from surepick.embeddings.base import tail_sums
+from surepick.core.values import check_choice
 from surepick.embeddings.kernel_functions import distances
 from surepick.errors import InvalidInput
-from surepick.linalg.factorisations import row_norms, symmetric_spectrum
+from surepick.linalg.factorisations import row_norms
 from surepick.text import quoted
 
 FORMS = ("H-tilde", "H")
@@ -32,11 +28,7 @@ class NeuralTangentKernel:
 
         Sigma^(l+1) = (sin theta + (pi - theta) cos theta) / pi,     2 P(u >= 0, v >= 0) = (pi - theta) / pi
 
-    The diagonal of Sigma stays 1. Near theta = 0 the angle is the square root of what Sigma lacks to 1, so a rounding
-    error e in a cosine would become sqrt(e) in the kernel; hence the recursion carries the lack q = 1 - cos theta:
-
-        theta = 2 atan2(||x - z||, ||x + z||) at first, then 2 arcsin sqrt(q/2)
-        q' = q - (sin theta - theta cos theta) / pi
+    The recursion carries q = 1 - cos theta, so that no digit is lost near theta = 0 (docs/reference/embeddings.md).
 
     Args:
         depth: L >= 1, the number of weight layers; 1 is the linear kernel, 3 the paper's network.
@@ -99,8 +91,7 @@ class NeuralTangentKernel:
                 "recursion holds on the unit sphere only. Divide each row by its norm; if the norm matters for the "
                 "reward, append it as surepick.embeddings.unit_rows_with_norm does."
             )
-        unit: FloatArray = features / norms[:, None]
-        return unit
+        return features / norms[:, None]
 
 
 def unit_rows_with_norm(features: FloatArray) -> FloatArray:
@@ -122,8 +113,7 @@ def unit_rows_with_norm(features: FloatArray) -> FloatArray:
         )
     shares = norms / norms.max()
     lifted = np.concatenate([features / norms[:, None], shares[:, None]], axis=1)
-    unit: FloatArray = lifted / np.sqrt(1.0 + shares**2)[:, None]
-    return unit
+    return np.asarray(lifted / np.sqrt(1.0 + shares**2)[:, None])
 
 
 def _sine_less_chord(angle: FloatArray) -> FloatArray:
@@ -131,114 +121,3 @@ def _sine_less_chord(angle: FloatArray) -> FloatArray:
     square = angle**2
     series = angle * square * (1 / 3 - square * (1 / 30 - square * (1 / 840 - square / 45360)))
     return np.where(angle < 0.1, series, np.sin(angle) - angle * np.cos(angle))
-
-
-# --- How many directions hold nearly all of a neural tangent kernel.
-
-INPUTS = ("raw", "normalized")
-EPS = float(np.finfo(np.float64).eps)
-NEGATIVE_SHARE = 64.0
-ASYMMETRY = 1e-10
-
-
-def neural_gram(features: ArrayLike, *, depth: int = 3, form: str = "H", inputs: str = "raw") -> FloatArray:
-    """The neural tangent kernel's gram matrix of the arms, shape (K, K).
-
-    The paper also doubles each coordinate (x becomes (x, x) / sqrt(2)); that leaves this matrix as it is.
-
-    Source: appendix F, definition of the NTK.
-    Cost: O(K^2 (D + L)) time.
-    """
-    check_choice("inputs", inputs, INPUTS)
-    rows = np.asarray(Arms(features).features, dtype=np.float64)
-    if inputs == "normalized":
-        rows = unit_rows_with_norm(rows)
-    return NeuralTangentKernel(depth, form).gram(rows, rows)
-
-
-def spectrum_effective_dimension(spectrum: ArrayLike, tolerance: float, *, rounding: float | None = None) -> int:
-    """min {d >= 1 : sum_{i > d} (s_i + e) <= tolerance}: d_eff, and never too small where e bounds the rounding.
-
-    Args:
-        spectrum: eigenvalues, shape (K,), in any order, or a gram matrix, shape (K, K).
-
-    Source: section 5, definition of the effective dimension, neural version.
-    Cost: O(K^3) time for a gram matrix.
-    """
-    return first_within(spectrum_tails(*checked_spectrum(spectrum, rounding)), tolerance)
-
-
-def checked_spectrum(spectrum: ArrayLike, rounding: float | None, *, columns: int = 0) -> tuple[FloatArray, float]:
-    """Eigenvalues, decreasing and not negative, shape (K,), and by how much each may be too small.
-
-    As `spectrum_effective_dimension`, which says what is refused; a sum over `columns` features may be rounded.
-    """
-    given = finite_numbers(spectrum)
-    if given.ndim == 1 and given.size > 0:
-        if not np.isfinite(given).all():
-            raise InvalidInput(f"eigenvalue {int(np.flatnonzero(~np.isfinite(given))[0])} is not finite.")
-        return clipped_spectrum(np.sort(given)[::-1], rounding, computed=False, columns=columns)
-    values = symmetric_spectrum(checked_gram(given).copy()).values
-    return clipped_spectrum(values, rounding, computed=True, columns=columns)
-
-
-def finite_numbers(values: ArrayLike) -> FloatArray:
-    """An array of numbers, of any shape; InvalidInput where it holds something else."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"the gram matrix or spectrum is not an array of numbers: {error}.") from error
-
-
-def checked_gram(gram: FloatArray) -> FloatArray:
-    """A gram matrix (K, K) as it is given; InvalidInput where it is not square, finite and symmetric."""
-    if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or gram.size == 0:
-        raise InvalidInput(
-            f"the array has shape {gram.shape}; give a gram matrix (K, K), or, for a dimension, K eigenvalues."
-        )
-    if not np.isfinite(gram).all():
-        raise InvalidInput("the gram matrix has entries that are not finite.")
-    asymmetry = float(np.abs(gram - gram.T).max())
-    if asymmetry > ASYMMETRY * float(np.abs(gram).max()):
-        raise InvalidInput(
-            f"the gram matrix is not symmetric: two entries differ by {asymmetry:g}. Is it a gram matrix?"
-        )
-    return gram
-
-
-def clipped_spectrum(
-    values: FloatArray, rounding: float | None, *, computed: bool, columns: int
-) -> tuple[FloatArray, float]:
-    """Decreasing eigenvalues (K,), negative ones as 0, and by how much each may be too small.
-
-    InvalidInput where rounding, of exact eigenvalues or computed ones, does not explain how far one is below 0.
-    """
-    usual = EPS * (len(values) * abs(float(values[0])) + (columns + 16) * float(np.abs(values).sum()))
-    if rounding is None:
-        allowance = usual if computed else 0.0
-    else:
-        allowance = as_number("rounding", rounding)
-        if not 0.0 <= allowance < math.inf:
-            raise InvalidInput(
-                f"rounding is {quoted(rounding)}; it must be finite and at least 0, in units of the gram matrix."
-            )
-    lowest = float(values[-1])
-    if lowest < -NEGATIVE_SHARE * max(usual, allowance):
-        raise InvalidInput(
-            f"the smallest eigenvalue is {lowest:g}, far below what rounding explains ({usual:.1g}): this is no gram "
-            "matrix of a kernel, and no dimension or norm belongs to it."
-        )
-    return np.maximum(values, 0.0), allowance
-
-
-def spectrum_tails(values: FloatArray, allowance: float) -> FloatArray:
-    """sum_{i > d} (s_i + e) for d = 0, ..., K."""
-    return tail_sums(values + allowance)
-
-
-def first_within(tails: FloatArray, tolerance: float) -> int:
-    """The least d >= 1 whose tail, of those (K + 1,) for d = 0 .. K, is within a tolerance; InvalidInput below 0."""
-    limit = as_number("tolerance", tolerance)
-    if not limit >= 0.0:
-        raise InvalidInput(f"tolerance is {quoted(tolerance)}; it must be 0 or more, in units of the gram matrix.")
-    return 1 + int(np.argmax(tails[1:] <= limit))

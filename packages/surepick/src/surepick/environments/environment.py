@@ -1,11 +1,13 @@
 """The hidden truth that a simulated study is played against."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arms import Arms
 from surepick.core.observations import Observations
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record, set_fields
 from surepick.core.values import not_negative
 from surepick.environments.rewards import MeasuresMore, RecordedRewards, RewardLaw, law_of
 from surepick.errors import InvalidInput
@@ -15,18 +17,13 @@ from surepick.text import quoted
 # --- What every arm answers to every one of a finite set of test items.
 
 
-@record
+@frozen
 class RecordedAnswers:
-    """Scores of K arms on N items. A pull that is a draw takes a random item, with replacement.
-
-    Raises:
-        InvalidInput: they are no table of such numbers.
-    """
+    """Scores of K arms on N items. A pull that is a draw takes a random item, with replacement."""
 
     scores: FloatArray  # in [0, 1], shape (K, N)
 
     def __post_init__(self) -> None:
-        freeze(self, scores=np.float64)
         if self.scores.ndim != 2 or not self.scores.size:
             raise InvalidInput(f"scores have shape {self.scores.shape}; they must be (K, N), a row an arm.")
         if not np.all((self.scores >= 0.0) & (self.scores <= 1.0)):
@@ -89,10 +86,8 @@ class Environment:
             )
         if known_scale(noise):
             scales(noise, arms.num_arms)
-        fields = {"arms": arms, "means": truth, "noise": noise, "minimize": bool(minimize)}
-        for name, value in (fields | {"law": law_of(truth, noise) if law is None else law}).items():
-            object.__setattr__(self, name, value)
-        freeze(self, means=np.float64)
+        law = law_of(truth, noise) if law is None else law
+        set_fields(self, arms=arms, means=truth, noise=noise, minimize=bool(minimize), law=law)
 
     @property
     def num_arms(self) -> int:
@@ -111,8 +106,7 @@ class Environment:
     @property
     def gaps(self) -> FloatArray:
         """How much worse than the best arm each arm is, shape (K,), >= 0, in reward units."""
-        gaps: FloatArray = np.abs(self.means - self.means[self.best])
-        return gaps
+        return np.asarray(np.abs(self.means - self.means[self.best]))
 
     def epsilon_best(self, epsilon: float, *, rounding: float = 1e-12) -> BoolArray:
         """Which arms are at most epsilon worse than the best one, shape (K,).
@@ -122,8 +116,7 @@ class Environment:
             rounding: allowance for floating-point means, relative to the largest |mean| (.8 and .7 are stored
                 1.1e-16 more than .1 apart).
         """
-        good: BoolArray = self.gaps <= epsilon + rounding * np.max(np.abs(self.means))
-        return good
+        return np.asarray(self.gaps <= epsilon + rounding * np.max(np.abs(self.means)))
 
     def is_epsilon_best(self, arm: int, epsilon: float, *, rounding: float = 1e-12) -> bool:
         """Whether the arm is at most epsilon worse than the best one; see `epsilon_best`."""
@@ -166,13 +159,16 @@ class Environment:
             raise InvalidInput(
                 "the policy asks for test items, and this environment has none; `environments.recorded_answers` has."
             )
-        scores: FloatArray = self.law.scores[arms, items]
-        return scores
+        return self.law.scores[arms, items]
 
 
 # --- What recorded measurements say against the noise that is declared for them, in sentences.
 
 ENOUGH_RECORDS = 20  # of a candidate; draws from fewer values are far from normal
+FEW_RECORDS = (
+    "a rehearsal draws from the recorded measurements, and of some candidates there are only {few}. Draws from so few "
+    "values are not normal, so its certificate shows what a study says and costs, not that the answer is right."
+)
 LARGEST = 1e150  # scale whose square is a number
 QUIET = 0.7  # of the declared standard deviation; a study of rewards that vary less ends clearly earlier
 
@@ -184,8 +180,9 @@ def doubts_of_noise(recorded: Environment) -> list[str]:
         return []
     if isinstance(noise, PilotGaussian):
         return _doubts_of_pilot(recorded, law, noise)
-    if not known_scale(noise):
-        return _doubts_of_unknown(law)
+    if not known_scale(noise):  # draws from a few records are not normal
+        few = int(law.repeats.min())
+        return [FEW_RECORDS.format(few=few)] if few < ENOUGH_RECORDS else []
     half, declared = law.half_ranges, scales(noise, recorded.num_arms)
     if not half.any():
         return ["every candidate has one measured value, so repeating a measurement gives the same number: no noise."]
@@ -235,17 +232,6 @@ def check_recorded_repeats(recorded: Environment, *, features: bool) -> None:
         "so that this rehearsal would not end. Leave these candidates out; or declare bounded:LOW:HIGH, if rewards "
         "have a range, or subgaussian:SIGMA."
     )
-
-
-def _doubts_of_unknown(law: RecordedRewards) -> list[str]:
-    """That draws from a few records are not normal."""
-    few = int(law.repeats.min())
-    if few >= ENOUGH_RECORDS:
-        return []
-    return [
-        f"a rehearsal draws from the recorded measurements, and of some candidates there are only {few}. Draws from so "
-        "few values are not normal, so its certificate shows what a study says and costs, not that the answer is right."
-    ]
 
 
 def quieter_records(recorded: Environment) -> list[str]:
@@ -300,10 +286,4 @@ def with_block_effects(environment: Environment, scale: float) -> Environment:
         InvalidInput: the scale is negative or no number.
     """
     not_negative("scale", scale, "how much the effects of blocks differ, in reward units.")
-    return Environment(
-        arms=environment.arms,
-        means=environment.means,
-        noise=environment.noise,
-        minimize=environment.minimize,
-        law=BlockRewards(environment.law, float(scale)),
-    )
+    return replace(environment, law=BlockRewards(environment.law, float(scale)))

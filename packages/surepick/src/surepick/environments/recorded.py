@@ -173,11 +173,8 @@ def _shares(grouped: Grouped, pulls: str, sums: str, noise: Noise) -> FloatArray
         )
     table = grouped.table
     counts, totals = table.numbers(pulls), table.numbers(sums)
-    bad = np.flatnonzero(
-        ~((counts >= 0) & (totals >= 0) & (totals <= counts) & (counts < MOST_PULLS))
-        | (counts != np.floor(counts))
-        | (totals != np.floor(totals))
-    )
+    whole = (counts == np.floor(counts)) & (totals == np.floor(totals)) & (counts < MOST_PULLS)
+    bad = np.flatnonzero(~(whole & (totals >= 0) & (totals <= counts)))
     if bad.size:
         row = bad[0]
         raise InvalidInput(
@@ -189,8 +186,7 @@ def _shares(grouped: Grouped, pulls: str, sums: str, noise: Noise) -> FloatArray
     if without.size:
         name = grouped.arms.ids[without[0]]
         raise InvalidInput(f"{table.source}: candidate {name!r} has no measurement ({pulls!r} is 0). Leave it out.")
-    shares: FloatArray = ones / number
-    return shares
+    return ones / number
 
 
 def _check_sizes(recorded: Table, column: str, values: FloatArray) -> None:
@@ -273,7 +269,9 @@ def digits(seed: int = 0, per_digit: int = 6) -> Environment:
     except ImportError as error:
         raise InvalidInput('the digits need scikit-learn, which is absent: pip install "surepick[demo]".') from error
     images, labels = load_digits(return_X_y=True)
-    features = _with_strokes(images / 16.0)
+    pixels = (images / 16.0).reshape(-1, 8, 8)
+    across, down = pixels[:, :, 1:] * pixels[:, :, :-1], pixels[:, 1:, :] * pixels[:, :-1, :]
+    features = np.concatenate([part.reshape(len(pixels), -1) for part in (pixels, across, down)], axis=1)
     rng = stream(seed, "digits", per_digit)
     chosen = draw_images(labels, per_digit, rng)
     for _ in range(100 if len(chosen) <= features.shape[1] else 0):
@@ -281,13 +279,6 @@ def digits(seed: int = 0, per_digit: int = 6) -> Environment:
             break
         chosen = draw_images(labels, per_digit, rng)
     return digit_environment(features[chosen], labels, chosen)
-
-
-def _with_strokes(pixels: FloatArray) -> FloatArray:
-    images = pixels.reshape(-1, 8, 8)
-    across = (images[:, :, 1:] * images[:, :, :-1]).reshape(len(images), -1)
-    down = (images[:, 1:, :] * images[:, :-1, :]).reshape(len(images), -1)
-    return np.concatenate([pixels, across, down], axis=1)
 
 
 def draw_images(labels: IntArray, per_digit: int, rng: np.random.Generator) -> IntArray:

@@ -5,13 +5,12 @@ a call costs the same for one pull and for a million.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from surepick.core.observations import Observations, Quantity
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, frozen, record, set_fields
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, known_scale, scales
 
@@ -22,11 +21,9 @@ class RewardLaw(Protocol):
     @property
     def means(self) -> FloatArray:
         """The mean reward of each arm, shape (K,), in the user's sign and unit."""
-        ...
 
     def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
         """Pull arm k `counts[k]` times."""
-        ...
 
 
 @runtime_checkable
@@ -36,7 +33,6 @@ class MeasuresMore(Protocol):
     @property
     def quantity_means(self) -> FloatArray | None:
         """The mean of each quantity of each arm, shape (K, r); None where there are none."""
-        ...
 
 
 @runtime_checkable
@@ -44,30 +40,18 @@ class StreamedRewards(Protocol):
     """A law whose rewards are functions of an arm and a stream of random numbers that arms can share."""
 
     def observe(self, arms: IntArray, streams: Sequence[str], *, seed: int) -> FloatArray:
-        """One reward for each arm and stream, shape (n,); equal keys give arms the same random numbers.
-
-        Args:
-            arms: index of each pull's arm, shape (n,).
-            streams: the key of each pull's stream.
-            seed: all streams change with it.
-        """
-        ...
+        """One reward for each arm and key of a stream, shape (n,); equal keys and seeds give arms the same numbers."""
 
 
-@record
+@frozen
 class NormalRewards:
     """Rewards N(means, scales^2).
 
-        sum = n mu + sigma sqrt(n) Z,    squares = sum^2 / n + sigma^2 W,    Z ~ N(0, 1), W ~ chi2(n - 1), independent
-
-    Source: Cochran's theorem. Cost: O(K) whatever the counts.
+    sum = n mu + sigma sqrt(n) Z,    squares = sum^2 / n + sigma^2 W,    Z ~ N(0, 1), W ~ chi2(n - 1), independent
     """
 
     means: FloatArray  # mu, shape (K,)
     scales: FloatArray  # sigma, shape (K,), the standard deviation of each arm's rewards
-
-    def __post_init__(self) -> None:
-        freeze(self, means=np.float64, scales=np.float64)
 
     def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
         """Pull arm k `counts[k]` times: sums and squares, jointly exact in law, with squares >= sum^2 / n."""
@@ -78,23 +62,13 @@ class NormalRewards:
         return _scattered(counts, pulled, sums, sums**2 / n + sigma**2 * chi_squared, sigma**2 * chi_squared)
 
 
-@record
+@frozen
 class TwoPointRewards:
-    """Every reward is `low` or `high`, with the given means: the law of largest variance in [low, high].
+    """Every reward is `low` or `high`, with the given means: the law of largest variance in [low, high]."""
 
-    Args:
-        means: shape (K,), in [low, high].
-        low, high: the two rewards.
-
-    Cost: O(K) whatever the counts.
-    """
-
-    means: FloatArray
+    means: FloatArray  # (K,), in [low, high]
     low: float
     high: float
-
-    def __post_init__(self) -> None:
-        freeze(self, means=np.float64)
 
     def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
         """Pull arm k `counts[k]` times: the number of `high` rewards is binomial."""
@@ -125,11 +99,9 @@ class RecordedRewards:
 
     def __post_init__(self) -> None:
         order = np.argsort(self.arm_of_row, kind="stable")
-        if self.beside is not None:
-            object.__setattr__(self, "beside", np.asarray(self.beside, dtype=np.float64)[order])
-        object.__setattr__(self, "rewards", np.asarray(self.rewards, dtype=np.float64)[order])
-        object.__setattr__(self, "arm_of_row", np.asarray(self.arm_of_row, dtype=np.int64)[order])
-        freeze(self, rewards=np.float64, arm_of_row=np.int64, beside=np.float64)
+        beside = None if self.beside is None else np.asarray(self.beside, dtype=np.float64)[order]
+        set_fields(self, rewards=np.asarray(self.rewards, dtype=np.float64)[order], beside=beside)
+        set_fields(self, arm_of_row=np.asarray(self.arm_of_row, dtype=np.int64)[order])
 
     @property
     def quantity_means(self) -> FloatArray | None:
@@ -157,8 +129,7 @@ class RecordedRewards:
     @property
     def repeats(self) -> IntArray:
         """Recorded rewards of each arm, shape (K,)."""
-        counts: IntArray = np.bincount(self.arm_of_row).astype(np.int64)
-        return counts
+        return np.bincount(self.arm_of_row).astype(np.int64)
 
     @property
     def _first(self) -> IntArray:
@@ -169,20 +140,17 @@ class RecordedRewards:
     def half_ranges(self) -> FloatArray:
         """Half the spread of the recorded rewards of each arm, shape (K,): a sub-Gaussian scale that holds here."""
         most, least = (extreme.reduceat(self.rewards, self._first) for extreme in (np.maximum, np.minimum))
-        half: FloatArray = (most - least) / 2.0
-        return half
+        return (most - least) / 2.0
 
     @property
     def means(self) -> FloatArray:
-        means: FloatArray = np.bincount(self.arm_of_row, weights=self.rewards) / self.repeats
-        return means
+        return np.bincount(self.arm_of_row, weights=self.rewards) / self.repeats
 
     @property
     def variances(self) -> FloatArray:
         """Variance of one drawn reward of each arm, shape (K,); 0 for an arm with one recorded reward."""
         away = self.rewards - self.means[self.arm_of_row]
-        variances: FloatArray = np.bincount(self.arm_of_row, weights=away**2) / self.repeats
-        return variances
+        return np.bincount(self.arm_of_row, weights=away**2) / self.repeats
 
     def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
         """Pull arm k `counts[k]` times: how often each of its rewards comes is multinomial.
@@ -209,33 +177,6 @@ class RecordedRewards:
         shifted, apart = (np.bincount(self.arm_of_row, weights=times * one) for one in (away, away**2))
         within = np.maximum(apart - shifted**2 / np.maximum(counts, 1), 0.0)
         return Observations(counts, sums, squares, quantities=self._beside(times), within=within)
-
-
-@record
-class RewardsBeside:
-    """Rewards of one law, and quantities of others, drawn independently."""
-
-    rewards: RewardLaw  # the law of the rewards
-    quantities: tuple[RewardLaw, ...]  # the laws of the quantities, r of them
-
-    @property
-    def means(self) -> FloatArray:
-        return self.rewards.means
-
-    @property
-    def quantity_means(self) -> FloatArray | None:
-        """The mean of each quantity of each arm, shape (K, r)."""
-        return np.stack([one.means for one in self.quantities], axis=1)
-
-    def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
-        """Pull arm k `counts[k]` times."""
-        seen = self.rewards.draw(counts, rng)
-        drawn = [one.draw(counts, rng) for one in self.quantities]
-        unknown = np.zeros(len(counts))
-        beside = tuple(
-            Quantity(one.counts, one.sums, unknown if one.squares is None else one.squares, one.within) for one in drawn
-        )
-        return replace(seen, quantities=beside)
 
 
 def law_of(means: FloatArray, noise: Noise) -> RewardLaw:

@@ -79,8 +79,7 @@ def two_clusters(
 
 def _unit(points: FloatArray) -> FloatArray:
     """The points scaled to length 1, shape (count, dim)."""
-    scaled: FloatArray = points / np.sqrt(np.sum(points**2, axis=1, keepdims=True))
-    return scaled
+    return np.asarray(points / np.sqrt(np.sum(points**2, axis=1, keepdims=True)))
 
 
 def _positive_direction(count: int, dim: int, rng: np.random.Generator) -> FloatArray:
@@ -89,11 +88,8 @@ def _positive_direction(count: int, dim: int, rng: np.random.Generator) -> Float
 
 
 def _linear_centres(dim: int, rng: np.random.Generator, *, draws: int = 256, batches: int = 40) -> list[FloatArray]:
-    """x1 and x2 by rejection, x1 redrawn too when no x2 is found (in the plane some x1 have none).
-
-    The cosine needed is .632, and that of two random directions tends to 2/pi = .637 as D grows: rejection is quick in
-    every dimension.
-    """
+    """x1 and x2 by rejection, x1 redrawn too when no x2 is found (in the plane some x1 have none); quick, as the cosine
+    needed is .632, and that of two random directions tends to 2/pi = .637 as D grows."""
     low, high = LINEAR_PRODUCT
     while True:
         first = math.sqrt(LINEAR_CENTRES[0]) * _positive_direction(1, dim, rng)[0]
@@ -108,11 +104,8 @@ def _linear_centres(dim: int, rng: np.random.Generator, *, draws: int = 256, bat
 def _spanning_axes(
     first: FloatArray, second: FloatArray, count: int, rng: np.random.Generator, *, redraws: int = 100
 ) -> IntArray:
-    """An axis for each step such that x1, x2 and the axes together span R^D.
-
-    Decided exactly, not by a numerical rank (the steps may be 1e-12): x1 and x2 can stand for at most two missing
-    axes, and do so when their coordinates there are independent.
-    """
+    """An axis for each step such that x1, x2 and the axes together span R^D, decided exactly: x1 and x2 can stand for
+    at most two missing axes, and do so when their coordinates there are independent."""
     dim = len(first)
 
     def spans(axes: IntArray) -> bool:

@@ -123,7 +123,12 @@ def forecast(
     Source: ours. Cost: that of the policy's own computations, once for the worst case, 8 to 200 times for a guess.
     """
     if not isinstance(policy, Policy):
-        rows = _rows(policy)
+        rows: object = policy
+        if not isinstance(rows, RowBlocks):
+            raise InvalidInput(
+                f"forecast was given a {type(policy).__name__}; give a policy, from make_policy for instance, or rows "
+                "in blocks."
+            )
         if minimize or max_cost is not None or assume_scale is not None:
             raise InvalidInput("rows in blocks have no costs, a known scale, and a guess in which large is good.")
         limits = {"rehearsals": rehearsals, "max_pulls": max_pulls}
@@ -148,28 +153,16 @@ def forecast(
         pulls, math.inf if budget is None else budget, prices, simulated_studies.Effort(most_rounds, most_seconds)
     )
     if means is None:
-        worst = [
-            simulated_studies.worst_case(one, drawn, limit, seed=seed) for one in (policy, bare) if one is not None
-        ]
+        both = [policy] if bare is None else [policy, bare]
+        worst = [simulated_studies.worst_case(one, drawn, limit, seed=seed) for one in both]
         return _summary(policy, worst[:1], None, prices, worst[1:], drawn, over=bool(limit.effort.over))
     guess = _checked_guess(means, policy.problem.noise, policy.problem.num_arms)
     sign = -1.0 if minimize else 1.0
     runs = simulated_studies.simulate_studies(policy, guess, drawn, limit, most=most, seed=seed, sign=sign)
-    others = (
-        []
-        if bare is None
-        else simulated_studies.simulate_studies(bare, guess, drawn, limit, most=most, seed=seed, sign=sign)
-    )
+    others = []
+    if bare is not None:
+        others = simulated_studies.simulate_studies(bare, guess, drawn, limit, most=most, seed=seed, sign=sign)
     return _summary(policy, runs, -guess if minimize else guess, prices, others, drawn, over=bool(limit.effort.over))
-
-
-def _rows(given: object) -> RowBlocks:
-    if not isinstance(given, RowBlocks):
-        raise InvalidInput(
-            f"forecast was given a {type(given).__name__}; give a policy, from make_policy for instance, or rows in "
-            "blocks."
-        )
-    return given
 
 
 def compare_settings(
@@ -177,15 +170,13 @@ def compare_settings(
     means: ArrayLike | None = None,
     *,
     minimize: bool = False,
-    seed: int = 0,
-    max_pulls: int | None = None,
-    max_cost: float | None = None,
     rehearsals: int = simulated_studies.MOST_STUDIES,
-    assume_scale: ArrayLike | None = None,
-    most_rounds: float = MOST_ROUNDS,
-    most_seconds: float = MOST_SECONDS,
+    **limits: Any,
 ) -> tuple[ForecastRow, ...]:
     """Forecasts side by side, for several norm bounds, kernels or algorithms.
+
+    Args:
+        limits: of each `forecast`: seed, max_pulls, max_cost, assume_scale, most_rounds, most_seconds.
 
     Returns:
         One row a policy, in the order given; a policy that refuses to run has its reason in `refusal`.
@@ -193,12 +184,9 @@ def compare_settings(
     rows = []
     for name, policy in policies.items():
         try:
-            limits: dict[str, Any] = {"max_pulls": max_pulls, "max_cost": max_cost, "assume_scale": assume_scale}
-            limits |= {"most_rounds": most_rounds, "most_seconds": most_seconds}
-            worst = forecast(policy, seed=seed, **limits)
-            guess = None
+            worst, guess = forecast(policy, **limits), None
             if means is not None:
-                guess = forecast(policy, means, minimize=minimize, seed=seed, **limits, rehearsals=rehearsals)
+                guess = forecast(policy, means, minimize=minimize, rehearsals=rehearsals, **limits)
         except (ContractError, NotConverged) as refusal:
             rows.append(ForecastRow(name, None, None, str(refusal)))
         else:
@@ -214,27 +202,21 @@ def advice(rows: tuple[ForecastRow, ...], uniform: int | None) -> str:
     if not known:
         return "None of these is credible as it stands; read the notes, and change what they name."
 
-    def pulls(row: ForecastRow) -> int:
-        chosen = row.guess or row.worst
-        return MOST_PULLS if chosen is None else chosen.total
+    def cost(of: tuple[ForecastRow, Forecast]) -> tuple[float, bool]:
+        return of[1].total if of[1].cost is None else of[1].cost, "norm_bound" in of[0].name
 
-    def cost(row: ForecastRow) -> float:
-        chosen = row.guess or row.worst
-        return pulls(row) if chosen is None or chosen.cost is None else chosen.cost
-
-    best = min(known, key=lambda row: (cost(row), "norm_bound" in row.name))  # of equals the one that claims less
+    pairs = [(row, chosen) for row in known if (chosen := row.guess or row.worst) is not None]
+    best, chosen = min(pairs, key=cost)  # of equals the one that claims less
     under = "if your guess is right" if best.guess else "in the worst case"
-    chosen = best.guess or best.worst
-    batches = "" if chosen is None else f" in {chosen.batches_said}"
-    paid = "" if chosen is None or not chosen.cost_said else f" for {chosen.cost_said} in money"
-    said = f"{pulls(best):,}" if chosen is None else chosen.total_said
-    sentence = f"Cheapest credible option: {best.name}. Expect {said} measurements{batches}{paid} {under}"
+    paid = f" for {chosen.cost_said} in money" if chosen.cost_said else ""
+    sentence = f"Cheapest credible option: {best.name}. Expect {chosen.total_said} measurements in "
+    sentence += f"{chosen.batches_said}{paid} {under}"
     if best.guess and best.worst:
         sentence += f", at most about {best.worst.total:,}"
         sentence += f" for {best.worst.cost_said}" if best.worst.cost_said else ""
-    evenly = None if chosen is None else chosen.uniform_cost
+    evenly = chosen.uniform_cost
     sentence += f"; uniform sampling needs {uniform:,}" + ("." if evenly is None else f" for {about(evenly)}.")
-    if (uniform if evenly is None else evenly) < cost(best):
+    if (uniform if evenly is None else evenly) < cost((best, chosen))[0]:
         sentence += (
             " An adaptive policy gains nothing here: sample uniformly."
             if best.guess

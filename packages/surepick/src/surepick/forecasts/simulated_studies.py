@@ -41,10 +41,7 @@ NO_HELP = "More of them may not help: "  # in the reason of such a certificate, 
 
 @dataclass(slots=True)
 class Effort:
-    """What simulating may take: rounds, all studies of a forecast together, and seconds of processor time.
-
-    Where rounds are what ends it, the forecast is the same on every machine.
-    """
+    """What simulating may take, all studies of a forecast together; where rounds end it, the same on every machine."""
 
     rounds: float = math.inf  # that are left
     seconds: float = math.inf  # of processor time of this thread
@@ -79,40 +76,27 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedStudy:
-    """One simulated study.
+    """One simulated study."""
 
-    Args:
-        rounds: (plan, trace row) of the last look of each round.
-        plans: everything that was asked, in order.
-        total: pulls.
-        cost: money for them, 0 without costs.
-        recommended: the arm at the end.
-        verdict, reason: of the certificate.
-        cut: why it was ended before the policy stopped, "" if it was not.
-        hopeless: why more pulls would not have helped where it was ended, "" if they might.
-    """
-
-    rounds: tuple[tuple[Plan, RoundRecord], ...]
-    plans: tuple[Plan, ...]
-    total: int
-    cost: float
-    recommended: int
-    verdict: str
+    rounds: tuple[tuple[Plan, RoundRecord], ...]  # (plan, trace row) of the last look of each round
+    plans: tuple[Plan, ...]  # everything that was asked, in order
+    total: int  # pulls
+    cost: float  # money for them, 0 without costs
+    recommended: int  # the arm at the end
+    verdict: str  # of the certificate, and its reason
     reason: str
-    cut: str
-    hopeless: str = ""
+    cut: str  # why it was ended before the policy stopped, "" if it was not
+    hopeless: str = ""  # why more pulls would not have helped where it was ended, "" if they might
 
 
 def simulate_studies(
     policy: Policy[Any], means: FloatArray, noise: Noise, limit: Limit, *, most: int, seed: int, sign: float
 ) -> list[SimulatedStudy]:
     """Simulated studies until the mean of their pulls is known well enough, or until two seemed endless."""
-    start = policy.init()
-    opening = () if stopped(policy, start) else (policy.ask(start),)
-    runs: list[SimulatedStudy] = []
+    opening, runs = _opening(policy), list[SimulatedStudy]()
     while len(runs) < most:
         rng = stream(seed, "forecast", len(runs))
-        runs.append(_simulated(policy, limit, opening, _Rewards(means, noise, sign, rng)))
+        runs.append(_Simulation(policy, limit, opening, _Rewards(means, noise, sign, rng)).ended())
         if sum(bool(run.hopeless) for run in runs) == 2 or limit.effort.over:
             break
         totals = np.array([run.total for run in runs], dtype=np.float64)
@@ -121,12 +105,16 @@ def simulate_studies(
     return runs
 
 
+def _opening(policy: Policy[Any]) -> tuple[Plan, ...]:
+    """The first plan, if there is one."""
+    start = policy.init()
+    return () if stopped(policy, start) else (policy.ask(start),)
+
+
 @dataclass(frozen=True, slots=True)
 class _Rewards:
-    """Rewards around a guess of the means, in the user's sign; `sign` turns them into the policy's.
-
-    What constraints are on lies at the bounds, or beyond them by a share of the tolerance.
-    """
+    """Rewards around a guess of the means, in the user's sign; `sign` turns them into the policy's. What constraints
+    are on lies at the bounds, or beyond them by a share of the tolerance."""
 
     means: FloatArray
     noise: Noise
@@ -172,8 +160,7 @@ class _Equal:
     def beside(self, constraints: tuple[Constraint, ...], counts: IntArray) -> tuple[Quantity, ...]:
         """Totals of what constraints are on: halfway into the tolerances, without noise."""
         levels = [np.full(len(counts), _beyond(one, HALFWAY)) for one in constraints]
-        nothing = np.zeros(len(counts))
-        return tuple(Quantity(counts, counts * level, counts * level**2, nothing) for level in levels)
+        return tuple(Quantity(counts, counts * level, counts * level**2, np.zeros(len(counts))) for level in levels)
 
     def draw(self, counts: IntArray) -> Observations:
         uneven = np.ptp(self.scales) > 0.0
@@ -216,20 +203,18 @@ def unblocked(policy: Policy[Any]) -> Policy[Any] | None:
 def worst_case(policy: Policy[Any], noise: Noise, limit: Limit, *, seed: int = 0) -> SimulatedStudy:
     """The most expensive study that we know of: the rounds in full, or a study of equal arms."""
     if not known_scale(policy.problem.noise):  # without noise there would be no scale to find
-        start = policy.init()
-        opening = () if stopped(policy, start) else (policy.ask(start),)
-        return _dearest(_studies_of_equals(policy, noise, limit, opening, seed))
+        return _dearest(_studies_of_equals(policy, noise, limit, _opening(policy), seed))
     planned = policy.traits.rounds
     equal = _Equal(scales(policy.problem.noise, policy.problem.num_arms), _level(policy.problem))
     if not policy.traits.narrows:
-        return _most_expensive_of_equals(policy, limit, _simulated(policy, limit, (), equal), seed)
+        return _most_expensive_of_equals(policy, limit, _Simulation(policy, limit, (), equal).ended(), seed)
     if planned is None or policy.traits.stops != "own" or planned.stopping != "certified":
-        return _simulated(policy, limit, (), equal)
+        return _Simulation(policy, limit, (), equal).ended()
     enduring: Policy[Any] = replace(policy, stopping="rounds")  # type: ignore[type-var]
-    run = _simulated(enduring, limit, (), equal, planned)
+    run = _Simulation(enduring, limit, (), equal, planned).ended()
     if run.cut or planned.accuracy(planned.num_rounds) > planned.epsilon:
         return run
-    last = _simulated(policy, limit, run.plans, equal)  # the same plans: only `tell` stops earlier
+    last = _Simulation(policy, limit, run.plans, equal).ended()  # the same plans: only `tell` stops earlier
     return replace(run, verdict=last.verdict, reason=last.reason)
 
 
@@ -239,9 +224,7 @@ def _level(problem: Problem) -> float:
 
 
 def _most_expensive_of_equals(policy: Policy[Any], limit: Limit, quiet: SimulatedStudy, seed: int) -> SimulatedStudy:
-    """The most expensive of some studies of equal arms with noise. Without noise, a policy that bets on the data wins
-    all its bets, and one that estimates the variance finds none.
-    """
+    """The most expensive of some studies of equal arms with noise, without which bets on the data are all won."""
     if quiet.cut or quiet.hopeless:
         return quiet
     most_expensive = _dearest(_studies_of_equals(policy, policy.problem.noise, limit, quiet.plans[:1], seed))
@@ -259,7 +242,7 @@ def _studies_of_equals(
     runs: list[SimulatedStudy] = []
     for number in range(EQUAL_STUDIES if opening else 1):
         rng = stream(seed, "forecast", "equal", number)
-        runs.append(_simulated(policy, limit, opening, _Rewards(means, noise, 1.0, rng, HALFWAY)))
+        runs.append(_Simulation(policy, limit, opening, _Rewards(means, noise, 1.0, rng, HALFWAY)).ended())
         if limit.effort.over:
             break
     return runs
@@ -280,12 +263,8 @@ class _Simulation:
         rewards: _Rewards | _Equal,
         certain: Rounds | None = None,  # it ends after the look at which the promise of these rounds alone certifies
     ) -> None:
-        self._policy = policy
-        self._limit = limit
-        self._known = known
-        self._rewards = rewards
-        self._certain = certain
-        self._doubted = False
+        self._policy, self._limit, self._known = policy, limit, known
+        self._rewards, self._certain, self._doubted = rewards, certain, False
         self.plans: list[Plan] = []
         self.total = 0
         self.cost = 0.0
@@ -294,7 +273,11 @@ class _Simulation:
     def next_plan(self, state: Any) -> Closed | None:
         """What the policy asks in that state, measured; None at the end of the study."""
         number = len(self.plans)
-        if stopped(self._policy, state) or self._promise_kept() or self._beyond_help(state, number):
+        if self._certain is not None and self.plans:  # its promise may be kept
+            last, rounds = self.plans[-1], self._certain
+            if rounds.accuracy(last.round) * math.sqrt(last.looks / last.look) <= rounds.epsilon:
+                return None
+        if stopped(self._policy, state) or self._beyond_help(state, number):
             return None
         plan = self._known[number] if number < len(self._known) else self._policy.ask(state)
         due = self.cost + self._limit.cost_of(plan)
@@ -313,12 +296,6 @@ class _Simulation:
             drawn = replace(drawn, quantities=self._rewards.beside(constraints, plan.counts))
         return Closed(number + 1, plan, drawn)
 
-    def _promise_kept(self) -> bool:
-        if self._certain is None or not self.plans:
-            return False
-        last, rounds = self.plans[-1], self._certain
-        return rounds.accuracy(last.round) * math.sqrt(last.looks / last.look) <= rounds.epsilon
-
     def _beyond_help(self, state: Any, number: int) -> bool:
         """Whether the certificate said twice that more pulls would not help."""
         if number < FIRST_DOUBT or number.bit_count() != 1:  # 16, 32, 64, ...: seldom, as it costs as much as a plan
@@ -329,32 +306,15 @@ class _Simulation:
         self._doubted = bool(why)
         return self.hopeless != ""
 
-
-def _simulated(
-    policy: Policy[Any],
-    limit: Limit,
-    known: tuple[Plan, ...],
-    rewards: _Rewards | _Equal,
-    certain: Rounds | None = None,
-) -> SimulatedStudy:
-    """One study, from its start to its end; the arguments are those of `_Simulation`."""
-    study = _Simulation(policy, limit, known, rewards, certain)
-    state, last = policy.init(), {}
-    for judged in replay(policy, study.next_plan, state=state):
-        state = judged.step.state
-        last[judged.closed.plan.round] = (judged.closed.plan, judged.step.record)
-    answer = certificate_of(policy, state)
-    return SimulatedStudy(
-        rounds=tuple(last.values()),
-        plans=tuple(study.plans),
-        total=study.total,
-        cost=study.cost,
-        recommended=answer.arm,
-        verdict=answer.verdict,
-        reason=answer.reason,
-        cut=study.cut,
-        hopeless=study.hopeless,
-    )
+    def ended(self) -> SimulatedStudy:
+        """The study, from its start to its end."""
+        state, last = self._policy.init(), {}
+        for judged in replay(self._policy, self.next_plan, state=state):
+            state = judged.step.state
+            last[judged.closed.plan.round] = (judged.closed.plan, judged.step.record)
+        answer = certificate_of(self._policy, state)
+        said = answer.arm, answer.verdict, answer.reason, self.cut, self.hopeless
+        return SimulatedStudy(tuple(last.values()), tuple(self.plans), self.total, self.cost, *said)
 
 
 # --- What the best of a list in files will cost: both steps of it, played on the list itself against truths made up.

@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 
 from surepick.core.records import FloatArray
-from surepick.embeddings import ArmEmbedding
-from surepick.embeddings.tangent_kernel import neural_gram, spectrum_effective_dimension
+from surepick.embeddings import ArmEmbedding, NeuralTangentKernel, unit_rows_with_norm
+from surepick.embeddings.base import tail_sums
 from surepick.forecasts.result import ForecastRound
 from surepick.forecasts.simulated_studies import EQUAL_STUDIES, SimulatedStudy
-from surepick.linalg.factorisations import thin_svd
+from surepick.linalg.factorisations import symmetric_spectrum, thin_svd
 from surepick.policies.base import Policy, caveats_of
 from surepick.policies.model_checks import largest_gap_under_norm, norm_bound_uninformative
 
+EPS = float(np.finfo(np.float64).eps)
 KERNEL_SHARE = 1e-3  # of the neural tangent kernel's trace: what may be left out
 MOST_IN_KERNEL = 3000  # arms; the kernel's spectrum takes K^3
 BATCHES_OVER = "budget-exhausted"  # the verdict where they do not suffice
@@ -32,10 +33,7 @@ def forecast_price_of_blocks(name: str, total: int, without: int, *, guess: bool
 
 
 def guess_in_embedding(policy: Policy[Any], means: FloatArray) -> tuple[float | None, float]:
-    """(least norm whose reward is nearest to the means, root mean square of the residual).
-
-    The largest error of any reward in the embedding is at least that root mean square.
-    """
+    """(least norm whose reward is nearest to the means, root mean square of the residual, the least error of any)."""
     embedding = policy.traits.embedding
     if embedding is None:
         return None, 0.0
@@ -98,12 +96,13 @@ class Doubts:
     def _network_dimension(self) -> list[str]:
         """How much a wide network could compress these arms, for policies that use one."""
         features, depth = self.policy.traits.features, self.policy.traits.network_depth
-        if features is None or depth == 0:
+        if features is None or depth == 0 or len(features) > MOST_IN_KERNEL or not features.any(axis=1).all():
             return []
-        if len(features) > MOST_IN_KERNEL or not features.any(axis=1).all():
-            return []
-        gram = neural_gram(features, depth=depth, inputs="normalized")
-        dim = spectrum_effective_dimension(gram, KERNEL_SHARE * float(np.trace(gram)))
+        rows = unit_rows_with_norm(features)
+        gram = NeuralTangentKernel(depth, "H").gram(rows, rows)
+        share, values = KERNEL_SHARE * float(np.trace(gram)), symmetric_spectrum(gram).values
+        rounding = EPS * (len(values) * float(values[0]) + 16.0 * float(np.abs(values).sum()))
+        dim = 1 + int(np.argmax(tail_sums(np.maximum(values, 0.0) + rounding)[1:] <= share))
         return [
             f"Neural effective dimension: {dim} of {len(features)}. So many directions hold all but a thousandth of "
             "the arms' tangent kernel (a very wide network, inputs normalised); the fewer, the more a network can save."
@@ -194,9 +193,8 @@ class Doubts:
         return [f"The answer was wrong in {wrong} of {len(self.runs)} simulated studies under the guess."]
 
     def _no_compression(self, embedding: ArmEmbedding) -> list[str]:
-        if not self.rounds or embedding.num_distinct <= 2:
-            return []
-        if min(row.dim for row in self.rounds) < embedding.num_distinct:
+        least = min((row.dim for row in self.rounds), default=0)
+        if embedding.num_distinct <= 2 or least < embedding.num_distinct:
             return []
         return [
             f"The embedding compresses nothing: it needs {self.rounds[0].dim} dimensions for {embedding.num_distinct} "

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from surepick.core.files import read_regular
+from surepick.core.files import read_regular, write_whole
 from surepick.core.records import each_once, record
 from surepick.errors import InvalidInput
 from surepick.text import did_you_mean, quoted
@@ -46,12 +46,16 @@ class Expected:
     metric: str | None = None  # the name of the score; None: the only one
     filter: str | None = None  # the name of the way in which answers were extracted; None: the only one
 
-    def known_candidate(self, name: str, where: str, advice: str) -> str:
-        """The candidate of this name."""
-        if name in self.candidates:
-            return name
-        meant = did_you_mean(name, self.candidates)
-        raise InvalidInput(f"{where}: {quoted(name)} is no candidate of this study.{meant} {advice}")
+    def known_candidate(self, named: Sequence[str], where: str) -> str:
+        """The candidate whose answers these are: the one that the user names, else the first known name of the file."""
+        names = [self.candidate] if self.candidate is not None else named or [""]
+        known = [name for name in names if name in self.candidates]
+        if known:
+            return known[0]
+        raise InvalidInput(
+            f"{where}: {quoted(names[0])} is no candidate of this study.{did_you_mean(names[0], self.candidates)} Its "
+            f"candidates are {', '.join(map(quoted, self.candidates[:5]))}, ...; say which with --candidate ID."
+        )
 
 
 def sha(value: Any) -> str:
@@ -118,9 +122,13 @@ def sanitized(name: str) -> str:
     return re.sub(r"[\"<>:/|\\?*\[\]\s]+", "__", name)
 
 
-def files_of(candidates: Sequence[str], folder: Path) -> dict[str, Path]:
-    """The file of each candidate."""
-    return {name: folder / f"{sanitized(name)}.json" for name in candidates}
+def write_each(folder: Path, wanted: Mapping[str, str]) -> list[Path]:
+    """Write a file for each candidate."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {name: folder / f"{sanitized(name)}.json" for name in wanted}
+    for name, text in wanted.items():
+        write_whole(files[name], f"{text}\n".encode())
+    return list(files.values())
 
 
 def check_folder(candidates: Sequence[str], folder: Path) -> None:

@@ -153,10 +153,7 @@ class BestModel(TaskSource):  # type: ignore[misc, unused-ignore]  # without the
 
 
 def read_answers(path: Path, expected: Expected) -> FileAnswers:
-    """The scores of samples in a log of inspect_ai, or in all logs of a folder, by its `samples_df`.
-
-    Samples without a score, with that of `Score.unscored`, or with an error, are left out.
-    """
+    """The scores in a log of inspect_ai, or in all of a folder; samples without one or with an error are left out."""
     rows = []
     known = set(expected.items)
     named = {item.rpartition(":")[0]: item for item in expected.items}
@@ -166,10 +163,7 @@ def read_answers(path: Path, expected: Expected) -> FileAnswers:
             if row["id"] in named:
                 raise InvalidInput(f"{where}: {_changed(named[row['id']])} Nothing of this call was stored.")
             raise InvalidInput(f"{where} is no item of this study. Nothing of this call was stored.")
-        advice = (
-            f"Its candidates are {', '.join(map(quoted, expected.candidates[:5]))}, ...; say which with --candidate ID."
-        )
-        name = expected.known_candidate(expected.candidate or row["model"], where, advice)
+        name = expected.known_candidate([row["model"]], where)
         scored = row["scores"] and not row["error"]
         rows.append((name, row["item"], _score(row["scores"], expected.metric, where) if scored else None))
     return FileAnswers.of(rows)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from surepick.core.files import check_regular, is_folder, write_whole
+from surepick.core.files import check_regular, is_folder
 from surepick.errors import InvalidInput
 from surepick.integrations import answers
 from surepick.studies.ledger import Batch
@@ -35,10 +35,7 @@ def sample_files(path: Path) -> list[Path]:
 
 
 def items_of(path: Path) -> list[str]:
-    """The ids of the documents in files of samples, each once, by task and number.
-
-    Any complete run of the harness has them; `--model dummy` makes one without a model.
-    """
+    """The ids of the documents in files of samples, each once; `--model dummy` makes such files without a model."""
     found: dict[tuple[str, int], str] = {}
     for where, _, item, _ in _rows(path):
         task, number, _ = parts_of(item)
@@ -51,10 +48,7 @@ def items_of(path: Path) -> list[str]:
 
 
 def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
-    """The scores in files of samples.
-
-    The candidate is `expected.candidate`, or the one by which the harness named the folder of the file.
-    """
+    """The scores in files of samples, of `expected.candidate`, or of the one by which the harness named the folder."""
     known = {(task, number): item for item in expected.items for task, number, _ in [parts_of(item)]}
     ids = set(expected.items)
     rows = list(_rows(path))
@@ -68,26 +62,21 @@ def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
             _refuse_document(where, item, known)
         metrics = answers.field_of(sample, "metrics", list, where, PROGRAM)
         metric = answers.only_name(expected.metric, [str(name) for name in metrics], "--metric", "metrics", where)
-        found.append((_candidate(expected, folder, where), item, answers.score_of(sample.get(metric), metric, where)))
+        named = [name for name in expected.candidates if answers.sanitized(name) == answers.sanitized(folder)]
+        candidate = expected.known_candidate(named if len(named) == 1 else [folder], where)
+        found.append((candidate, item, answers.score_of(sample.get(metric), metric, where)))
     return answers.FileAnswers.of(found)
 
 
 def write_samples(batch: Batch, folder: Path) -> list[Path]:
-    """Write a file for --samples for each candidate of a batch; `tasks_of` says which tasks to run.
-
-    Numbers are ascending: the harness names samples in their order in the data set by the numbers in the order of the
-    file. A task of which nothing is asked is absent; the harness would run it whole if it were named by --tasks.
-    """
+    """Write a file for --samples for each candidate of a batch; `tasks_of` says which tasks to run. Numbers are
+    ascending, as the harness names samples by the order in the file; a task without any is absent, or all would run."""
     wanted: dict[str, dict[str, list[int]]] = {}
     for name, item in zip(batch.pulls(), batch.item_ids, strict=True):
         task, number, _ = parts_of(item)
         wanted.setdefault(name, {}).setdefault(task, []).append(number)
-    files = answers.files_of(list(wanted), folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, tasks in wanted.items():
-        plan = {task: sorted(numbers) for task, numbers in sorted(tasks.items())}
-        write_whole(files[name], f"{json.dumps(plan)}\n".encode())
-    return list(files.values())
+    plans = {name: {task: sorted(numbers) for task, numbers in sorted(tasks.items())} for name, tasks in wanted.items()}
+    return answers.write_each(folder, {name: json.dumps(plan) for name, plan in plans.items()})
 
 
 def check_plan(items: Sequence[str], candidates: Sequence[str], folder: Path) -> None:
@@ -148,14 +137,3 @@ def _refuse_document(where: str, item: str, known: dict[tuple[str, int], str]) -
         "documents would void the certificate: run the version of the task with which the study was created. Nothing "
         "of this call was stored."
     )
-
-
-def _candidate(expected: answers.Expected, folder: str, where: str) -> str:
-    """Whose answers these are."""
-    advice = (
-        f"Its candidates are {', '.join(map(quoted, expected.candidates[:5]))}, ...; say which with --candidate ID."
-    )
-    if expected.candidate is not None:
-        return expected.known_candidate(expected.candidate, where, advice)
-    named = [name for name in expected.candidates if answers.sanitized(name) == answers.sanitized(folder)]
-    return named[0] if len(named) == 1 else expected.known_candidate(folder, where, advice)

@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from surepick.core.files import write_whole
 from surepick.errors import InvalidInput
 from surepick.integrations import answers
 from surepick.studies.ledger import Batch
@@ -31,10 +30,7 @@ def items_of(path: Path) -> list[str]:
 
 
 def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
-    """The scores in a file of results: `score`, or the named score `expected.metric`.
-
-    Results that failed by an error have no score, although promptfoo writes 0; they are left out.
-    """
+    """The scores in a file of results: `score`, or the named one; results that failed by an error have none."""
     known, found = set(expected.items), []
     prompts: dict[str, int] = {}
     for where, result, item in _rows(path):
@@ -43,7 +39,9 @@ def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
                 f"{where}: a test with the variables {quoted(item)} is no item of this study. Either the tests were "
                 "changed, which would void the certificate, or the study is of others. Nothing of this call was stored."
             )
-        name = _candidate(expected, result, where)
+        provider = answers.field_of(result, "provider", dict, where, PROGRAM) if expected.candidate is None else {}
+        names = [str(provider[name]) for name in ("label", "id") if provider.get(name)]
+        name = expected.known_candidate(names, where)
         prompt = answers.field_of(result, "promptIdx", int, where, PROGRAM)
         if prompts.setdefault(name, prompt) != prompt:
             raise InvalidInput(
@@ -60,11 +58,8 @@ def write_tests(batch: Batch, folder: Path) -> list[Path]:
     wanted: dict[str, list[dict[str, Any]]] = {}
     for name, item in zip(batch.pulls(), batch.item_ids, strict=True):
         wanted.setdefault(name, []).append({"vars": variables_of(item)})
-    files = answers.files_of(list(wanted), folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, tests in wanted.items():
-        write_whole(files[name], f"{json.dumps(tests, ensure_ascii=False, indent=1)}\n".encode())
-    return list(files.values())
+    texts = {name: json.dumps(tests, ensure_ascii=False, indent=1) for name, tests in wanted.items()}
+    return answers.write_each(folder, texts)
 
 
 def check_plan(items: tuple[str, ...], candidates: tuple[str, ...], folder: Path) -> None:
@@ -105,19 +100,6 @@ def _rows(path: Path) -> list[Row]:
     if not rows:
         raise InvalidInput(f"{path} has no results.")
     return rows
-
-
-def _candidate(expected: answers.Expected, result: dict[str, Any], where: str) -> str:
-    """Whose result this is: by the provider's label or id."""
-    advice = (
-        f"Its candidates are {', '.join(map(quoted, expected.candidates[:5]))}, ...; say which with --candidate ID."
-    )
-    if expected.candidate is not None:
-        return expected.known_candidate(expected.candidate, where, advice)
-    provider = answers.field_of(result, "provider", dict, where, PROGRAM)
-    names = [str(provider[name]) for name in ("label", "id") if provider.get(name)]
-    known = [name for name in names if name in expected.candidates]
-    return known[0] if known else expected.known_candidate(names[0] if names else "", where, advice)
 
 
 def _score(result: dict[str, Any], metric: str | None, where: str) -> float:

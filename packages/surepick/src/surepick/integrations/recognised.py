@@ -23,18 +23,13 @@ class RecognisedProgram(StrEnum):
 
 def written_by(path: Path) -> RecognisedProgram | None:
     """The program that wrote a file, or files in a folder or below it; None: none of those that we know."""
-    if is_folder(path):
-        inside = [one for one in sorted(path.rglob("*")) if is_file(one)]
-        if any(map(is_inspect_log, inside)):
-            return RecognisedProgram.inspect
-        if any(lm_eval.FILE.fullmatch(one.name) for one in inside):
-            return RecognisedProgram.lm_eval
-        return RecognisedProgram.promptfoo if any(map(_is_of_promptfoo, path.glob("*.json"))) else None
-    if is_inspect_log(path):
+    inside = [one for one in sorted(path.rglob("*")) if is_file(one)] if is_folder(path) else [path]
+    if any(map(is_inspect_log, inside)):
         return RecognisedProgram.inspect
-    if lm_eval.FILE.fullmatch(path.name):
+    if any(lm_eval.FILE.fullmatch(one.name) for one in inside):
         return RecognisedProgram.lm_eval
-    return RecognisedProgram.promptfoo if path.suffix == ".json" and _is_of_promptfoo(path) else None
+    results = path.glob("*.json") if is_folder(path) else [path] * (path.suffix == ".json")
+    return RecognisedProgram.promptfoo if any(map(_is_of_promptfoo, results)) else None
 
 
 def is_inspect_log(path: Path) -> bool:

@@ -34,18 +34,8 @@ def outline(points: FloatArray, count: int) -> IntArray:
 
 
 def farthest_in_the_plane(points: FloatArray, *, enough: float = np.inf) -> Pairs:
-    """Far pairs of points in the plane, one for each direction, and the squared diameter.
-
-    With m directions every difference y is within pi/(2m) of one of them, g: ||y|| cos(pi/(2m)) <= |<y, g>| <= width.
-    So no pair is farther apart than the largest width over the cosine, and a pair as far as D has ends within
-    width - D cos(pi/(2m)) of the two extremes of some direction. Where the points surround their centre, the angles at
-    which they lie leave fewer pairs (`_by_angle`).
-
-    Returns:
-        Pairs, the first of which is the farthest, or beyond `enough`, or whose bound is within `enough`.
-
-    Source: ours. Cost: O(s) and the pairs near the extremes, in blocks of bounded memory.
-    """
+    """Far pairs of points in the plane (docs/design-solver.md, line 8), the first of which is the farthest, or beyond
+    `enough`, or whose bound is within `enough`. Cost: O(s) and the pairs near the extremes."""
     columns = _centred(points)
     outer = _outer(columns) if len(points) > FEW else np.arange(len(points))
     if len(outer) < NARROWER * len(points):
@@ -86,8 +76,7 @@ def farthest_of_few(points: FloatArray) -> Pairs:
 def _centred(points: FloatArray) -> FloatArray:
     """Points in the plane, shape (s, 2), less the middle of their extent, as columns of (2, s)."""
     columns = np.ascontiguousarray(points.T)  # a hundred times faster to find the largest of
-    centred: FloatArray = columns - 0.5 * (columns.max(axis=1) + columns.min(axis=1))[:, None]
-    return centred
+    return np.asarray(columns - 0.5 * (columns.max(axis=1) + columns.min(axis=1))[:, None])
 
 
 def _outer(columns: FloatArray) -> IntArray:
@@ -101,12 +90,8 @@ def _outer(columns: FloatArray) -> IntArray:
 
 
 def _by_angle(points: FloatArray, columns: FloatArray, known: float) -> Pairs | None:
-    """The farthest of the pairs that are as far apart as a known one, if any; None where the angles leave too many.
-
-    With r the distances from any centre, R the largest, and phi the angle by which a pair differs from an opposite one,
-    D^2 <= r_a^2 + r_b^2 + 2 r_a r_b cos(phi). So D <= r_a + R, and where D^2 > r_a^2 + R^2, cos(phi) is positive and
-    the right side grows with r_b: cos(phi) >= (D^2 - r_a^2 - R^2) / (2 r_a R).
-    """
+    """The farthest of the pairs as far apart as a known one, if any (docs/design-solver.md, line 8); None where the
+    angles leave too many."""
     radii = np.sqrt(columns[0] * columns[0] + columns[1] * columns[1])
     largest = float(radii.max())
     near = np.flatnonzero(radii >= math.sqrt(known) * (1.0 - MARGIN) - largest)
@@ -158,10 +143,7 @@ def _squares(points: FloatArray, first: IntArray, second: IntArray) -> FloatArra
 
 
 def _vertices(points: FloatArray, rows: IntArray) -> IntArray:
-    """The rows, but for those surely inside the hull of them all, of which no point of the plane is farthest.
-
-    The polygon of a few extreme points is convex, and so is its image under the scaling of the axes that is used here.
-    """
+    """The rows, but for those surely inside the hull of them all, of which no point of the plane is farthest."""
     if len(rows) < MANY:
         return rows
     own = points[rows] - points[rows].mean(axis=0)
@@ -174,8 +156,7 @@ def _vertices(points: FloatArray, rows: IntArray) -> IntArray:
         return rows
     limits = np.einsum("ij,ij->i", outwards, corners[sides.any(axis=1)]) - MARGIN
     inside = (outwards @ own.T < limits[:, None]).all(axis=0)
-    kept: IntArray = rows[~inside]
-    return kept
+    return np.asarray(rows[~inside])
 
 
 def _farthest_between(points: FloatArray, upper: IntArray, lower: IntArray) -> tuple[IntArray, IntArray]:
@@ -190,6 +171,5 @@ def _farthest_between(points: FloatArray, upper: IntArray, lower: IntArray) -> t
         squares += other
         place = int(np.argmax(squares))
         if squares.flat[place] > best:
-            best, ends = float(squares.flat[place]), (place // len(lower), place % len(lower))
-            ends = (top + ends[0], ends[1])
+            best, ends = float(squares.flat[place]), (top + place // len(lower), place % len(lower))
     return upper[[ends[0]]], lower[[ends[1]]]

@@ -32,10 +32,7 @@ def thin_svd(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def regression_svd(rows: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """s, V, U'y with rows = U diag(s) V', for rows of shape (n, d) and y = values of shape (n,).
-
-    Not by the Gram matrix, in which a long row drowns the others.
-    """
+    """s, V, U'y with rows = U diag(s) V', (n, d), y = values (n,); in a Gram matrix a long row would drown others."""
     dim = rows.shape[1]
     triangle = np.zeros((dim, dim + 1))
     found = np.linalg.qr(np.column_stack([rows, values]), mode="r")[:dim]
@@ -46,43 +43,40 @@ def regression_svd(rows: FloatArray, values: FloatArray) -> tuple[FloatArray, Fl
 
 def row_squares(rows: FloatArray) -> FloatArray:
     """Squared Euclidean norm of each row of (n, r), shape (n,)."""
-    squares: FloatArray = np.einsum("ij,ij->i", rows, rows)
-    return squares
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
 def row_norms(rows: FloatArray) -> FloatArray:
     """Euclidean norm of each row of (n, r), shape (n,)."""
-    norms: FloatArray = np.sqrt(row_squares(rows))
-    return norms
+    return np.sqrt(row_squares(rows))
 
 
 def column_means(rows: FloatArray) -> FloatArray:
     """The mean of the rows of (n, d), shape (d,)."""
     narrow = rows.shape[1] <= NARROW  # columns in a row are then ten times faster to go through
-    means: FloatArray = np.ascontiguousarray(rows.T).mean(axis=1) if narrow else rows.mean(axis=0)
-    return means
+    return np.asarray(np.ascontiguousarray(rows.T).mean(axis=1) if narrow else rows.mean(axis=0))
+
+
+def _shifts(columns: FloatArray) -> IntArray:
+    """Powers of two that bring the largest entry of each row of (d, K) into [1, 2); 0 for a row of zeros."""
+    largest = np.max(np.abs(columns), axis=1, initial=0.0)
+    return np.where(largest > 0, 1 - np.frexp(largest)[1], 0)
 
 
 def power_of_two_scaled(matrix: FloatArray) -> FloatArray:
     """(K, d) with each column scaled by a power of two so that its largest entry lies in [1, 2); exact."""
     narrow = matrix.shape[1] <= NARROW  # columns in a row are then ten times faster to go through
-    columns = np.ascontiguousarray(matrix.T) if narrow else matrix.T
-    largest = np.max(np.abs(columns), axis=1, initial=0.0)
-    _, exponents = np.frexp(largest)
-    shifts = np.where(largest > 0, 1 - exponents, 0)
+    shifts = _shifts(np.ascontiguousarray(matrix.T) if narrow else matrix.T)
     if np.abs(shifts).max(initial=0) < LARGEST_SHIFT:
-        products: FloatArray = matrix * np.ldexp(1.0, shifts)  # as exact, and faster
-        return products
-    scaled: FloatArray = np.ldexp(matrix, shifts)
-    return scaled
+        return matrix * np.ldexp(1.0, shifts)  # as exact, and faster
+    return np.ldexp(matrix, shifts)
 
 
 def product(matrix: FloatArray, right: FloatArray) -> FloatArray:
     """matrix @ right with sums in extended precision (where the platform has it), for a `right` with huge entries."""
     wide = right.astype(np.longdouble)
     blocks = [matrix[top : top + ROW_BLOCK].astype(np.longdouble) @ wide for top in range(0, len(matrix), ROW_BLOCK)]
-    result: FloatArray = np.concatenate([block.astype(np.float64) for block in blocks])
-    return result
+    return np.concatenate([block.astype(np.float64) for block in blocks])
 
 
 def cholesky(matrix: FloatArray) -> FloatArray | None:
@@ -100,8 +94,7 @@ def reciprocal_condition(matrix: FloatArray, factor: FloatArray) -> float:
 def solve_lower(factor: FloatArray, right: FloatArray, *, transposed: bool = False) -> FloatArray:
     """L^-1 right (n, m), or L'^-1 right when transposed, for a lower triangular L (n, n) without 0 on its diagonal."""
     solution, _ = scipy.linalg.lapack.dtrtrs(factor, right, lower=1, trans=int(transposed))
-    result: FloatArray = solution
-    return result
+    return np.asarray(solution)
 
 
 def inverse_factor(matrix: FloatArray) -> FloatArray | None:
@@ -134,8 +127,7 @@ def gram_of_rows(matrix: Numbers) -> Numbers:
 
 def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
     """x_b with matrices_b x_b = right_b, shapes (m, r, r) and (m, r), by one LU factorisation each."""
-    solutions: FloatArray = np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0], dtype=np.float64)
-    return solutions
+    return np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0], dtype=np.float64)
 
 
 @record
@@ -147,10 +139,7 @@ class Spectrum:
 
 
 def symmetric_spectrum(matrix: FloatArray) -> Spectrum:
-    """The spectrum of a symmetric matrix, whose memory may be overwritten; only the lower triangle is read.
-
-    Cost: O(n^3) time, about four n x n arrays.
-    """
+    """The spectrum of a symmetric matrix, whose memory may be overwritten; only the lower triangle is read."""
     values, vectors = scipy.linalg.eigh(matrix, overwrite_a=True, check_finite=False, driver="evd")
     return Spectrum(values[::-1], vectors[:, ::-1])
 
@@ -174,15 +163,8 @@ class PartialCholesky:
 def pivoted_cholesky(
     diagonal: FloatArray, column: Callable[[int], FloatArray], *, max_rank: int, tolerance: float
 ) -> PartialCholesky:
-    """Greedy partial Cholesky factorisation: each step takes the column of the largest remaining diagonal entry.
-
-    Args:
-        diagonal: G_xx, shape (n,).
-        column: gives G[:, p], shape (n,); called once for each pivot.
-
-    Source: Harbrecht, Peters and Schneider, On the low-rank approximation by the pivoted Cholesky decomposition (2012).
-    Cost: O(n m^2) time, O(n m) memory, m columns of G.
-    """
+    """Partial Cholesky factorisation from G_xx, (n,), and m columns G[:, p], each time the one of the largest remaining
+    diagonal entry (Harbrecht, Peters and Schneider 2012). Cost: O(n m^2) time, O(n m) memory."""
     residual = diagonal.astype(np.float64, copy=True)
     factor = np.zeros((len(residual), min(max_rank, len(residual))), order="F")
     lowest, taken = float(residual.min()), 0
@@ -202,22 +184,10 @@ def pivoted_cholesky(
 
 
 def triangular_factor(matrix: FloatArray) -> FloatArray:
-    """R with X'X = R'R: the triangular factor of X by Householder reflections, a block of rows after the other.
+    """R with X'X = R'R, shape (min(K, D), D), by Householder reflections of one block of rows after the other.
 
-        R_0 = nothing,    [R_b; X_b] = Q R_{b+1}
-
-    The singular values and right singular vectors of X are those of R; each step is backward stable, so that they are
-    found as well as from X itself, and X'X is never formed.
-
-    Args:
-        matrix: X, shape (K, D), finite, float32 or float64; may be memory-mapped: it is read once, in blocks.
-
-    Returns:
-        R, shape (min(K, D), D), float64; its rows may have either sign.
-
-    Source: Demmel, Grigori, Hoemmen and Langou, Communication-optimal parallel and sequential QR and LU factorizations
-        (2012), the sequential form.
-    Cost: O(K D^2) time; 2048 + D, or 5 D, rows of float64 beyond the matrix.
+    The singular values and right singular vectors of X are those of R, found as well as from X itself; X'X is never
+    formed. X is read once (Demmel, Grigori, Hoemmen and Langou 2012, the sequential form). Cost: O(K D^2) time.
     """
     num_rows, num_columns = matrix.shape
     step = max(TRIANGLE_ROWS, 4 * num_columns)
@@ -266,14 +236,7 @@ class Imaged:
 
 @record
 class ImageMap:
-    """The map that takes the rows of a matrix to its whitened coordinates, for other vectors.
-
-        X = Z B,  B = Z'X / K       image B = y
-
-    A combination of arms has the same combination of their coordinates as its image.
-
-    Source: ours.
-    """
+    """The map that takes rows of a matrix to its whitened coordinates, for other vectors y: X = Z B, image B = y."""
 
     shifts: IntArray  # powers of two by which columns are scaled, (d,)
     kept: FloatArray  # orthonormal rows that span those of X, columns scaled, (r, d)
@@ -284,8 +247,7 @@ class ImageMap:
     @staticmethod
     def of(matrix: FloatArray, white: Whitened) -> ImageMap:
         """That of a matrix X, shape (K, d), as it was whitened. Cost: O(K d r + d r^2) time."""
-        _, exponents = np.frexp(np.max(np.abs(matrix), axis=0, initial=0.0))
-        shifts = np.where(matrix.any(axis=0), 1 - exponents, 0)
+        shifts = _shifts(matrix.T)
         if white.rank == 0:
             return ImageMap(shifts, np.zeros((0, matrix.shape[1])), np.zeros((0, 0)))
         u, s, vt = thin_svd(white.basis.T @ np.ldexp(matrix, shifts) / len(matrix))
@@ -307,13 +269,8 @@ class ImageMap:
             return Imaged(np.zeros((len(vectors), 0)), lengths / safe)
         kept = product_of_rows(wanted, self.kept.T)
         rest = wanted - product_of_rows(kept, self.kept)
-        return Imaged(self._moved_back(kept), row_norms(rest) / safe)
-
-    def _moved_back(self, kept: FloatArray) -> FloatArray:
-        """Rows times the transpose of `back`; in extended precision, but for many of them where that hardly matters."""
-        if len(kept) >= MANY and np.linalg.cond(self.back) < HARMLESS_CONDITION:
-            return product_of_rows(kept, self.back.T)
-        return product(kept, self.back.T)
+        harmless = len(kept) >= MANY and np.linalg.cond(self.back) < HARMLESS_CONDITION  # else in extended precision
+        return Imaged((product_of_rows if harmless else product)(kept, self.back.T), row_norms(rest) / safe)
 
 
 def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whitened:
@@ -323,16 +280,8 @@ def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whit
 
     Any invertible T leaves the value of a design alone as long as every row meets the same T. Q W_r is X T_1 up to a
     rounding error of each row, which tiny s magnify; where they do, the product is formed again in extended precision.
-    Where X'X proves the column-scaled X to be far from singular, no QR is needed (`_whitened_by_gram`).
-
-    Args:
-        matrix: X, shape (K, d), finite; columns of any scale.
-        rank_tolerance: singular values of the column-scaled X below this share of the largest one are taken for
-            rounding noise; None means max(K, d) * machine epsilon, right for exact data. Features rounded to six
-            decimals need about 1e-6.
-
-    Source: ours.
-    Cost: O(K d min(K, d)) time; two arrays like the matrix where no QR is needed, else four.
+    Where X'X proves the column-scaled X to be far from singular, no QR is needed (`_whitened_by_gram`). A singular
+    value below a share `rank_tolerance` of the largest is rounding noise; None: max(K, d) * machine epsilon.
     """
     num_rows, num_columns = matrix.shape
     if num_rows == 0 or num_columns == 0 or not matrix.any():
@@ -355,11 +304,8 @@ def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whit
 
 
 def _whitened_by_gram(scaled: FloatArray) -> Whitened | None:
-    """Z = sqrt(K) X C_1'^-1 C_2'^-1 by two Cholesky factorisations; None where X'X does not prove cond(X) < 1e4.
-
-    The eigenvalues of X'X are exact to a few eps of the largest, and 1e-8 of it is far above that: full column rank is
-    certain. The first product leaves Z'Z = I to about eps cond(X)^2, the second to about eps.
-    """
+    """Z = sqrt(K) X C_1'^-1 C_2'^-1 by two Cholesky factorisations, which leave Z'Z = I to about eps cond(X)^2, then
+    eps; None where X'X does not prove cond(X) < 1e4."""
     values = scipy.linalg.eigvalsh(scaled.T @ scaled, check_finite=False)
     if not values[0] * HARMLESS_CONDITION**2 > values[-1]:
         return None
@@ -389,25 +335,18 @@ def spanning_rows(matrix: FloatArray) -> Spanning:
 
 
 def longest_image(matrix: FloatArray) -> float:
-    """s with ||L^-1 z|| <= s ||z|| for every z, for matrix = L L': 1 / sqrt(smallest eigenvalue), rounded up.
-
-    Infinite where rounding hides the smallest eigenvalue.
-    """
+    """s with ||L^-1 z|| <= s ||z|| for every z, matrix = L L', rounded up; infinite where rounding hides it."""
     values = scipy.linalg.eigvalsh(matrix, check_finite=False)
     least = float(values[0]) - 8.0 * len(values) * np.finfo(np.float64).eps * float(values[-1])
     return float(1.0 / np.sqrt(least)) if least > 0.0 else np.inf
 
 
 def null_space(matrix: FloatArray) -> FloatArray:
-    """Orthonormal columns N with matrix N = 0 to rounding, shape (columns, columns - rows) for full row rank.
-
-    Source: QR of the transpose with column pivoting; the rank is where its diagonal falls to rounding.
-    """
+    """Orthonormal columns N with matrix N = 0 to rounding, shape (columns, columns - rows) for full row rank."""
     q, r, _ = scipy.linalg.qr(matrix.T, mode="full", pivoting=True, check_finite=False)
     diagonal = np.abs(np.diag(np.asarray(r)))
     cut = 8.0 * max(matrix.shape) * np.finfo(np.float64).eps * float(diagonal.max(initial=0.0))
-    kernel: FloatArray = np.asarray(q, dtype=np.float64)[:, int(np.count_nonzero(diagonal > cut)) :]
-    return kernel
+    return np.asarray(q, dtype=np.float64)[:, int(np.count_nonzero(diagonal > cut)) :]
 
 
 @record
@@ -420,12 +359,7 @@ class WeightedRange:
 
 
 def weighted_range(rows: FloatArray, weights: FloatArray | IntArray, *, cut: float = 1e-9) -> WeightedRange:
-    """Range and unit coordinates of A = sum_i w_i z_i z_i', from the weighted rows and never from A.
-
-    Args:
-        rows: z, shape (p, d); of comparable scale in every direction (whitened).
-        weights: w, shape (p,), positive.
-    """
+    """Range and unit coordinates of A = sum_i w_i z_i z_i', from whitened rows, (p, d), with w > 0, (p,)."""
     if rows.size == 0:
         nothing = np.zeros((rows.shape[1], 0))
         return WeightedRange(nothing, nothing)

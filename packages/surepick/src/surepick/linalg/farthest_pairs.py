@@ -76,10 +76,8 @@ def largest(squares: FloatArray, most: int) -> IntArray:
 
 
 class _Kept:
-    """The farthest pairs so far: at most `most` of them; beyond the first `least` none below `share` of the farthest.
-
-    `floor` is the squared distance below which a pair cannot matter any more.
-    """
+    """The farthest pairs so far: at most `most` of them; beyond the first `least` none below `share` of the farthest,
+    and none whose squared distance is below `floor`."""
 
     def __init__(self, points: FloatArray, *, most: int, least: int, share: float, floor: float) -> None:
         self._points, self.floor = points, floor
@@ -118,17 +116,8 @@ class _Kept:
 
 
 class _Tiles:
-    """Squared distances of blocks of points, as products of augmented vectors, each within `slack` of the truth.
-
-        ||a - b||^2 = (a, ||a||^2, 1) . (-2 b, 1, ||b||^2)
-
-    With n = r + 2 terms whose absolute values sum to at most (||a|| + ||b||)^2 <= 4 R^2, any order of summation errs by
-    at most n u 4 R^2 to first order, u the unit roundoff; rounding the factors adds 2 u 4 R^2 and the norms as much.
-
-    Args:
-        left, right: points, shapes (m, r) and (n, r), near the origin.
-        unit: R > 0, at least every norm.
-    """
+    """Squared distances of blocks of points near the origin, (m, r) and (n, r), as products of augmented vectors, each
+    within `slack` of the truth (docs/design-solver.md, line 5); `unit` is at least every norm."""
 
     def __init__(self, left: FloatArray, right: FloatArray, unit: float) -> None:
         kind = np.float32 if len(right) > DOUBLE_PRECISION_BELOW else np.float64
@@ -145,16 +134,8 @@ class _Tiles:
         """Positions within the block of the pairs that may be at least `floor` apart (squared), or of the farthest of
         them: never fewer than `most` if there are more, and every one that is as far as those to within rounding."""
         tile = self._left[rows] @ self._right[:, columns]
-        return self._largest(tile, floor, most)
-
-    def far_within(self, rows: slice, floor: float, most: int) -> tuple[IntArray, IntArray]:
-        """The same for the pairs of one block with itself, each once; two arrays of shape (n,)."""
-        tile = self._left[rows] @ self._right[:, rows]
-        tile[_lower_triangle(len(tile))] = -np.inf
-        return self._largest(tile, floor, most)
-
-    def _largest(self, tile: NDArray[Any], floor: float, most: int) -> tuple[IntArray, IntArray]:
-        """Rows and columns of the entries that `far` wants."""
+        if columns is rows:  # of a block with itself each pair once
+            tile[_lower_triangle(len(tile))] = -np.inf
         least = floor / self._scale - self._slack
         if float(tile.max()) < least:
             nothing = np.empty(0, np.int64)
@@ -191,14 +172,8 @@ def _edges(count: int) -> list[slice]:
 def farthest_pairs(
     points: FloatArray, *, least: int = 1, most: int = 0, share: float = 1.0, floor: float = 0.0
 ) -> Pairs:
-    """The squared diameter of a set of points, exactly, and other far pairs.
-
-    Args:
-        points: u, shape (s, r), s >= 2.
-
-    Source: ours.
-    Cost: O(s r) and O(m^2 r) for the m points whose radius does not exclude them; tiles of 512 x 512.
-    """
+    """The squared diameter of points, (s, r), s >= 2, exactly, and other far pairs. Cost: O(s r) and O(m^2 r) for the m
+    points whose radius does not exclude them."""
     centred = points - 0.5 * (points.max(axis=0) + points.min(axis=0))
     radii = row_norms(centred)
     least, most = max(least, SEVERAL), max(least, most, SEVERAL)
@@ -215,10 +190,7 @@ def farthest_pairs(
         for columns in edges[number:]:
             if (sizes[rows.start] + sizes[columns.start]) ** 2 < kept.floor * ROUNDED:
                 break
-            if columns is rows:
-                a, b = tiles.far_within(rows, kept.floor, most)
-            else:
-                a, b = tiles.far(rows, columns, kept.floor, most)
+            a, b = tiles.far(rows, columns, kept.floor, most)
             if len(a):
                 kept.add(order[a + rows.start], order[b + columns.start])
     return kept.pairs()
@@ -237,14 +209,7 @@ def _by_radius(points: FloatArray, radii: FloatArray, kept: _Kept) -> IntArray:
 
 
 def pairs_from(ends: FloatArray, blocks: Iterable[FloatArray], *, most: int, floor: float) -> Pairs:
-    """The farthest pairs of an end and another point; nothing is said of other pairs (elsewhere infinite).
-
-    Args:
-        ends: shape (h, r).
-        blocks: the points, in consecutive blocks of shape (., r).
-
-    Cost: O(h s r) for s points, one block at a time.
-    """
+    """The farthest pairs of an end, (h, r), and another point, in blocks (., r); of other pairs nothing is said."""
     centre = ends.mean(axis=0)
     left, top = ends - centre, 0
     reach = float(row_norms(left).max())
@@ -253,7 +218,7 @@ def pairs_from(ends: FloatArray, blocks: Iterable[FloatArray], *, most: int, flo
         right = block - centre
         unit = max(reach, float(row_norms(right).max()))
         if unit > 0.0:
-            a, b = _Tiles(left, right, unit).far(slice(None), slice(None), floor, most)
+            a, b = _Tiles(left, right, unit).far(slice(len(left)), slice(len(right)), floor, most)
             parts.append((a, top + b, row_squares(left[a] - right[b])))
         top += len(block)
         if sum(len(part[0]) for part in parts) > 8 * most:
@@ -291,13 +256,9 @@ def farthest_first(vectors: FloatArray, chosen: IntArray, free: BoolArray, numbe
     the work for arms that cannot be next. |x|^2 - 2 x's + |s|^2 with a bound on its rounding is at least any of them;
     the arms of the largest bounds are a pool whose distances are computed, and the pool grows when the farthest of it
     might be beaten from outside. At first the bounds are those of a few of the chosen arms; the others count for the
-    arms that would then be as far as the farthest of the pool.
+    arms that would then be as far as the farthest of the pool. Fewer than `number` are taken where no more are free.
 
-    Returns:
-        At most `number` arms, fewer where no more are free; in the order in which they were taken.
-
-    Source: Gonzalez (1985). Cost: one matrix product (K, d) x (d, 16) and O(K), where few arms are equally
-        far; O(K d len(chosen)) at worst. Memory: O(K) and small blocks.
+    Source: Gonzalez (1985). Cost: a product (K, d) x (d, 16) where few arms are equally far; else O(K d len(chosen)).
     """
     bounds, members = np.full(len(vectors), np.inf), chosen
     _lower_bounds(bounds, vectors, vectors[members[:SOME]])
@@ -312,7 +273,9 @@ def farthest_first(vectors: FloatArray, chosen: IntArray, free: BoolArray, numbe
         nearest = _nearest(vectors, pool, members)
         fresh: list[int] = []
         while len(taken) < number:
-            best = _first_of_farthest(nearest, pool)
+            farthest = float(nearest.max())  # the first as far as any, up to what other processors may disagree on
+            as_far = np.flatnonzero(nearest >= farthest * (1.0 - SAME_DISTANCE if farthest > 0.0 else 1.0))
+            best = int(as_far[np.argmin(pool[as_far])])
             if not nearest[best] > beyond:
                 break
             fresh.append(int(pool[best]))
@@ -367,10 +330,3 @@ def _nearest(vectors: FloatArray, arms: IntArray, others: IntArray) -> FloatArra
         for other in others:
             np.minimum(part, row_squares(rows - vectors[other]), out=part)
     return nearest
-
-
-def _first_of_farthest(nearest: FloatArray, pool: IntArray) -> int:
-    """The place of the first arm that is as far as any, up to what processors that round otherwise may disagree on."""
-    farthest = float(nearest.max())
-    as_far = np.flatnonzero(nearest >= farthest * (1.0 - SAME_DISTANCE if farthest > 0.0 else 1.0))
-    return int(as_far[np.argmin(pool[as_far])])

@@ -8,17 +8,17 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import copy_context
 from itertools import pairwise
-from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surepick.core.records import FloatArray, IntArray, record
 
-# --- One thread for linear algebra: the matrices here are small, and threads that wait for each other cost more.
-#
-# The limits that a user has set with threadpoolctl come back when the block ends.
+Array = TypeVar("Array", bound=NDArray[Any])
+
+# --- One thread for linear algebra: the matrices here are small, and threads that wait for each other cost more. The
+# limits that a user has set with threadpoolctl come back when the block ends.
 
 
 def one_thread() -> AbstractContextManager[Any]:
@@ -57,9 +57,7 @@ class _OneBlasThread:
                 self._limit = self._libraries.limit(limits=1, user_api="blas")
             self._blocks += 1
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._lock:
             self._blocks -= 1
             if self._blocks == 0 and self._limit is not None:
@@ -86,11 +84,8 @@ def row_blocks(num_rows: int, size: int = ROWS) -> list[slice]:
 
 
 def each_row_block(work: Callable[[slice], None], num_rows: int, size: int = ROWS, *, most: int = MOST_THREADS) -> None:
-    """Do some work for each block of rows; where there are many rows, on all processors that this process may use.
-
-    What the work writes of its own block does not depend on the others, nor on the number of threads, to the last bit:
-    numpy lets other threads run while it computes, and the linear algebra behind it takes one thread for each block.
-    """
+    """Do some work for each block of rows; of many rows on all processors that this process may use, which changes no
+    bit of what the work writes of its own block."""
     blocks = row_blocks(num_rows, size)
     if num_rows < MANY:
         for rows in blocks:
@@ -103,6 +98,16 @@ def each_row_block(work: Callable[[slice], None], num_rows: int, size: int = ROW
         else:
             for rows in blocks:
                 work(rows)
+
+
+def filled(found: Array, part: Callable[[slice], NDArray[Any]], size: int = ROWS) -> Array:
+    """The array, whose blocks of rows are what a function gives for each; see `each_row_block`."""
+
+    def fill(rows: slice) -> None:
+        found[rows] = part(rows)
+
+    each_row_block(fill, len(found), size)
+    return found
 
 
 def _shared(work: Callable[[slice], None], blocks: list[slice], threads: int) -> None:
@@ -145,13 +150,7 @@ def some_rows(matrix: FloatArray, rows: IntArray) -> FloatArray:
 
 def copied(matrix: FloatArray) -> FloatArray:
     """A copy of a matrix of many rows, shape (n, d)."""
-    found = np.empty_like(matrix)
-
-    def copy(some: slice) -> None:
-        found[some] = matrix[some]
-
-    each_row_block(copy, len(matrix))
-    return found
+    return filled(np.empty_like(matrix), lambda some: matrix[some])
 
 
 @functools.cache
@@ -172,11 +171,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def evenly(rows: IntArray) -> IntArray:
-    """The rows, shape (n,), and the last of them again until their number is a multiple of EVEN.
-
-    A product of some rows of a matrix is then that of all rows, to the last bit, where products take EVEN rows at a
-    time and the rows that are left over in another way.
-    """
+    """The rows, (n,), the last of them again up to a multiple of EVEN: products are then those of all rows."""
     return np.concatenate([rows, np.repeat(rows[-1:], -len(rows) % EVEN)])
 
 
@@ -202,25 +197,16 @@ class EqualRows:
 
 
 def equal_rows(matrix: NDArray[Any]) -> EqualRows:
-    """Classes of rows that are equal as numbers (-0.0 equals 0.0), numbered in order of their first rows.
+    """Classes of rows of floats that are equal as numbers (-0.0 equals 0.0), numbered in order of their first rows.
 
     Each row gets 64 bits, sum_j r_j fold(bits of x_j) modulo 2^64 with odd r_j; rows that share them are compared
-    entry by entry, and the rare classes in which that fails are told apart by their bytes.
-
-    Args:
-        matrix: shape (K, D), finite, float32 or float64; may be memory-mapped: it is read in blocks.
-
-    Source: ours (multilinear hashing). Cost: O(K D + K log K) time, 24 bytes a row and one block beyond the matrix.
+    entry by entry, and the rare classes in which that fails are told apart by their bytes (multilinear hashing).
     """
     num_rows = len(matrix)
     if matrix.size == 0:
         return EqualRows(np.zeros(min(num_rows, 1), np.int64), np.zeros(num_rows, np.int64))
-    hashes = np.empty(num_rows, np.uint64)
-
-    def hash_rows(rows: slice) -> None:
-        hashes[rows] = _hashed(matrix[rows])
-
-    each_row_block(hash_rows, num_rows, max(1, BLOCK_ENTRIES // matrix.shape[1]))
+    step = max(1, BLOCK_ENTRIES // matrix.shape[1])
+    hashes = filled(np.empty(num_rows, np.uint64), lambda rows: _hashed(matrix[rows]), step)
     ordered = np.sort(hashes)
     if not (ordered[1:] == ordered[:-1]).any():
         everybody = np.arange(num_rows, dtype=np.int64)
@@ -228,12 +214,12 @@ def equal_rows(matrix: NDArray[Any]) -> EqualRows:
     _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
     group = group.reshape(-1)
     shared = np.flatnonzero(first[group] != np.arange(num_rows))
-    step = max(1, BLOCK_ENTRIES // matrix.shape[1])
     for top in range(0, len(shared), step):
         rows = shared[top : top + step]
         if not np.array_equal(matrix[rows], matrix[first[group[rows]]]):
             return _by_bytes(matrix)
-    return _in_order(first, group)
+    order = np.argsort(first)
+    return EqualRows(first[order].astype(np.int64), places(order)[group].astype(np.int64))
 
 
 def places(order: IntArray) -> IntArray:
@@ -281,12 +267,6 @@ def _by_bytes(matrix: NDArray[Any]) -> EqualRows:
     return EqualRows(first.astype(np.int64), group)
 
 
-def _in_order(first: IntArray, group: IntArray) -> EqualRows:
-    """The classes numbered by their first rows."""
-    order = np.argsort(first)
-    return EqualRows(first[order].astype(np.int64), places(order)[group].astype(np.int64))
-
-
 # --- Bounds on lengths by products in single precision, which take half the time of those in double precision.
 
 LEAST_DIRECTIONS = 48  # from so many on it saves time
@@ -297,56 +277,30 @@ Single = NDArray[np.float32]
 
 
 class SingleRows:
-    """Rows z, shape (n, d), in single precision: 2^k z, so that the longest has length 1 to 2 or is 0.
-
-    Args:
-        rows: shape (n, d), finite.
-        lengths: ||z||, shape (n,), each correct to a relative 1e-9.
-
-    Attributes:
-        rows: the rows, shape (n, d).
-        exponent: k.
-    """
+    """Rows z, (n, d), with ||z|| to a relative 1e-9, as 2^k z in single precision, of length at most 2: `rows`."""
 
     def __init__(self, rows: FloatArray, lengths: FloatArray) -> None:
         _, exponent = np.frexp(float(lengths.max(initial=0.0)))
-        self.exponent = 1 - int(exponent)
-        self.rows: Single = np.empty(rows.shape, np.float32)
-
-        def shorten(some: slice) -> None:
-            self.rows[some] = np.ldexp(1.0, self.exponent) * rows[some]
-
-        each_row_block(shorten, len(rows))
+        self.exponent, shrink = 1 - int(exponent), np.ldexp(1.0, 1 - int(exponent))
+        self.rows: Single = filled(np.empty(rows.shape, np.float32), lambda some: shrink * rows[some])
         self._lengths = np.ldexp(lengths, self.exponent)
 
     def squares_at_most(self, right: FloatArray, count: int | None = None) -> FloatArray:
-        """Upper bounds on ||z'R||^2 of the first rows, shape (count,), for R of shape (d, r); None: of all rows.
-
-        With p = z'R and p_hat as computed, u = 2^-24, n = d + r + 4 and g = n u / (1 - n u): rounding z and R, and
-        products and sums in any order, err by |p_hat - p| <= g |z|'|R| in each entry, so that
-        ||p|| <= ||p_hat|| + g ||z|| ||R||_F; the sum of the squares of p_hat errs by less than 2 g of itself. Scales
-        are powers of two, which are exact; where numbers below 2^-126 become 0, and squares of those below 2^-63,
-        lengths lose less than 2^-50. The products need d + 2 terms only: what is left, (r + 2) u ||z|| ||R||_F, is for
-        an R that is off by rounding in double precision.
-
-        Source: Higham, Accuracy and Stability of Numerical Algorithms (2002), section 3.1.
-        """
+        """Upper bounds on ||z'R||^2 of the first rows, (count,), for R of (d, r) (docs/design-solver.md, line 14)."""
         largest = float(np.abs(right).max(initial=0.0))
         _, exponent = np.frexp(largest)
         scaled = np.ldexp(right, -int(exponent))
         terms = (sum(right.shape) + 4) * UNIT
         share, single = terms / (1.0 - terms), scaled.astype(np.float32)
         off = share * (1.0 + 1e-6) * float(np.sqrt(np.sum(scaled**2)))
-        bounds = np.empty(len(self.rows) if count is None else count)
 
-        def measure(some: slice) -> None:
+        def squares(some: slice) -> Single:
             found = self.rows[some] @ single
-            bounds[some] = np.einsum("ij,ij->i", found, found)
+            return np.asarray(np.einsum("ij,ij->i", found, found))
 
-        each_row_block(measure, len(bounds))
+        bounds = filled(np.empty(len(self.rows) if count is None else count), squares)
         np.sqrt(bounds, out=bounds)
         bounds *= 1.0 + 2.0 * share
         bounds += off * self._lengths[: len(bounds)] + NOTHING
         bounds *= bounds
-        result: FloatArray = np.ldexp(bounds, 2 * (int(exponent) - self.exponent))
-        return result
+        return np.ldexp(bounds, 2 * (int(exponent) - self.exponent))

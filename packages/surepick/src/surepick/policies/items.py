@@ -11,7 +11,7 @@ import numpy as np
 from surepick.core.observations import Observations
 from surepick.core.plans import Intervals, Plan, Step, against
 from surepick.core.random_streams import Chooser, settled_seed
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record, set_fields
 from surepick.core.special_functions import log_ndtr
 from surepick.errors import InvalidInput
 from surepick.estimators.item_processes import ItemBets, ItemProcesses, after_items, with_late_answers
@@ -48,8 +48,6 @@ def next_bets(answers: FloatArray, answering: BoolArray, *, epsilon: float, left
     An arm weighs Phi(-z)^3, z being how far it lies behind the leader in the items that both answered, in standard
     errors: early a bad arm is compared with the mean of several good ones, which varies less than one of them; later
     with the leader alone. The guessed mean of an arm without many answers leans towards the mean of all.
-
-    Cost: O(K n).
     """
     known = np.isfinite(answers)
     scores, counts = np.where(known, answers, 0.0), known.sum(axis=1)
@@ -80,26 +78,20 @@ def _moments(values: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatA
 # --- What a study of test items has come to.
 
 
-@record
+@frozen
 class ItemBatch:
     """Successive items of the order, and who was asked to answer them."""
 
     size: int  # items
     asked: IntArray  # indices of the arms, ascending
 
-    def __post_init__(self) -> None:
-        freeze(self, asked=np.int64)
 
-
-@record
+@frozen
 class Answered:
     """Answers of arms to items, each known by arm * N + the place of the item in the order."""
 
     at: IntArray  # ascending, (m,)
     scores: FloatArray  # (m,)
-
-    def __post_init__(self) -> None:
-        freeze(self, at=np.int64, scores=np.float64)
 
     @staticmethod
     def none() -> Answered:
@@ -112,7 +104,7 @@ class Answered:
         return Answered(both[order], np.append(self.scores, scores)[order])
 
 
-@record
+@frozen
 class ItemsState:
     """All answers, and what was decided from them. The processes are computed from it."""
 
@@ -125,9 +117,6 @@ class ItemsState:
     leader: int  # index of the arm that would be recommended
     finished: str  # as in `Claim`
     num_arms: int  # K
-
-    def __post_init__(self) -> None:
-        freeze(self, beaten=np.int64, open=np.int64)
 
     @property
     def drawn(self) -> int:
@@ -216,8 +205,7 @@ class CertifiedItems(SequentialTest):
         if not isinstance(self.items, Items):
             object.__setattr__(self, "items", Items(self.items))
         seed, by = settled_seed("seed", self.seed, self.seed_by, "it decides the order of the items.")
-        object.__setattr__(self, "seed", seed)
-        object.__setattr__(self, "seed_by", by)
+        set_fields(self, seed=seed, seed_by=by)
         if self.problem.noise.support != (0.0, 1.0):
             raise InvalidInput(
                 f"the noise is {self.problem.noise.spec}; scores of test items lie between 0 and 1: declare bernoulli "
@@ -247,10 +235,9 @@ class CertifiedItems(SequentialTest):
             counts[state.open] = min(size, left, self.largest_batch or left)
             first[state.open] = state.drawn
         else:  # all items are used: the arms in question answer what they missed
-            for arm, answers in zip(
-                state.open.tolist(), state.full_table(self.items.num_items)[state.open], strict=True
-            ):
-                first[arm], counts[arm] = _first_gap(answers)
+            table = state.full_table(self.items.num_items)
+            for arm in state.open.tolist():
+                first[arm], counts[arm] = _first_gap(table[arm])
         candidate = state.leader if state.batches else None
         return Plan(round=state.round, counts=counts, candidate=candidate, first_items=first)
 

@@ -28,8 +28,7 @@ GROWTH = f"by what share a batch adds pulls; at most {MOST_GROWTH:g}."
 
 def option(default: T, check: Check) -> T:
     """A field of a record with that default, for `check_options`; None is accepted where it is the default."""
-    made: T = field(default=default, metadata={"check": check})
-    return made
+    return field(default=default, metadata={"check": check})
 
 
 def check_options(settings: Any) -> None:
@@ -56,29 +55,21 @@ def whole(meaning: str, *, least: int = 1) -> Check:
     return lambda name, value: values.whole_number(name, value, least=least, meaning=meaning)
 
 
-def _growth(name: str, value: object) -> None:
-    if values.as_number(name, value) > MOST_GROWTH:
+def growth(name: str, value: object) -> None:
+    """Refuse batches that do not grow, or beyond what anybody could measure."""
+    values.positive_number(name, value, GROWTH)
+    growth_or_none(name, value)
+
+
+def growth_or_none(name: str, value: object) -> None:
+    """The same, but 0 has a meaning too."""
+    if values.not_negative(name, value, GROWTH) > MOST_GROWTH:
         raise InvalidInput(
             f"{name} is {quoted(value)}; it must be at most {MOST_GROWTH:g}: by what share a batch adds pulls."
         )
 
 
-def growth(name: str, value: object) -> None:
-    """Refuse batches that do not grow, or beyond what anybody could measure."""
-    values.positive_number(name, value, GROWTH)
-    _growth(name, value)
-
-
-def growth_or_none(name: str, value: object) -> None:
-    """The same, but 0 has a meaning too."""
-    values.not_negative(name, value, GROWTH)
-    _growth(name, value)
-
-
-def slack(_: str, value: object) -> None:
-    values.check_slack(value)
-
-
+slack = values.check_slack
 check_share = values.share_of_pulls
 tolerance = positive("the relative gap to which designs are solved.")
 accuracy = positive("the half-width at which intervals are tightest, in reward units.")
@@ -107,46 +98,40 @@ def check_noise(name: str, noise: Noise, given: Mapping[str, Any], *, unknown_sc
             "certified-independent (--policy certified-independent), certified-linear or certified-kernel, or declare "
             "subgaussian:SIGMA."
         )
-    for option, allowed in (("evidence", (None, "carried", "paired", "lists")),):
-        value = given.get(option)
-        if value not in allowed:
-            raise InvalidInput(
-                f"{option} is {quoted(value)}, which rests on a scale of the noise that is known beforehand, and noise "
-                f"is normal with unknown scales. Leave {option} out, or declare subgaussian:SIGMA."
-            )
-
-
-def block_name(name: str, value: object) -> None:
-    """Refuse what cannot be the name of a column of results."""
-    if not isinstance(value, str) or not value.strip() or value in RESERVED:
+    if (value := given.get("evidence")) not in (None, "carried", "paired", "lists"):
         raise InvalidInput(
-            f"{name} is {quoted(value)}; say what measurements that belong together are called, e.g. 'plate' or 'day': "
-            f"the column of results that names each row's block. {', '.join(RESERVED)} are other columns."
+            f"evidence is {quoted(value)}, which rests on a scale of the noise that is known beforehand, and noise is "
+            "normal with unknown scales. Leave evidence out, or declare subgaussian:SIGMA."
         )
 
 
-def arm_id(name: str, value: object) -> None:
-    """Refuse what is no id."""
-    if not isinstance(value, str):
-        raise InvalidInput(f"{name} is {quoted(value)}; give the id of a candidate.")
+def refused_unless(holds: Callable[[object], bool], words: str) -> Check:
+    """Refuse a value for which something does not hold, in these words."""
+
+    def check(name: str, value: object) -> None:
+        if not holds(value):
+            raise InvalidInput(f"{name} is {quoted(value)}; {words}")
+
+    return check
+
+
+block_name = refused_unless(
+    lambda value: isinstance(value, str) and bool(value.strip()) and value not in RESERVED,
+    "say what measurements that belong together are called, e.g. 'plate' or 'day': the column of results that names "
+    f"each row's block. {', '.join(RESERVED)} are other columns.",
+)
+arm_id = refused_unless(lambda value: isinstance(value, str), "give the id of a candidate.")
+arm_ids = refused_unless(
+    lambda value: isinstance(value, list | tuple) and all(isinstance(one, str) for one in value),
+    "give a list of ids of candidates.",
+)
+yes = refused_unless(lambda value: value is True, "it is True, or left out.")  # what is not wanted is left out
 
 
 def share_of_delta(name: str, value: object) -> None:
     """Refuse what is no share."""
     if not 0.0 < values.as_number(name, value) < 1.0:
         raise InvalidInput(f"{name} is {quoted(value)}; it must lie strictly between 0 and 1: a share of delta.")
-
-
-def arm_ids(name: str, value: object) -> None:
-    """Refuse what are no ids."""
-    if isinstance(value, str) or not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
-        raise InvalidInput(f"{name} is {quoted(value)}; give a list of ids of candidates.")
-
-
-def yes(name: str, value: object) -> None:
-    """Refuse all but True: what is not wanted is left out."""
-    if value is not True:
-        raise InvalidInput(f"{name} is {quoted(value)}; it is True, or left out.")
 
 
 # --- What policies are made of beside the problem and their own options: embeddings, features, networks.
@@ -256,12 +241,6 @@ OPTIONS_OF: Mapping[MakeParts, tuple[str, ...]] = MappingProxyType(
 )
 
 
-def embedding_options(parts: MakeParts, given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The options of the embedding of another package that `given` names."""
-    name = given.get("embedding")
-    return () if parts is not of_package or name is None else embedding_spec(name).options
-
-
 def are_paired(options: Mapping[str, Any], *, known_scale: bool) -> bool:
     """Whether candidates are compared within blocks, by differences of which nobody knows how much they vary."""
     return options.get("streams") is not None or (options.get("blocks") is not None and not known_scale)
@@ -271,10 +250,7 @@ HEURISTIC_BIASED = 0.2  # of epsilon: where the bias stays larger, epochs are th
 
 
 def stays_biased(embedding: embeddings.ArmEmbedding | None, dim: int | None, epsilon: float) -> bool:
-    """Whether misspecification eats much of epsilon in the largest dimension that may be used.
-
-    The weights of carried-on evidence minimise variance alone, those of epochs the bias too (docs/decisions/0022).
-    """
+    """Whether misspecification eats much of epsilon in the largest dimension that may be used (docs/decisions/0022)."""
     if embedding is None or embedding.norm_bound is None:
         return False
     used = dim if isinstance(dim, int) and 1 <= dim <= embedding.max_dim else embedding.max_dim
@@ -358,8 +334,9 @@ class PolicySpec:
         """All options, those of the problem and of the parts included, and of what `given` names of other packages."""
         asked = [each.name for name in self.questions if name in NAMES for each in fields(NAMES[name])]
         question = ("question", *asked, *own_fields(given.get("question"))) if asked else ()
-        parts = (*OPTIONS_OF.get(self.parts, ()), *embedding_options(self.parts, given))
-        return tuple(dict.fromkeys(("gap_bound", *self.own_options(), *parts, *question)))
+        parts, name = OPTIONS_OF.get(self.parts, ()), given.get("embedding")
+        theirs = () if self.parts is not of_package or name is None else embedding_spec(name).options
+        return tuple(dict.fromkeys(("gap_bound", *self.own_options(), *parts, *theirs, *question)))
 
 
 def asked_question(name: str, spec: PolicySpec, given: dict[str, Any]) -> Question | None:
@@ -397,10 +374,7 @@ def refuse_beside_lists(
     name: str, hidden_defaults: Mapping[str, Any], given: Mapping[str, Any], *, allowed: tuple[str, ...] = ()
 ) -> None:
     """Refuse options of the best arm's evidence where the question is another one, but for those allowed."""
-    said = [
-        option
-        for option, usual in hidden_defaults.items()
-        if option not in allowed and given.get(option, usual) not in (usual, None)
-    ]
+    beside = {option: usual for option, usual in hidden_defaults.items() if option not in allowed}
+    said = [option for option, usual in beside.items() if given.get(option, usual) not in (usual, None)]
     if said:
         raise InvalidInput(f"{name} takes {said[0]} for question 'best' only, so far; leave {said[0]} out.")

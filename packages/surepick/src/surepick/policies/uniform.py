@@ -41,12 +41,7 @@ SURE = 5  # repeats after which an arm's own spread counts
 
 
 def usual_limit(policy: Policy[Any], seen: Observations | None) -> int | None:
-    """Measurements after which a loop without a limit of its own ends: far beyond what any study should take.
-
-        20 uniform_pulls_for(problem, sigma), at least 100 for each arm; 60 where repeats are to show sigma
-
-    Cost: O(K).
-    """
+    """Measurements after which a loop without a limit of its own ends: far beyond what any study should take."""
     traits, problem = policy.traits, policy.problem
     if traits.stops == "budget" or traits.rounds is not None or traits.items is not None or traits.rows is not None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette without yellow, which white paper swallows; black is kept for means
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
-MARKERS = ("o", "s", "^", "v", "P", "X", "h", "<", ">", "p", "d", "8", "H")
-LINES = ("-", "--", ":", "-.")
 LETTERS_PER_INCH, LARGE_PER_INCH = 15.5, 11.5  # of the notes, and of the title
 ROOM_FOR_ROW = 2.2  # inches, of a legend in a row beside the title
 LEGENDS: dict[str, dict[str, Any]] = {
@@ -34,32 +32,6 @@ LEGENDS: dict[str, dict[str, Any]] = {
     "above": {"loc": "outside upper right", "ncols": 9, "handlelength": 1.5},
     "below": {"loc": "outside lower center", "ncols": 2},
 }
-
-
-@record
-class Look:
-    """How a series is drawn: colour, marker and line are the same in all figures of a table."""
-
-    colour: str
-    marker: str
-    line: str
-    filled: bool = True
-
-    @property
-    def face(self) -> str:
-        """The colour inside its marks."""
-        return self.colour if self.filled else "white"
-
-
-Looks = Mapping[str, Look]
-
-
-def looks(names: Sequence[str]) -> dict[str, Look]:
-    """A look for each series; no two are equal up to 91 of them."""
-    return {
-        name: Look(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], LINES[i // len(COLOURS) % len(LINES)])
-        for i, name in enumerate(names)
-    }
 
 
 @contextmanager
@@ -86,32 +58,14 @@ def write_figure(figure: Figure, path: str | Path, **drawing: Any) -> None:
     write_whole(target, drawn.getvalue(), what="the figure")
 
 
-def save(figure: Figure, directory: Path, name: str) -> list[Path]:
-    """Write the figure as PNG and SVG."""
-    name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
-    paths = [directory / f"{name}.png", directory / f"{name}.svg"]
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(f"the figure cannot be written to {directory}: {error}.") from error
-    write_figure(figure, paths[0], dpi=150)
-    figure.set_layout_engine("none")  # where everything is has been found, and takes most of the time
-    write_figure(figure, paths[1], metadata={"Date": None})
-    return paths
-
-
 @record
 class Page:
-    """A figure that is being drawn.
-
-    Args:
-        legend: where the legend is: beside the panels, in a row above them beside the title, or below them.
-    """
+    """A figure that is being drawn."""
 
     figure: Figure
     axes: list[Axes]
     width: float
-    legend: Literal["beside", "above", "below"]
+    legend: Literal["beside", "above", "below"]  # of the panels, in a row above them beside the title, or below them
     notes: list[str] = field(default_factory=list)
     key: list[Line2D] = field(default_factory=list)  # entries of the legend, filled while drawing
 
@@ -120,17 +74,6 @@ class Page:
         from matplotlib.lines import Line2D  # noqa: PLC0415 (heavy)
 
         self.key.append(Line2D([], [], label=label, **drawn))
-
-    def name_series(self, styles: Looks, notes: Mapping[str, str], *, marker: bool = True, line: bool = True) -> None:
-        """A legend entry for each series, with what is to be said of it, and those of its marks that are drawn."""
-        for name, look in styles.items():
-            self.name_mark(
-                f"{name} ({notes[name]})" if name in notes else name,
-                color=look.colour,
-                marker=look.marker if marker else "",
-                linestyle=look.line if line else "",
-                markerfacecolor=look.face,
-            )
 
     def finish(self, title: str) -> Figure:
         """Title, legend and notes; the figure is ready."""
@@ -143,11 +86,6 @@ class Page:
         if lines:
             self.figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize="x-small", color="#444444")
         return self.figure
-
-
-def write_note(axes: Axes, words: str) -> None:
-    """A panel with nothing to draw says so."""
-    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center")
 
 
 def open_page(
@@ -194,7 +132,9 @@ def scale_pulls(axes: Axes, which: Literal["x", "y"], values: Sequence[float]) -
     """A logarithmic axis for these numbers of pulls, from one round number to another, however close they are."""
     values = [max(value, 1.0) for value in values]  # no pull at all is at the edge
     getattr(axes, f"set_{which}scale")("log")
-    lowest, highest = _round_below(0.9 * min(values, default=1.0)), _round_above(1.1 * max(values, default=10.0))
+    least, most = 0.9 * min(values, default=1.0), 1.1 * max(values, default=10.0)
+    lowest = max(one for one in _round_numbers(least)[:3] if one <= least * (1.0 + 1e-9))
+    highest = min(one for one in _round_numbers(most) if one >= most * (1.0 - 1e-9))
     getattr(axes, f"set_{which}lim")(lowest, highest)
     wide, narrow = highest > 200.0 * lowest, highest < 6.0 * lowest
     steps = (1.0,) if wide else tuple(map(float, range(1, 10))) if narrow else (1.0, 2.0, 5.0)
@@ -202,14 +142,9 @@ def scale_pulls(axes: Axes, which: Literal["x", "y"], values: Sequence[float]) -
     axes.grid(axis=which, alpha=0.3)
 
 
-def _round_below(value: float) -> float:
-    power = 10.0 ** math.floor(math.log10(value))
-    return max(step * power for step in (1.0, 2.0, 5.0) if step * power <= value * (1.0 + 1e-9))
-
-
-def _round_above(value: float) -> float:
-    power = 10.0 ** math.floor(math.log10(value))
-    return min(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= value * (1.0 - 1e-9))
+def _round_numbers(value: float) -> list[float]:
+    """1, 2, 5 and 10 times the power of ten below a value."""
+    return [step * 10.0 ** math.floor(math.log10(value)) for step in (1.0, 2.0, 5.0, 10.0)]
 
 
 # --- The figure of a forecast.

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from surepick.core.observations import Observations, Quantity
 from surepick.core.plans import Blocking, Plan
-from surepick.core.records import FloatArray, IntArray, encode, freeze, from_json, record
+from surepick.core.records import FloatArray, IntArray, encode, from_json, frozen
 from surepick.core.values import check_order, texts_of
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import Noise
@@ -31,7 +31,7 @@ from surepick.text import did_you_mean, html_table, quoted
 # --- What a study wants measured next: a plan with the ids of its arms, or the part of it that a worker leased.
 
 
-@record
+@frozen
 class Batch(Plan):
     """A plan, or a part of it, as those who measure need it.
 
@@ -56,10 +56,6 @@ class Batch(Plan):
     item_ids: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
     block_name: str = ""
-
-    def __post_init__(self) -> None:
-        Plan.__post_init__(self)
-        freeze(self, ordinals=np.int64, items=np.int64)
 
     @staticmethod
     def of(

@@ -1,5 +1,7 @@
 """Tables as arms: ids, features, and rows that share an id."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +10,7 @@ from typing import Any, Literal, Unpack, overload
 import numpy as np
 
 from surepick.chunks.sources import RowBlocks
-from surepick.core.arms import Arms, KnownIds, checked_ids, may_count
+from surepick.core.arms import Arms, KnownIds, Originals, checked_ids, may_count
 from surepick.core.files import as_path
 from surepick.core.frames import SOURCE, is_frame
 from surepick.core.records import FloatArray, IntArray, record
@@ -27,11 +29,9 @@ POSITIVE = "A cost is a positive number, in the same currency for all candidates
 
 def row_costs(table: Table, name: str, ids: Sequence[str]) -> FloatArray:
     """What one measurement costs, row by row."""
-    empty = table.missing_rows(name)
-    if empty:
+    if empty := table.missing_rows(name):
         raise _refused(table, name, ids, empty, f"{POSITIVE}. Fill the cell in, or leave the row out")
-    words = table.bad_rows(name)
-    if words:
+    if words := table.bad_rows(name):
         raise _refused(table, name, ids, words, f"{POSITIVE}, without a unit. Correct the cell")
     costs = table.numbers(name)
     wrong = np.flatnonzero(~((costs > 0.0) & np.isfinite(costs))).tolist()
@@ -69,12 +69,24 @@ def _refused(table: Table, name: str, ids: Sequence[str], rows: Sequence[int], c
 
 
 @record
-class Apart:
-    """Which columns they are."""
+class Asked:
+    """Which columns these are, which are the features, and what is done to them."""
 
+    features: selection.Names | selection.Unnamed | selection.Unused
     cost: str | None = None  # of what one measurement costs; None: measurements cost alike
     segments: str | None = None  # of the segment of each candidate; None: there is one list
     reward: str | None = None  # of the results, which the table need not have
+    standardize: bool = False
+    intercept: bool = False
+    drop_candidates: bool = False
+
+    @staticmethod
+    def of(features: selection.Names | selection.Unnamed | selection.Unused | None, **others: Any) -> Asked:
+        """Numbers that nobody named are needed where they are prepared."""
+        if features is None:
+            prepared = others["standardize"] or others["intercept"]
+            features = selection.Unnamed.needed if prepared else selection.Unnamed.spare
+        return Asked(features, **others)
 
     def no_features(self, table: Table) -> tuple[str, ...]:
         """Those that are no features unless they are named as some."""
@@ -86,23 +98,13 @@ class Apart:
         return selection.column_names(table, given) if given else ()
 
 
-def rows_apart(table: Table, apart: Apart, ids: Sequence[str]) -> dict[str, Any]:
-    """`costs` and `segments` of `Arms`, as far as they are asked for, where every row is a candidate."""
+def arms_apart(table: Table, asked: Asked, ids: Sequence[str], first: IntArray, arm_of_row: IntArray) -> dict[str, Any]:
+    """`costs` and `segments` of `Arms`, as far as they are asked for, where rows that share an id are one candidate."""
     found: dict[str, Any] = {}
-    if apart.cost is not None:
-        found["costs"] = row_costs(table, selection.column_names(table, [apart.cost])[0], ids)
-    if apart.segments is not None:
-        found["segments"] = _row_segments(table, selection.column_names(table, [apart.segments])[0], ids)
-    return found
-
-
-def arms_apart(table: Table, apart: Apart, ids: Sequence[str], first: IntArray, arm_of_row: IntArray) -> dict[str, Any]:
-    """The same, where rows that share an id are one candidate."""
-    found: dict[str, Any] = {}
-    if apart.cost is not None:
-        found["costs"] = arm_costs(table, selection.column_names(table, [apart.cost])[0], ids, first, arm_of_row)
-    if apart.segments is not None:
-        name = selection.column_names(table, [apart.segments])[0]
+    if asked.cost is not None:
+        found["costs"] = arm_costs(table, selection.column_names(table, [asked.cost])[0], ids, first, arm_of_row)
+    if asked.segments is not None:
+        name = selection.column_names(table, [asked.segments])[0]
         rows = np.array(_row_segments(table, name, ids))
         differs = np.flatnonzero(rows != rows[first][arm_of_row])
         if differs.size:
@@ -238,52 +240,45 @@ def read_arms(
         named = None if isinstance(features, selection.Unnamed | selection.Unused) else features
         where = as_path(path, meaning="rows in blocks are in files.")
         return read_blocks(where, id if id is None or isinstance(id, str) else ",".join(id), named)
-    apart = Apart(cost, segments, reward)
-    if features is None:
-        features = selection.Unnamed.needed if standardize or intercept else selection.Unnamed.spare
+    columns: dict[str, Any] = {"cost": cost, "segments": segments, "reward": reward}
+    prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept, "drop_candidates": drop_candidates}
+    asked = Asked.of(features, **columns, **prepared)
     if drop_candidates:
         reading["drop_missing"] = True
-    prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept, "drop_candidates": drop_candidates}
     if is_frame(path):
         drop = bool(reading.pop("drop_missing", False))
         if any(reading.values()):
             raise InvalidInput(f"{SOURCE} holds its numbers already; leave out {', '.join(sorted(reading))}.")
         framed = table_of_frame(path, id, drop_missing=drop)
-        found = _grouped(framed.table, framed.id, features, apart=apart, repeats=False, **prepared)
-        return framed.with_labels(found.arms, found.table)
+        found = _grouped(framed.table, framed.id, asked, repeats=False)
+        kept = [framed.labels[found.table.line_of(row) - 1] for row in range(found.table.num_rows)]
+        return found.arms.with_objects(Originals.of(selection.row_ids(found.table, framed.id), kept))
     path = as_path(path, meaning="a table is read from a file or a data frame.")
     if path.suffix.lower() == kind_of(path) == ".parquet" and not any(reading.values()):
         with ParquetSource.open(path) as source:
-            return _parquet_arms(source, id, features, apart, standardize=standardize, intercept=intercept)
+            return _parquet_arms(source, id, asked)
     table = read_table(path, **reading)
     repeats = id is None and bool(table.parameters or table.usual_id)
-    return _grouped(table, id, features, apart=apart, repeats=repeats, **prepared).arms
+    return _grouped(table, id, asked, repeats=repeats).arms
 
 
-def _parquet_arms(
-    source: ParquetSource,
-    id: selection.Names | None,  # noqa: A002 (as in read_arms)
-    features: selection.Names | selection.Unnamed | selection.Unused,
-    apart: Apart,
-    *,
-    standardize: bool,
-    intercept: bool,
-) -> Arms:
+def _parquet_arms(source: ParquetSource, id: selection.Names | None, asked: Asked) -> Arms:  # noqa: A002
     """The arms of a Parquet file, whose numbers go from the file into the array of the arms."""
     header = Table(source.name, dict.fromkeys(source.names, ()))
     id_columns = () if id is None else selection.column_names(header, id)
-    named = apart.columns(header)
+    named = asked.columns(header)
     counting = [name for name in source.numbers if may_count(name)]
-    wanted = selection.named_features(header, features)
+    wanted = selection.named_features(header, asked.features)
     table = source.outline((*id_columns, *named, *(counting if wanted is None else ())), wanted)
     ids = None if id is None else checked_ids(selection.row_ids(table, id), source.num_rows)
     selection.warn_of_look(table.source, ids or ())
     rows = ids or selection.row_ids(table, None)
-    more = rows_apart(table, apart, rows)
+    every = np.arange(source.num_rows)
+    more = arms_apart(table, asked, rows, every, every)
     names: list[str] = []
     places: dict[str, slice] = {}
     known: dict[int, FloatArray] = {}
-    for name, numeric in selection.feature_columns(table, id_columns, features, apart.no_features(table)).items():
+    for name, numeric in selection.feature_columns(table, id_columns, asked.features, asked.no_features(table)).items():
         first = len(names)
         if name in source.numbers:
             names += source.parts(name)
@@ -292,23 +287,21 @@ def _parquet_arms(
             encoded = _encoded(table, name, numeric)
             known |= dict(enumerate(encoded.values(), start=first))
             names += encoded
-    width = len(names) + intercept
-    in_single = source.in_single(places) and not known and not standardize
+    width = len(names) + asked.intercept
+    in_single = source.in_single(places) and not known and not asked.standardize
     large = source.num_rows * width > SINGLE_ABOVE
     matrix = np.empty((source.num_rows, width), np.float32 if in_single and large else np.float64)
     source.read_numbers(matrix, places)
     for column, values in known.items():
         matrix[:, column] = values
-    if features is selection.Unnamed.spare:
-        found = (
-            (name, _why_not_finite(source.name, name, matrix[:, column], rows)) for column, name in enumerate(names)
-        )
-        aside = {name: why for name, why in found if why}
+    if asked.features is selection.Unnamed.spare:
+        found = {name: _why_not_finite(source.name, name, matrix[:, row], rows) for row, name in enumerate(names)}
+        aside = {name: why for name, why in found.items() if why}
         more |= _set_aside(aside)
         if aside:
             matrix = np.delete(matrix, [column for column, name in enumerate(names) if name in aside], axis=1)
             names = [name for name in names if name not in aside]
-    return _prepared(matrix, names, ids, more, standardize=standardize, intercept=intercept)
+    return _prepared(matrix, names, ids, more, asked)
 
 
 def grouped_arms(
@@ -325,34 +318,29 @@ def grouped_arms(
     drop_candidates: bool = False,
 ) -> Grouped:
     """The arms of a table in which an id may be repeated; arguments as in `read_arms`."""
-    if features is None:
-        features = selection.Unnamed.needed if standardize or intercept else selection.Unnamed.spare
     prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept, "drop_candidates": drop_candidates}
-    return _grouped(table, id, features, exclude, needed, apart=Apart(cost, segments), repeats=True, **prepared)
+    asked = Asked.of(features, cost=cost, segments=segments, **prepared)
+    return _grouped(table, id, asked, exclude, needed, repeats=True)
 
 
 def _grouped(
     table: Table,
     id: selection.Names | None,  # noqa: A002 (as in read_arms)
-    features: selection.Names | selection.Unnamed | selection.Unused,
+    asked: Asked,
     exclude: Sequence[str] = (),
     needed: Sequence[str] = (),
     *,
-    apart: Apart,
     repeats: bool,
-    drop_candidates: bool,
-    standardize: bool,
-    intercept: bool,
 ) -> Grouped:
     """As `grouped_arms`; without `repeats` an id must not be repeated."""
     usual = table.usual_id or table.parameters
     id_columns = selection.column_names(table, id or usual) if id is not None or usual else ()
-    named = apart.columns(table)
-    numeric = selection.feature_columns(table, id_columns, features, (*exclude, *apart.no_features(table)))
-    spare = features is selection.Unnamed.spare and not table.parameters
+    named = asked.columns(table)
+    numeric = selection.feature_columns(table, id_columns, asked.features, (*exclude, *asked.no_features(table)))
+    spare = asked.features is selection.Unnamed.spare and not table.parameters
     needed = [*needed, *named] if table.drop_missing else needed  # else `arms_apart` names the candidate, too
     whole = [*(name for name, is_number in numeric.items() if is_number and not spare), *needed]
-    gone = selection.candidates_gone(table, id_columns, whole, accepted=drop_candidates)
+    gone = selection.candidates_gone(table, id_columns, whole, accepted=asked.drop_candidates)
     table = selection.complete_rows(table, id_columns, whole, also=gone)
     names = selection.row_ids(table, id_columns or None)
     if not repeats:
@@ -368,7 +356,7 @@ def _grouped(
             aside[name] = why
         else:
             columns |= _encoded(table, name, is_number)
-    matrix = np.empty((len(index), len(columns) + intercept))
+    matrix = np.empty((len(index), len(columns) + asked.intercept))
     for column, (name, values) in enumerate(columns.items()):
         matrix[:, column] = values[first]
         if (row := _first_that_differs(values, first[arm_of_row])) is not None:
@@ -377,9 +365,8 @@ def _grouped(
                 f"({matrix[arm_of_row[row], column]:g} and {values[row]:g}); an arm has one feature vector. "
                 "Make the column part of the id, or leave it out of the features."
             )
-    more = arms_apart(table, apart, names, first, arm_of_row) | _set_aside(aside)
-    arms = _prepared(matrix, list(columns), list(index), more, standardize=standardize, intercept=intercept)
-    return Grouped(arms, arm_of_row, table)
+    more = arms_apart(table, asked, names, first, arm_of_row) | _set_aside(aside)
+    return Grouped(_prepared(matrix, list(columns), list(index), more, asked), arm_of_row, table)
 
 
 def _first_that_differs(values: FloatArray, first_of_row: IntArray) -> int | None:
@@ -410,11 +397,7 @@ def _why_not_finite(source: str, name: str, values: FloatArray, ids: Sequence[st
 
 
 def _set_aside(aside: Mapping[str, str]) -> dict[str, Any]:
-    """`aside` of `Arms`, from the columns and why they are no features.
-
-    Warns:
-        TableWarning: there are some.
-    """
+    """`aside` of `Arms`, from the columns and why they are no features, with a warning."""
     if not aside:
         return {}
     names = list(map(quoted, aside))
@@ -440,28 +423,21 @@ def _encoded(table: Table, name: str, numeric: bool) -> dict[str, FloatArray]:
 
 
 def _prepared(
-    matrix: FloatArray,
-    names: list[str],
-    ids: Sequence[str] | None,
-    more: dict[str, Any],
-    *,
-    standardize: bool,
-    intercept: bool,
+    matrix: FloatArray, names: list[str], ids: Sequence[str] | None, more: dict[str, Any], asked: Asked
 ) -> Arms:
-    """Arms with the features of an array, shape (K, D) or, with an intercept, (K, D + 1), which they keep; `more` is
-    what `rows_apart` found."""
-    if standardize:
+    """Arms with the features of an array, (K, D) or, with an intercept, (K, D + 1); `more` is from `arms_apart`."""
+    if asked.standardize:
         _refuse_constant(matrix, names, "it has no standard deviation to divide by")
         for column in range(len(names)):
             matrix[:, column] = _scaled(matrix[:, column])
-    if intercept:
+    if asked.intercept:
         _refuse_constant(matrix, names, "it repeats the intercept, or adds nothing")
         if "intercept" in names:
             raise InvalidInput("a feature column is already named 'intercept'; rename it, or do not add an intercept.")
         matrix[:, -1] = 1.0
         names = [*names, "intercept"]
     matrix.flags.writeable = False
-    preparation = ["standardize"] * standardize + ["intercept"] * intercept
+    preparation = ["standardize"] * asked.standardize + ["intercept"] * asked.intercept
     return Arms(matrix, None if ids is None else KnownIds(ids), columns=names, preparation=preparation, **more)
 
 
@@ -481,5 +457,4 @@ def _scaled(values: FloatArray) -> FloatArray:
     shifted = values - values[0]  # exact for close values, so that a tiny spread is not rounded away
     unit = shifted / np.max(np.abs(shifted))
     centred = unit - unit.mean()
-    scaled: FloatArray = centred / centred.std()
-    return scaled
+    return np.asarray(centred / centred.std())

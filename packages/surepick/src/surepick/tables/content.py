@@ -94,12 +94,7 @@ def file_bytes(path: Path, *reads: str) -> bytes:
 
 
 def file_text(path: Path) -> str:
-    """The text of a file in UTF-8, or in UTF-16 or UTF-32 with a byte-order mark; without that mark, and without the
-    mark of DOS for the end of a file.
-
-    Warns:
-        TableWarning: it is not UTF-8.
-    """
+    """The text of a file, as in `decoded`, without the mark of DOS for the end of a file."""
     content = file_bytes(path)
     try:
         text = decoded(path, content)
@@ -120,11 +115,7 @@ def file_text(path: Path) -> str:
 
 
 def decoded(path: Path | str, content: bytes) -> str:
-    """A text in UTF-8, or in UTF-16 or UTF-32 with a byte-order mark; without that mark.
-
-    Warns:
-        TableWarning: it is not UTF-8.
-    """
+    """A text in UTF-8, or, with a warning, in UTF-16 or UTF-32 with a byte-order mark; without that mark."""
     for mark, name in UNICODE.items():
         if content.startswith(mark):
             text = content.decode(name)
@@ -135,9 +126,7 @@ def decoded(path: Path | str, content: bytes) -> str:
 
 @contextmanager
 def readable(path: str | Path, kind: str) -> Iterator[None]:
-    """Whatever another package raises over a damaged file as one InvalidInput: which errors these are depends on the
-    byte that is wrong, and panics of packages in Rust are not even an Exception.
-    """
+    """Whatever another package raises over a damaged file, panics of Rust among it, as one InvalidInput."""
     try:
         yield
     except (SurepickError, *STOPS):

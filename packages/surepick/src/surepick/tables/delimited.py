@@ -46,11 +46,7 @@ class Delimited:
 
 
 def read_delimited(path: Path, text: str, *, header: int | None = None) -> Delimited:
-    """The rows of a text with a header, and what separates its cells, which its first rows show.
-
-    Warns:
-        TableWarning: we skip lines above the header, the separators are not commas, or a column has row names.
-    """
+    """The rows of a text with a header, and what separates its cells, which its first rows show."""
     if "\n" not in text:
         text = text.replace("\r", "\n")  # as old Macs write lines
     declared, above = DECLARED.match(text), 0
@@ -66,10 +62,8 @@ def read_delimited(path: Path, text: str, *, header: int | None = None) -> Delim
     if not rows:
         raise InvalidInput(f"{path} holds only comments; a table needs a header and at least one row.")
     found = Delimited(_fitted(path, rows, separator, text), separator)
-    if declared:
-        warn(f"{path}: we read {found.mark}s between the cells, as its line sep= says.")
-    elif separator != ",":
-        warn(f"{path}: we read {found.mark}s between the cells.")
+    if declared or separator != ",":
+        warn(f"{path}: we read {found.mark}s between the cells{', as its line sep= says' if declared else ''}.")
     return found
 
 
@@ -83,7 +77,10 @@ def delimited_rows(path: Path, text: str, separator: str = ",", *, above: int = 
         with contextlib.suppress(csv.Error):
             rows = list(_parsed(tight, separator, above)) if tight != text else None
         if rows is None:
-            name, line = NAMES.get(separator, repr(separator)), above + _line_of_error(text, separator)
+            reader, name = _reader(text, separator, spaced=True), NAMES.get(separator, repr(separator))
+            with contextlib.suppress(csv.Error):
+                list(reader)
+            line = above + int(reader.line_num)
             raise InvalidInput(f"{path}, line {line}: not {name}-separated text: {error}.") from error
     return [(line, list(map(unescaped, row))) for line, row in rows] if "'" in text else rows
 
@@ -104,20 +101,14 @@ def seeming_header(rows: Sequence[tuple[int, Sequence[object]]]) -> int | None:
     return found
 
 
+def _reader(text: str, separator: str, *, spaced: bool, strict: bool = True) -> Any:
+    return csv.reader(io.StringIO(text, newline=""), strict=strict, delimiter=separator, skipinitialspace=spaced)
+
+
 def _parsed(text: str, separator: str, above: int) -> Iterator[tuple[int, list[str]]]:
     spaced = separator == SPACE or re.search(rf'(^|{re.escape(separator)}) +"', text, re.MULTILINE) is not None
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator, skipinitialspace=bool(spaced))
+    reader = _reader(text, separator, spaced=spaced)
     return ((above + reader.line_num, row) for row in reader if row)
-
-
-def _line_of_error(text: str, separator: str) -> int:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator, skipinitialspace=True)
-    try:
-        for _ in reader:
-            pass
-    except csv.Error:
-        pass
-    return reader.line_num
 
 
 def _from_line(path: Path, text: str, above: int, header: int) -> str:
@@ -199,19 +190,15 @@ def _is_header(text: str) -> bool:
 
 def _first_rows(text: str, separator: str, number: int) -> list[list[str]]:
     spaced = separator == SPACE or ', "' in text[:1000] or f'{separator} "' in text[:1000]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=spaced)
     try:
-        return list(itertools.islice(filter(None, reader), number))
+        return list(itertools.islice(filter(None, _reader(text, separator, spaced=spaced, strict=False)), number))
     except csv.Error:
         return []
 
 
 def _separator(text: str) -> str:
-    """That which parts the first two rows into equally many cells, and into most; commas if several do.
-
-    Where none does (a title, R's row names), that which parts most of the first rows alike and into most cells, unless
-    commas leave one column. Spaces part quoted names only.
-    """
+    """That which parts the first two rows into equally many cells, and into most; commas if several do. Where none does
+    (a title, R's row names), most of the first rows, unless commas leave one column. Spaces part quoted names only."""
     first = {mark: [len(row) for row in _first_rows(text, mark, LOOKED_AT)] or [1] for mark in SEPARATORS}
 
     def fit(mark: str) -> tuple[bool, int]:
@@ -258,7 +245,12 @@ def write_table(
         write_json_lines(path, (dict(zip(plain, row, strict=True)) for row in rows))
         return
     with _storable(path):
-        content = _parquet(plain, kinds) if path.suffix == ".parquet" else _csv(path, [tuple(plain), *rows])
+        if path.suffix == ".parquet":
+            content = _parquet(plain, kinds)
+        else:  # a row of a single empty cell is quoted, since a blank line is no row
+            content = "".join((",".join(map(_cell, row)) or '""') + "\n" for row in [tuple(plain), *rows]).encode()
+            if b"\0" in content:
+                raise InvalidInput(f"{path} cannot be written: a text holds a zero byte, which CSV has no place for.")
     write_whole(path, content)
 
 
@@ -284,14 +276,6 @@ def check_suffix(path: Path) -> None:
     """Refuse, before the work, a file whose name says no kind of table that is written."""
     if path.suffix not in (".csv", ".parquet", ".jsonl"):
         raise InvalidInput(f"{path} is no table that can be written; its name must end in .csv, .parquet or .jsonl.")
-
-
-def _csv(path: Path, rows: Iterable[Sequence[object]]) -> bytes:
-    """Rows as lines; one of a single empty cell is quoted, since a blank line is no row."""
-    content = "".join((",".join(map(_cell, row)) or '""') + "\n" for row in rows).encode()
-    if b"\0" in content:
-        raise InvalidInput(f"{path} cannot be written: a text holds a zero byte, which CSV has no place for.")
-    return content
 
 
 def _cell(value: object) -> str:

@@ -102,11 +102,8 @@ def truth(cell: str) -> float | None:
 
 
 def cell_number(text: str, *, decimal: str = POINT, percent: bool = False) -> float | None:
-    """The number that a text means, or None; with `percent` a hundredth of what stands before a percent sign.
-
-    Marks between thousands are taken away where they stand as such marks do, so `decimal` must be sure: `notation` and
-    `lone_number` find it, and `plain_number` takes nothing that could be read in two ways.
-    """
+    """The number that a text means, or None; with `percent` a hundredth of what stands before a percent sign. Marks
+    between thousands are taken away, so `decimal` must be sure: `notation` and `lone_number` find it."""
     if decimal == POINT and (plain := number_or_none(text)) is not None:
         return plain
     body = text.translate(SIGNS).strip()
@@ -142,22 +139,17 @@ def lone_number(text: str) -> float | None:
 
 
 def notation(cells: Sequence[str], how: Written) -> Notation:
-    """How the numbers of a column are written.
-
-    Cost: O(cells); a cell that is a plain number is parsed once.
-    """
-    distinct = tuple(dict.fromkeys(cells))
-    seen = _Seen()
+    """How the numbers of a column are written; a cell that is a plain number is parsed once."""
+    distinct, seen = tuple(dict.fromkeys(cells)), _Seen()
     for cell in distinct:
         seen.add(cell)
     if seen.words and _are_truths(distinct):
-        return Notation(truths=True, notes=(_truths_note(distinct),))
+        said = sorted({cell.strip(): value for cell in distinct if (value := truth(cell)) is not None}.items())[:4]
+        shown = ", ".join(f"{word!r} is {value:g}" for word, value in said)
+        return Notation(truths=True, notes=(f"we read words as numbers: {shown}",))
     found = Notation(how.decimal) if how.decimal else seen.decided(continental=how.continental)
-    return (
-        found
-        if found.question
-        else replace(found, notes=tuple(_notes([*seen.marked, *seen.lone.values()], found.decimal)))
-    )
+    notes = () if found.question else _notes([*seen.marked, *seen.lone.values()], found.decimal)
+    return replace(found, notes=tuple(notes))
 
 
 class _Seen:
@@ -179,8 +171,10 @@ class _Seen:
         """Look at a cell."""
         if number_or_none(cell) is not None:
             if POINT in cell:
-                if POINT not in self.sure:
-                    self._pointed(cell)
+                if not isinstance(cell, NumberText) and POINT not in self.sure and LONE[POINT].fullmatch(cell.strip()):
+                    self.lone.setdefault(POINT, cell)
+                else:
+                    self.sure.setdefault(POINT, cell)
             elif not self.whole and not isinstance(cell, NumberText) and WHOLE_NUMBER.fullmatch(cell.strip()):
                 self.whole = cell
             return
@@ -198,12 +192,6 @@ class _Seen:
                     self.groups.add(OTHER[mark])
         if None not in values.values() and values[POINT] != values[COMMA]:
             self.lone.setdefault(COMMA if COMMA in body else POINT, cell)
-
-    def _pointed(self, cell: str) -> None:
-        if not isinstance(cell, NumberText) and LONE[POINT].fullmatch(cell.strip()):
-            self.lone.setdefault(POINT, cell)
-        else:
-            self.sure[POINT] = cell
 
     def decided(self, *, continental: bool) -> Notation:
         """How the numbers are written, or what is not clear."""
@@ -279,8 +267,7 @@ def _notes(cells: Iterable[str], decimal: str) -> Iterable[str]:
     """What was understood, each kind once with an example."""
     found: dict[str, str] = {}
     for cell in cells:
-        number = cell_number(cell, decimal=decimal, percent=True)
-        if number is None:
+        if (number := cell_number(cell, decimal=decimal, percent=True)) is None:
             continue
         body = cell.translate(SIGNS).strip()
         kinds = [f"{NAMES[mark]} between thousands" for mark in (OTHER[decimal], "'", " ") if mark in body.rstrip("% ")]
@@ -299,18 +286,6 @@ def _are_truths(cells: Iterable[str]) -> bool:
     words = {word for word in words if word not in MISSING}
     if words <= BITS or len(words) > 2 + len(BITS):
         return False
-    return any(
-        words <= {*pair, *_bits(pair)} and (pair[0] in words or not pair[1].startswith("fail")) for pair in PAIRS
-    )
-
-
-def _bits(pair: tuple[str, str]) -> frozenset[str]:
-    """What may stand beside a pair of words: a letter is a word only where nothing else stands."""
-    return BITS if len(pair[0]) > 1 else frozenset()
-
-
-def _truths_note(cells: Iterable[str]) -> str:
-    said = {cell.strip(): value for cell in cells if (value := truth(cell)) is not None}
-    return "we read words as numbers: " + ", ".join(
-        f"{word!r} is {value:g}" for word, value in sorted(said.items())[:4]
-    )
+    # beside a pair of words may stand 0 and 1, but not beside letters: these are words only where nothing else stands
+    beside = ((pair, {*pair, *(BITS if len(pair[0]) > 1 else ())}) for pair in PAIRS)
+    return any(words <= both and (pair[0] in words or not pair[1].startswith("fail")) for pair, both in beside)

@@ -6,7 +6,7 @@ A `ParquetSource` writes numbers batch by batch into an array that is there, so 
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +14,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from surepick.core.arms import Arms, Originals
 from surepick.core.files import check_regular
 from surepick.core.frames import SOURCE, frame_of
 from surepick.core.records import FloatArray, record
 from surepick.core.values import is_absent
 from surepick.errors import InvalidInput
 from surepick.tables.content import LOOKED_AT, file_bytes, readable, refuse_foreign
-from surepick.tables.selection import Names, column_names, row_ids
+from surepick.tables.selection import Names, column_names
 from surepick.tables.table import Column, Table, cells_as_column, check_distinct
 
 BATCH_ENTRIES = 1_000_000
@@ -176,28 +175,20 @@ def _holds_numbers(types: Any, kind: Any) -> bool:
 
 @record
 class FrameTable:
-    """A data frame as a table.
+    """A data frame as a table."""
 
-    Args:
-        table: its columns; of those of its index only what is the id.
-        id: the columns of the ids; None: the rows are counted.
-        labels: what was given as the id of each row: a cell, or a tuple of cells where several columns are the id.
-    """
-
-    table: Table
-    id: Names | None
-    labels: list[Any]
-
-    def with_labels(self, arms: Arms, kept: Table) -> Arms:
-        """The arms of the rows that were kept, which remember what their ids were in the frame."""
-        rows = [kept.line_of(row) - 1 for row in range(kept.num_rows)]
-        return arms.with_objects(Originals.of(row_ids(kept, self.id), (self.labels[row] for row in rows)))
+    table: Table  # its columns; of those of its index only what is the id
+    id: Names | None  # the columns of the ids; None: the rows are counted
+    labels: list[Any]  # what was given as the id of each row: a cell, or a tuple of cells of several columns
 
 
 def table_of_frame(frame: object, id: Names | None = None, *, drop_missing: bool = False) -> FrameTable:  # noqa: A002 (as in read_arms)
     """A data frame as a table, and the columns of its ids."""
     found = frame_of(frame)
-    columns = {name: _column(cells) for name, cells in found.columns.items()}
+    columns = {
+        name: cells_as_column([None if is_absent(one) else one for one in cells])
+        for name, cells in found.columns.items()
+    }
     if id is None and not found.index:
         return FrameTable(Table(SOURCE, columns, drop_missing=drop_missing), None, found.labels)
     chosen = found.index if id is None else column_names(Table(SOURCE, columns), id)
@@ -205,7 +196,3 @@ def table_of_frame(frame: object, id: Names | None = None, *, drop_missing: bool
     parts = [found.columns[name] for name in chosen]
     labels = parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
     return FrameTable(Table(SOURCE, held, drop_missing=drop_missing), chosen, labels)
-
-
-def _column(cells: Sequence[Any]) -> Column:
-    return cells_as_column([None if is_absent(one) else one for one in cells])

@@ -26,8 +26,6 @@ ARROW = (".feather", ".arrow", ".ipc")
 RECORDS = (
     'a table is an array of records, [{"id": "a", "x": 1}, ...], or one record a line in a file that ends in .jsonl'
 )
-
-
 LINES = "An array of records is read from a file that ends in .json."
 
 
@@ -61,12 +59,19 @@ def read_table(
     """A table from a file, or from an Olympus folder (data.csv and config.json).
 
     Warns:
-        TableWarning: separators that are not commas, lines that were skipped, sheets that were not read, cells that
-            were filled.
+        TableWarning: separators that are not commas, lines or sheets that were skipped, cells that were filled.
     """
     path = as_path(path, meaning="a table is read from a file.")
     kind = kind_of(path)
-    _check_options(path, kind, sheet=sheet, sheets_are_ids=sheets_are_ids, header=header, skip_units=skip_units)
+    if sheet is not None and kind not in SHEETS:
+        raise InvalidInput(f"{path} has no sheets, so we cannot read {sheet!r}; only .xlsx and .ods files have sheets.")
+    if sheets_are_ids and (kind not in SHEETS or sheet is not None):
+        why = "no sheets" if sheet is None else "one sheet that is named"
+        raise InvalidInput(f"{path} has {why}, so sheets cannot be ids; leave out --sheets-are-ids.")
+    if (header is not None or skip_units) and kind in ("", ".json", ".jsonl", ".parquet", *ARROW):
+        raise InvalidInput(f"{path} has no lines that name columns or units; leave out --header and --skip-units.")
+    if header is not None and header < 1:
+        raise InvalidInput(f"header is {header}; it is the number of a line, from 1.")
     mark = declared_decimal(decimal, thousands)
     table = _read(path, kind, sheet=sheet, sheets_are_ids=sheets_are_ids, header=header, skip_units=skip_units)
     written = replace(table.written, decimal=mark, percent=percent)
@@ -80,21 +85,6 @@ def read_table(
             "out; what a spreadsheet shows as 1.3% we read as 0.013 anyway."
         )
     return table
-
-
-def _check_options(
-    path: Path, kind: str, *, sheet: str | None, sheets_are_ids: bool, header: int | None, skip_units: bool
-) -> None:
-    """Refuse options that have no meaning for a kind of file."""
-    if sheet is not None and kind not in SHEETS:
-        raise InvalidInput(f"{path} has no sheets, so we cannot read {sheet!r}; only .xlsx and .ods files have sheets.")
-    if sheets_are_ids and (kind not in SHEETS or sheet is not None):
-        why = "no sheets" if sheet is None else "one sheet that is named"
-        raise InvalidInput(f"{path} has {why}, so sheets cannot be ids; leave out --sheets-are-ids.")
-    if (header is not None or skip_units) and kind in ("", ".json", ".jsonl", ".parquet", *ARROW):
-        raise InvalidInput(f"{path} has no lines that name columns or units; leave out --header and --skip-units.")
-    if header is not None and header < 1:
-        raise InvalidInput(f"header is {header}; it is the number of a line, from 1.")
 
 
 def kind_of(path: Path) -> str:
@@ -113,7 +103,9 @@ def _read(
     if kind in ARROW or kind == ".parquet":
         return _from_columns(path, read_columns(path, "Arrow" if kind in ARROW else "Parquet"))
     if kind in (".json", ".jsonl"):
-        return _from_records(path, read_json_lines(path) if kind == ".jsonl" else _read_json_array(path))
+        records = read_json_lines(path) if kind == ".jsonl" else _read_json_array(path)
+        fields = dict.fromkeys(itertools.chain.from_iterable(records))  # a record without one misses that cell
+        return _from_columns(path, {name: [one.get(name) for one in records] for name in fields})
     if sheets_are_ids:
         rows = _joined(path, read_all_sheets(path, header=header), skip_units=skip_units)
         return _from_rows(path, rows[0][1], rows[1:], column=sheet_column, has_header=True, usual_id=SHEET_ID)
@@ -153,11 +145,7 @@ def _joined(path: Path, sheets: Mapping[str, Rows], *, skip_units: bool) -> Rows
 
 
 def _below_units(path: Path, rows: Rows) -> Rows:
-    """The rows below the header and the line of units.
-
-    Warns:
-        TableWarning: what we skip.
-    """
+    """The rows below the header and the line of units, with a warning of what we skip."""
     if len(rows) < 2:
         raise InvalidInput(f"{path} has no line below its header.")
     line, cells = rows[1]
@@ -227,12 +215,6 @@ def _from_columns(path: Path, columns: Mapping[str, Sequence[Any]]) -> Table:
     if not any(map(len, columns.values())):
         raise InvalidInput(f"{path} has no rows; there is nothing to choose among.")
     return Table(str(path), {name: cells_as_column(values) for name, values in columns.items()})
-
-
-def _from_records(path: Path, rows: list[dict[str, Any]]) -> Table:
-    """A table of records; one without a field misses that cell."""
-    names = dict.fromkeys(itertools.chain.from_iterable(rows))
-    return _from_columns(path, {name: [row.get(name) for row in rows] for name in names})
 
 
 def _json(text: str, where: str, hint: str = "") -> Any:

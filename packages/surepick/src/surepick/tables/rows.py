@@ -52,12 +52,10 @@ class ParquetRows:
                 texts = [name for name in chosen if name not in scalars]
                 if texts:
                     raise InvalidInput(f"{path}: {texts[0]!r} is no column of numbers; read in blocks, features are.")
-            if not chosen or len(named) > 1:
-                raise InvalidInput(
-                    f"{path} has no column of numbers; candidates need features."
-                    if not chosen
-                    else f"{path}: ids of one column are read in blocks, not of {len(named)}."
-                )
+            if not chosen:
+                raise InvalidInput(f"{path} has no column of numbers; candidates need features.")
+            if len(named) > 1:
+                raise InvalidInput(f"{path}: ids of one column are read in blocks, not of {len(named)}.")
             groups = [source.file.metadata.row_group(group).num_rows for group in range(source.file.num_row_groups)]
             starts = tuple(np.cumsum([0, *groups]).tolist())
             single = source.in_single(chosen)
@@ -87,9 +85,10 @@ class ParquetRows:
 
     def read(self, start: int, stop: int) -> FloatArray:
         found = np.empty((stop - start, len(self.columns)), np.float32 if self.single else np.float64)
-        for group, rows in self._groups(start, stop):
-            first = self.starts[group]
-            found[max(first - start, 0) : max(first - start, 0) + len(rows)] = rows
+        for group, here in self._places(np.arange(start, stop)):
+            values = _group(self.path, self.changed, group, self.columns, self.single)
+            first = start + here.start - self.starts[group]
+            found[here] = values[first : first + here.stop - here.start]
         return found
 
     def take(self, rows: IntArray) -> FloatArray:
@@ -113,15 +112,6 @@ class ParquetRows:
             found += [str(cell).strip() for cell in cells]
         return found
 
-    def _groups(self, start: int, stop: int) -> Iterator[tuple[int, FloatArray]]:
-        """(row group, its rows among start .. stop - 1)."""
-        for group in range(int(np.searchsorted(self.starts, start, "right")) - 1, len(self.starts) - 1):
-            first = self.starts[group]
-            if first >= stop:
-                return
-            values = _group(self.path, self.changed, group, self.columns, self.single)
-            yield group, values[max(start - first, 0) : stop - first]
-
     def _places(self, rows: IntArray) -> Iterator[tuple[int, slice]]:
         """(row group, which of the rows are in it)."""
         ends = np.searchsorted(rows, self.starts)
@@ -136,9 +126,8 @@ def _group(path: str, changed: int, group: int, columns: tuple[str, ...], single
     if check_regular(Path(path)).st_mtime_ns != changed:
         raise InvalidInput(f"{path} was written to while it was used; what was found in it is worth nothing.")
     with readable(path, "Parquet"):
-        table = (
-            pyarrow_parquet().parquet.ParquetFile(path, memory_map=True).read_row_group(group, columns=list(columns))
-        )
+        file = pyarrow_parquet().parquet.ParquetFile(path, memory_map=True)
+        table = file.read_row_group(group, columns=list(columns))
     values = np.empty((table.num_rows, len(columns)), np.float32 if single else np.float64)
     for place, name in enumerate(columns):
         values[:, place] = table[name].to_numpy()
@@ -223,10 +212,7 @@ class ResultRows:
 
 
 def key_column(source: str, columns: Iterable[str]) -> str | None:
-    """The column of the keys, whose name is "key" or "keys" in any spelling; None: there is none.
-
-    Databases and spreadsheets write headers in their own way, and results whose keys are not seen count twice.
-    """
+    """The column of the keys, whose name is "key" or "keys" in any spelling; None: there is none."""
     found = [name for name in columns if look_of(name).strip("'\"").casefold() in KEYS]
     if len(found) > 1:
         raise InvalidInput(
@@ -266,23 +252,21 @@ def result_rows(table: Table, reward: str) -> ResultRows:
     others = {*failed, *empty}
     measured = [row for row in range(len(cells)) if row not in others]
     rest = replace(table.without(sorted(others)), understood=Understood())
-    passed = [
-        cells[row] for row in measured if truth(cells[row]) is not None and cells[row].strip().lower()[:4] == "pass"
-    ]
+    words = [cells[row] for row in measured if truth(cells[row]) is not None]
+    passed = [word for word in words if word.strip().lower()[:4] == "pass"]
     if failed and passed:
         raise InvalidInput(
             f"{table.source}, row {table.line_of(failed[0])}: beside {passed[0]!r}, is {FAILED!r} a result, or a "
             "measurement that gave none and is asked again? Write 1 and 0 for results."
         )
-    words = rest.notation(reward).truths
-    bad = [measured[row] for row in rest.bad_rows(reward) if not (words and truth(cells[measured[row]]) is not None)]
-    is_share = any(table.are_percentages(reward, [row]) for row in bad)
-    cure = (
-        "Write 0.013 for 1.3%, or give --percent." if is_share else "Leave a cell empty that is still to be measured,"
-    )
+    truths = rest.notation(reward).truths
+    bad = [measured[row] for row in rest.bad_rows(reward) if not (truths and truth(cells[measured[row]]) is not None)]
+    cure = f"Leave a cell empty that is still to be measured, and write {FAILED} where a measurement gave no result."
+    if any(table.are_percentages(reward, [row]) for row in bad):
+        cure = "Write 0.013 for 1.3%, or give --percent."
     if bad and not table.are_percentages(reward, bad):  # these have their own words
         raise InvalidInput(
             f"{table.source}, row {table.line_of(bad[0])}: the reward {cells[bad[0]]!r} is not a number ({len(bad)} "
-            f"such rows). {cure}{'' if is_share else f' and write {FAILED} where a measurement gave no result.'}"
+            f"such rows). {cure}"
         )
     return ResultRows(measured, rest.numbers(reward).tolist(), failed, len(empty))

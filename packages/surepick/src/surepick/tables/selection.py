@@ -95,13 +95,9 @@ def warn_of_look(source: str, ids: Collection[str]) -> None:
 def feature_columns(
     table: Table, id_columns: tuple[str, ...], features: Names | Unnamed | Unused | None, exclude: Sequence[str] = ()
 ) -> dict[str, bool]:
-    """The columns that are features (those that are named, or as `read_arms` says of None), and which hold numbers.
-
-    This is the one place that decides it, for the command line, Python and the server.
-
-    Warns:
-        TableWarning: no column is named, and the first line of the file looks like data, or a column numbers the rows.
-    """
+    """The columns that are features (those that are named, or as `read_arms` says of None), and which hold numbers: the
+    one place that decides it. A warning where none is named and the first line looks like data, or a column numbers
+    rows."""
     named = named_features(table, features)
     if named is not None or table.parameters:
         return {name: looks_numeric(table, name) for name in (table.parameters if named is None else named)}
@@ -110,6 +106,7 @@ def feature_columns(
         warn(f"{table.source}: {header_hint(table.columns)} We do not take that line for a candidate.")
     others = [name for name in table.columns if name not in id_columns and name not in exclude]
     numeric = [name for name in others if looks_numeric(table, name)]
+
     counting = [name for name in numeric if _counts_rows(table, name)]
     if counting:
         warn(
@@ -123,9 +120,7 @@ def feature_columns(
 
 
 def named_features(table: Table, features: Names | Unnamed | Unused | None) -> tuple[str, ...] | None:
-    """The columns that are named as features, () for "none", an empty sequence and what nobody uses; None where nothing
-    is said.
-    """
+    """The columns that are named as features, () for none and for what nobody uses; None where nothing is said."""
     if features is None or isinstance(features, Unnamed):
         return None
     names = features.names if isinstance(features, Unused) else features
@@ -175,16 +170,11 @@ def looks_numeric(table: Table, name: str) -> bool:
     if not isinstance(cells, tuple):
         return True
     others = table.bad_rows(name, percent=True)
-    words = sum(not is_missing(cells[row]) for row in others)
-    return len(cells) - len(others) >= max(words, 1)
+    return len(cells) - len(others) >= max(sum(not is_missing(cells[row]) for row in others), 1)
 
 
 def complete_rows(table: Table, ids: Sequence[str], numbers: Sequence[str], *, also: str = "") -> Table:
-    """The rows that have an id and a cell in each column of numbers; we leave out the others if the table says so.
-
-    Warns:
-        TableWarning: we leave out rows; how many, and for what.
-    """
+    """The rows with an id and a cell in each column of numbers, with a warning, or refused as the table says."""
     missing = _missing_cells(table, ids, numbers)
     if not missing:
         return table
@@ -283,11 +273,7 @@ class SideBySide:
 
 
 def filled_down(table: Table, names: Names) -> Table:
-    """The table in which empty cells of columns say what stands above them, as below a merged cell of a spreadsheet.
-
-    Warns:
-        TableWarning: how many cells were filled.
-    """
+    """The table in which empty cells of columns say what stands above them, as below a merged cell; with a warning."""
     columns = dict(table.columns)
     for name in column_names(table, names):
         empty = np.array([not cell.strip() for cell in table.text(name)], dtype=bool)
@@ -305,11 +291,7 @@ def filled_down(table: Table, names: Names) -> Table:
 
 
 def side_by_side(table: Table, rewards: Names) -> SideBySide:
-    """The table with one measurement a row, where repeats stand in several columns; an empty cell is no measurement.
-
-    Warns:
-        TableWarning: how many cells are empty.
-    """
+    """The table with one measurement a row, where repeats stand in several columns; a warning counts empty cells."""
     names = column_names(table, rewards)
     if len(names) == 1:
         return SideBySide(table, names[0])
@@ -338,5 +320,4 @@ def side_by_side(table: Table, rewards: Names) -> SideBySide:
 def _taken(cells: Column, rows: IntArray) -> Column:
     if isinstance(cells, tuple):
         return tuple(cells[row] for row in rows.tolist())
-    taken: Column = cells[rows]
-    return taken
+    return cells[rows]

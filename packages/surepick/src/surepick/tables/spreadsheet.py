@@ -5,7 +5,7 @@ import re
 import zipfile
 from collections.abc import Sequence
 from functools import reduce
-from itertools import compress, dropwhile
+from itertools import compress, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -23,30 +23,18 @@ FILLED = re.compile(rb'<(?:\w+:)?c\s(?:[^>]*\s)?r="([A-Z]{1,3})([0-9]{1,7})"[^>]
 MOST_CELLS = 50_000_000  # between the first filled cell of a sheet and the last: all of them are laid out in memory
 MOST_BYTES = 2_000_000_000
 BLOCK = 16_000_000
-ROW_RECORD, CELL_RECORDS, FOUR = (
-    0,
-    range(2, 12),
-    4,
-)  # of .xlsb: the row that follows, its filled cells; bytes of a number
+ROW_RECORD, CELL_RECORDS, FOUR = 0, range(2, 12), 4  # of .xlsb: a row, its filled cells; bytes of a number
 LONGEST_CELL = 1_000  # bytes of a cell's opening tag
 
 
 def read_sheet(path: Path, name: str | None, *, header: int | None = None) -> SheetRows:
-    """The filled rows of a sheet below its comments, the first of which names the columns.
-
-    Warns:
-        TableWarning: we skip what is above the header, or other sheets.
-    """
+    """The filled rows of a sheet below its comments, the first of which names the columns; it warns of the others."""
     book = _opened(path)
     return _table_rows(path, book, _chosen(path, book, name), header)
 
 
 def read_all_sheets(path: Path, *, header: int | None = None) -> dict[str, SheetRows]:
-    """The rows of each sheet that is not hidden and not empty, by its name; arguments and errors as `read_sheet`.
-
-    Warns:
-        TableWarning: we skip what is above a header, or a sheet.
-    """
+    """The rows of each sheet that is not hidden and not empty, by its name; otherwise as `read_sheet`."""
     book = _opened(path)
     visible = _visible(book)
     found = {name: _table_rows(path, book, name, header) for name in visible if _cells(path, book, name)}
@@ -61,7 +49,9 @@ def read_all_sheets(path: Path, *, header: int | None = None) -> dict[str, Sheet
 def _table_rows(path: Path, book: Any, name: str, header: int | None) -> SheetRows:
     rows = _cells(path, book, name)
     if header is None:
-        below = list(dropwhile(lambda one: _is_comment(one[1]), rows))
+        filled = ([cell for cell in row if cell is not None] for _, row in rows)
+        comments = takewhile(lambda cells: len(cells) == 1 and str(cells[0]).lstrip().startswith("#"), filled)
+        below = rows[len(list(comments)) :]
         warn_of_comments(path, len(rows) - len(below))
     else:
         below = [one for one in rows if one[0] >= header]
@@ -84,11 +74,6 @@ def sheet_column(cells: Sequence[Cell]) -> Column:
     if any(isinstance(cell, str) for cell in cells):
         return tuple(map(_text, cells))
     return np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
-
-
-def _is_comment(row: Sequence[Cell]) -> bool:
-    filled = [cell for cell in row if cell is not None]
-    return len(filled) == 1 and str(filled[0]).lstrip().startswith("#")
 
 
 def _opened(path: Path) -> Any:

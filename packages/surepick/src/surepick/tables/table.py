@@ -101,32 +101,19 @@ class Understood:
 
 @record
 class Table:
-    """Named columns of equal length.
+    """Named columns of equal length."""
 
-    Args:
-        source: where it came from, for messages.
-        columns: name -> cells; text as written, or float64 numbers (Parquet, Arrow, JSON, spreadsheets).
-        has_header: a line of the file names the columns.
-        parameters, measurements: what an Olympus folder declares of its columns; empty for other tables.
-        minimize: whether small measurements are good, None when the table does not say.
-        lines: number of each row in the file, shape (rows,), for messages; None: 1, 2, ...
-        written: what is declared or known of how numbers are written.
-        usual_id: the column of the ids if none is named; None: the rows are numbered, or an Olympus folder says.
-        drop_missing: we leave out rows that miss a cell which is needed; else we refuse them.
-        understood: how the numbers of each column are written, found from all rows of the file; tables that have some
-            of the rows share it.
-    """
-
-    source: str
-    columns: dict[str, Column]
-    has_header: bool = False
-    parameters: tuple[str, ...] = ()
+    source: str  # where it came from, for messages
+    columns: dict[str, Column]  # name -> cells: text as written, or float64 numbers (Parquet, Arrow, JSON, sheets)
+    has_header: bool = False  # a line of the file names the columns
+    parameters: tuple[str, ...] = ()  # what an Olympus folder declares of its columns; empty for other tables
     measurements: tuple[str, ...] = ()
-    minimize: bool | None = None
-    lines: IntArray | None = None
-    written: Written = field(default_factory=Written)
-    usual_id: str | None = None
-    drop_missing: bool = False
+    minimize: bool | None = None  # whether small measurements are good, None when the table does not say
+    lines: IntArray | None = None  # number of each row in the file, (rows,), for messages; None: 1, 2, ...
+    written: Written = field(default_factory=Written)  # what is declared or known of how numbers are written
+    usual_id: str | None = None  # the column of the ids if none is named; None: rows are numbered, or Olympus says
+    drop_missing: bool = False  # we leave out rows that miss a cell which is needed; else we refuse them
+    # how the numbers of each column are written, found from all rows of the file; tables with some of them share it
     understood: Understood = field(default_factory=Understood, repr=False, compare=False)
     _parsed: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -165,9 +152,8 @@ class Table:
         alone = len(first) == len(self.columns) and self.num_rows > 1
         if not alone or any(cell_number(cell, decimal=mark) is not None for cell in first.values() for mark in OTHER):
             return ""
-        above = (
-            name for name, cell in first.items() if _could_be_unit(cell) and self.bad_rows(name, percent=True) == [0]
-        )
+        words = (name for name, cell in first.items() if not is_missing(cell) and truth(cell) is None)
+        above = (name for name in words if not NO_UNIT.match(first[name]) and self.bad_rows(name, percent=True) == [0])
         return next((first[name] for name in above if self._without_number(name) != list(range(self.num_rows))), "")
 
     @property
@@ -255,8 +241,7 @@ class Table:
         return self._parsed[name]
 
     def _without_number(self, name: str) -> list[int]:
-        rows: list[int] = np.flatnonzero(np.isnan(self._as_parsed(name))).tolist()
-        return rows
+        return np.flatnonzero(np.isnan(self._as_parsed(name))).tolist()
 
     def _named_cells(self, name: str, rows: Sequence[int]) -> str:
         text = self.text(name)
@@ -284,19 +269,13 @@ class Table:
 
     def _refuse_bare_shares(self, name: str) -> None:
         """1.3 beside 1.3% is 1.3, or 0.013."""
-        cells = self.text(name)
-        plain = (
-            [row for row, cell in enumerate(cells) if not cell.rstrip().endswith("%")] if self.written.percent else []
-        )
+        cells = self.text(name) if self.written.percent else ()
+        plain = [row for row, cell in enumerate(cells) if not cell.rstrip().endswith("%")]
         if 0 < len(plain) < len(cells):
             raise InvalidInput(
                 f"{self.source}: column {name!r} has percentages and {len(plain)} numbers without a percent sign "
                 f"({self._named_cells(name, plain)}): does 1.3 mean 1.3% there? Write the sign everywhere, or nowhere."
             )
-
-
-def _could_be_unit(cell: str) -> bool:
-    return not (is_missing(cell) or truth(cell) is not None or NO_UNIT.match(cell))
 
 
 def cells_as_column(values: Sequence[Any]) -> Column:
@@ -357,7 +336,10 @@ def cells_reach(content: bytes) -> tuple[int, int]:
     """(rows, columns) between the first and the last filled cell of any sheet; (0, 0) where there are none."""
     rows: set[int] = set()
     columns: set[int] = set()
-    for number, entry in _records(_workbook(content)):
+    stream, place = _workbook(content), 0
+    while place + 4 <= len(stream):
+        number, length = struct.unpack_from("<HH", stream, place)
+        entry, place = stream[place + 4 : place + 4 + length], place + 4 + length
         if number in CELLS and len(entry) >= 4:
             row, column = struct.unpack_from("<HH", entry)
             rows.add(row)
@@ -365,14 +347,6 @@ def cells_reach(content: bytes) -> tuple[int, int]:
             if number == SEVERAL:
                 columns.add(struct.unpack_from("<H", entry, len(entry) - 2)[0])
     return (max(rows) - min(rows) + 1, max(columns) - min(columns) + 1) if rows else (0, 0)
-
-
-def _records(stream: bytes) -> Iterator[tuple[int, bytes]]:
-    place = 0
-    while place + 4 <= len(stream):
-        number, length = struct.unpack_from("<HH", stream, place)
-        yield number, stream[place + 4 : place + 4 + length]
-        place += 4 + length
 
 
 def _workbook(content: bytes) -> bytes:

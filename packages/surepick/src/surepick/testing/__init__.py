@@ -44,32 +44,10 @@ __all__ = [
     "played",
 ]
 
-CHECKS: Mapping[str, Callable[[PolicyUnderTest], None]] = {
-    check.__name__: check
-    for check in (
-        checks.it_is_a_policy,
-        checks.its_traits_are_true,
-        checks.it_stops_as_it_says,
-        checks.asking_changes_nothing,
-        checks.telling_changes_nothing,
-        checks.claiming_changes_nothing,
-        checks.states_and_plans_survive_json,
-        checks.a_replay_comes_to_the_same,
-        checks.a_study_comes_to_the_same,
-        checks.plans_are_whole,
-        checks.rows_say_what_happened,
-        checks.only_what_eliminates_shrinks,
-        checks.claims_are_in_range,
-        checks.rewards_without_noise_find_the_best_arm,
-        checks.one_arm_needs_no_pull,
-        checks.a_gap_bound_below_epsilon_needs_no_pull,
-        checks.two_identical_arms_do_not_rule_out_each_other,
-        checks.an_unfinished_study_says_so,
-        checks.missing_results_never_certify,
-        checks.totals_without_squares_are_enough,
-        checks.certified_answers_are_seldom_wrong,
-        checks.its_certificate_is_verified,
-    )
+CHECKS: Mapping[str, Callable[[PolicyUnderTest], None]] = {  # the functions of a `PolicyUnderTest` alone
+    name: check
+    for name, check in vars(checks).items()
+    if getattr(check, "__annotations__", {}) == {"tested": PolicyUnderTest, "return": None}
 }
 
 

@@ -16,6 +16,7 @@ from surepick.core.arms import Arms
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan, Step
 from surepick.core.records import FloatArray, from_json, to_json
+from surepick.core.special_functions import scipy
 from surepick.environments import Environment
 from surepick.noise import SubGaussian
 from surepick.policies.base import Claim, Policy, Problem, stopped
@@ -151,10 +152,8 @@ def it_is_a_policy(tested: PolicyUnderTest) -> None:
     must(policy.problem == asked, f"Its problem is {policy.problem}, and it was made for {asked}.")
     traits = policy.traits
     must(traits.stops in ("own", "never", "budget"), f"Its traits say stops={traits.stops!r}.")
-    must(
-        traits.certifies in ("survivors", "candidate", "lists", "nothing"),
-        f"Its traits say certifies={traits.certifies!r}.",
-    )
+    known = ("survivors", "candidate", "lists", "nothing")
+    must(traits.certifies in known, f"Its traits say certifies={traits.certifies!r}.")
     must(tested.make(Arms(FEATURES), asked).traits == traits, "Two policies made from equal arguments differ.")
 
 
@@ -183,10 +182,8 @@ def it_stops_as_it_says(tested: PolicyUnderTest) -> None:
     policy, turns = tested.policy(), tested.turns
     end = policy.claim(turns[-1].step.state).finished
     if policy.traits.stops == "never":
-        must(
-            end in ("", "single"),
-            f"Its traits say that it never stops, and it stopped after {len(turns)} plans: {end!r}.",
-        )
+        wrong = f"Its traits say that it never stops, and it stopped after {len(turns)} plans: {end!r}."
+        must(end in ("", "single"), wrong)
     elif policy.traits.stops == "budget":
         spent = {sum(turn.plan.total for turn in played(policy, means)) for means in (MEANS, MEANS[::-1], 0.0 * MEANS)}
         must(len(spent) == 1, f"Its traits say that its budget ends it, and it spends {sorted(spent)} pulls.")
@@ -330,10 +327,8 @@ def claims_are_in_range(tested: PolicyUnderTest) -> None:
         _has_lists(policy, claim)
         if claim.finished == "certified" and claim.lists is None:
             promised = policy.problem.epsilon if claim.epsilon is None else claim.epsilon
-            must(
-                claim.gap is not None and claim.gap <= promised,
-                f"It claims to be certified with a gap of {claim.gap}, and promises {promised}.",
-            )
+            wrong = f"It claims to be certified with a gap of {claim.gap}, and promises {promised}."
+            must(claim.gap is not None and claim.gap <= promised, wrong)
 
 
 def _has_lists(policy: Policy[Any], claim: Claim) -> None:
@@ -434,17 +429,14 @@ def totals_without_squares_are_enough(tested: PolicyUnderTest) -> None:
 
 
 def certified_answers_are_seldom_wrong(tested: PolicyUnderTest) -> None:
-    """Certified answers are wrong no more often than delta allows: 12 studies of the easy environment.
-
-    The bound is that of the exact binomial tail: a policy that keeps its delta fails with a probability below 1e-6.
-    """
+    """Certified answers are wrong no more often than delta allows: in 12 studies, by an exact binomial tail."""
     environment = easy_environment(sigma=1.0)
     policy = tested.policy(epsilon=0.5, delta=0.001, noise=environment.noise)
     if policy.traits.certifies == "nothing" or policy.traits.stops == "never":
         return
     runs = [simulate(policy, environment, seed=seed, max_pulls=1_000_000) for seed in range(RUNS)]
     wrong = sum(run.verdict == "certified" and not run.success for run in runs)
-    allowed = _failures_allowed(RUNS, policy.problem.delta)
+    allowed = int(scipy.stats.binom.isf(FALSE_ALARM, RUNS, policy.problem.delta))
     must(wrong <= allowed, f"{wrong} of {RUNS} certified answers are wrong; delta = .001 allows {allowed}.")
 
 
@@ -464,14 +456,3 @@ def its_certificate_is_verified(tested: PolicyUnderTest) -> None:
 def _says(policy: Policy[Any], claim: Claim, verdict: str, when: str) -> None:
     said = claim_certificate(policy.problem, claim)
     must(said.verdict == verdict, f"The verdict {when} is {said.verdict!r}, not {verdict!r}: {said.reason}")
-
-
-def _failures_allowed(trials: int, rate: float) -> int:
-    """Most failures of `trials` that a true rate shows, but for a probability of 1e-6."""
-    tail, allowed = 0.0, trials
-    while allowed > 0:
-        tail += math.comb(trials, allowed) * rate**allowed * (1.0 - rate) ** (trials - allowed)
-        if tail > FALSE_ALARM:
-            return allowed
-        allowed -= 1
-    return allowed

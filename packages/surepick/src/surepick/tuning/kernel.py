@@ -7,7 +7,7 @@ import numpy as np
 
 from surepick.core.arms import Arms
 from surepick.core.observations import Observations
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, frozen, record
 from surepick.core.values import check_choice, positive_number
 from surepick.embeddings.kernel_functions import distances
 from surepick.errors import InvalidInput
@@ -29,33 +29,20 @@ ESTIMATE = (
 )
 
 
-@record
+@frozen
 class KernelChoice:
-    """What a pilot says about the Gaussian kernel exp(-gamma ||x - z||^2).
+    """What a pilot says about the Gaussian kernel exp(-gamma ||x - z||^2)."""
 
-    Args:
-        gamma: the one of best score, in 1 / squared feature units.
-        norm_estimate: estimate of the norm of the mean rewards in the kernel's space, in reward units: what the pilot
-            shows, what its noise hides, and as much again for each candidate that it did not measure.
-        gammas: all that were tried, rising, shape (m,).
-        scores: their scores in nats, shape (m,); large is good.
-        norms_of_fit: norm of the fit for each of them, the part that the pilot shows, shape (m,), in reward units.
-        plausible: the smallest and the largest gamma tried that cannot be told from the best.
-        criterion: "marginal-likelihood" or "cross-validation".
-        warnings: what a user should know before using it, in sentences.
-    """
-
-    gamma: float
+    gamma: float  # the one of best score, in 1 / squared feature units
+    # estimate of the norm of the mean rewards in the kernel's space, in reward units: what the pilot shows, what its
+    # noise hides, and as much again for each candidate that it did not measure
     norm_estimate: float
-    gammas: FloatArray
-    scores: FloatArray
-    norms_of_fit: FloatArray
-    plausible: tuple[float, float]
-    criterion: str
-    warnings: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        freeze(self, gammas=np.float64, scores=np.float64, norms_of_fit=np.float64)
+    gammas: FloatArray  # all that were tried, rising, (m,)
+    scores: FloatArray  # their scores in nats, (m,); large is good
+    norms_of_fit: FloatArray  # norm of the fit for each, the part that the pilot shows, (m,), in reward units
+    plausible: tuple[float, float]  # the smallest and the largest gamma tried that cannot be told from the best
+    criterion: str  # "marginal-likelihood" or "cross-validation"
+    warnings: tuple[str, ...]  # what a user should know before using it, in sentences
 
     @property
     def silent(self) -> bool:
@@ -143,8 +130,12 @@ def choose_kernel(
             return _fitted(np.exp(-gamma * squared), means, variances, criterion)
 
     tried = {float(gamma): fit(gamma) for gamma in (_grid(squared) if gammas is None else _checked(gammas))}
-    if gammas is None:
-        tried |= {gamma: fit(gamma) for gamma in _between(tried)}
+    if gammas is None:  # those between the best and its neighbours, too
+        ordered = sorted(tried)
+        best = max(range(len(ordered)), key=lambda place: tried[ordered[place]].score)
+        sides = [ordered[one] for one in (best - 1, best + 1) if 0 <= one < len(ordered)]
+        inner = [np.geomspace(ordered[best], side, HEURISTIC_REFINED + 2)[1:-1].tolist() for side in sides]
+        tried |= {gamma: fit(gamma) for part in inner for gamma in part}
     return _choice(matrix, pulled, dict(sorted(tried.items())), criterion)
 
 
@@ -198,8 +189,7 @@ def _squared_distances(matrix: FloatArray, pulled: IntArray) -> FloatArray:
 def _grid(squared: FloatArray) -> FloatArray:
     """Gammas around one over the mean squared distance, rising, shape (m,)."""
     steps = HEURISTIC_DECADES * HEURISTIC_STEPS
-    grid: FloatArray = 10.0 ** (np.arange(-steps, steps + 1) / HEURISTIC_STEPS) / float(np.mean(squared[squared > 0]))
-    return grid
+    return 10.0 ** (np.arange(-steps, steps + 1) / HEURISTIC_STEPS) / float(np.mean(squared[squared > 0]))
 
 
 def _checked(gammas: Sequence[float]) -> list[float]:
@@ -211,23 +201,8 @@ def _checked(gammas: Sequence[float]) -> list[float]:
     return found
 
 
-def _between(tried: dict[float, _Fitted]) -> list[float]:
-    """Gammas between the best and its neighbours."""
-    ordered = sorted(tried)
-    best = max(range(len(ordered)), key=lambda place: tried[ordered[place]].score)
-    found: list[float] = []
-    for neighbour in (best - 1, best + 1):
-        if 0 <= neighbour < len(ordered):
-            inner = np.geomspace(ordered[best], ordered[neighbour], HEURISTIC_REFINED + 2)[1:-1]
-            found += [float(gamma) for gamma in inner]
-    return found
-
-
 def _fitted(gram: FloatArray, means: FloatArray, variances: FloatArray, criterion: str) -> _Fitted:
-    """The signal variance of best score, from one spectrum: N^-1/2 G N^-1/2 = V diag(l) V', for G of shape (p, p).
-
-    InvalidInput where something that is computed from rewards and noise is not finite.
-    """
+    """The signal variance of best score, from one spectrum: N^-1/2 G N^-1/2 = V diag(l) V', for G of shape (p, p)."""
     roots = np.sqrt(variances)
     scaled = gram / roots[:, None] / roots
     if not (np.all(np.isfinite(scaled)) and np.all(np.isfinite((means / roots) ** 2))):
@@ -245,8 +220,7 @@ def _fitted(gram: FloatArray, means: FloatArray, variances: FloatArray, criterio
             solved = (shares / grown) @ vectors.T  # of (s^2 G + N)^-1 means, times the root of N
             diagonal = (1.0 / grown) @ (vectors**2).T  # of (s^2 G + N)^-1, times N
             terms = solved**2 / diagonal - np.log(diagonal)
-        logs: FloatArray = -0.5 * (np.sum(terms, axis=1) + log_noise)
-        return logs
+        return np.asarray(-0.5 * (np.sum(terms, axis=1) + log_noise))
 
     unit = max(float(shares @ shares), 1.0) / max(float(values.sum()), 1e-300)
     best, variance = _maximised(score, unit)

@@ -41,7 +41,7 @@ import numpy as np
 from surepick import designs
 from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedded, Leading, Plan, Step, intervals_after
-from surepick.core.records import IntArray, freeze, record
+from surepick.core.records import IntArray, frozen, record, set_fields
 from surepick.core.values import check_choice
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
@@ -128,11 +128,11 @@ class ArmElimination:
         check_options(self)
         settings = (self.slack, self.schedule, self.union, self.looks, self.floor, self.stopping)
         asked = RoundSettings(self.problem, *settings)
-        object.__setattr__(self, "rounds", asked)
-        object.__setattr__(self, "rule", self.rule.bound(self))
+        set_fields(self, rounds=asked)
+        set_fields(self, rule=self.rule.bound(self))
         promised = replace(self.problem, epsilon=max(self.problem.epsilon, self.rule.certified))
-        object.__setattr__(self, "rounds", replace(asked, problem=promised))
-        object.__setattr__(self, "traits", self._traits())
+        set_fields(self, rounds=replace(asked, problem=promised))
+        set_fields(self, traits=self._traits())
 
     def init(self) -> EliminationState:
         return initial_rounds(self.rounds)  # line 1
@@ -250,10 +250,7 @@ class RoundSettings:
 
     @property
     def spent(self) -> float:
-        """The most that rounds, looks and pairs can spend, whatever the data: sum_k delta_k max_m (m - 1) / M(m).
-
-        A look spends (|S_k| - 1) exp(-L_k) = (|S_k| - 1) delta_k / (looks M_k) at most.
-        """
+        """The most that rounds, looks and pairs can spend, whatever the data: sum_k delta_k max_m (m - 1) / M(m)."""
         K, total = self.problem.num_arms, math.pi**2 / 6.0 if self.schedule == "paper" else 1.0
         shares = {"best-pairs": 1.0, "paper": 0.25, "all": (K - 1) / K**2, "rage": (K - 1) / (2 * K**2)}
         return self.problem.delta * total * shares[self.union]
@@ -264,7 +261,7 @@ class RoundSettings:
         return _look(whole_round, counts, 1, max(1, min(self.looks, int(counts.max()))))
 
 
-@record
+@frozen
 class EliminationState:
     """Where an elimination algorithm stands."""
 
@@ -278,9 +275,6 @@ class EliminationState:
     finished: str  # why it stopped: "" while it runs, "certified", "single", "rounds" or "given"
     compressed: bool = False  # some round used an embedding in which not every list of means is representable
     alarms: tuple[str, ...] = ()  # what the checks of the embedding found so far, in words
-
-    def __post_init__(self) -> None:
-        freeze(self, active=np.int64)
 
 
 def initial_rounds(settings: RoundSettings) -> EliminationState:
@@ -404,8 +398,7 @@ class FixedDimension:
             tau = embedding_design(embedded, tolerance=policy.tolerance).value
             gamma = worst_gap(embedded.misspecification, tau, policy.slack)  # Alg. 3, line 2
         mine = replace(self)
-        object.__setattr__(mine, "chosen", dim)
-        object.__setattr__(mine, "certified", max(epsilon, gamma))
+        set_fields(mine, chosen=dim, certified=max(epsilon, gamma))
         return mine
 
     def _own(self, policy: ArmElimination) -> int:
@@ -464,11 +457,8 @@ def round_size(settings: RoundSettings, round_number: int, *, value: float, bias
 
 
 def rounded(floor: str, design: Design, embedded: Embedded, active: IntArray, total: int, *, slack: float) -> IntArray:
-    """The pulls of each arm in a round of about `total`, shape (K,).
-
-    floor "support": the realised allocation keeps N max ||y||^2_{A^-1} <= (1 + zeta) tau, raising N if it must.
-    floor "published": N is at least 2 p / zeta for a design that supports p arms, as in the published code.
-    """
+    """The pulls of each arm in a round of about `total`, (K,): with "support" N max ||y||^2_{A^-1} <= (1 + zeta) tau;
+    with "published" N >= 2 p / zeta for a design that supports p arms, as in the published code."""
     if floor == "published":
         least = math.ceil(2.0 * np.count_nonzero(design.weights) / slack)
         return designs.round_design(design.weights, max(total, least))

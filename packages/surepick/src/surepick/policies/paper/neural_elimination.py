@@ -28,13 +28,14 @@ from __future__ import annotations
 import math
 from dataclasses import field
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedding, Plan, Step
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, freeze, frozen, record
 from surepick.core.values import check_choice
 from surepick.errors import ContractError
 from surepick.linalg.rows import equal_rows
@@ -42,7 +43,7 @@ from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, compared_with, designed, trace_row
 from surepick.policies.dimension import best_found, bias, embedding_design, whole_pulls
 from surepick.policies.model_checks import with_failed_checks
-from surepick.policies.options import at_least_zero, check_options, one_of, option, positive
+from surepick.policies.options import Check, at_least_zero, check_options, one_of, option, positive
 from surepick.policies.paper.arm_elimination import FLOORS, rounded
 
 if TYPE_CHECKING:
@@ -70,16 +71,9 @@ def _declared(misspecification: float, _: int) -> float:
     return misspecification
 
 
-def _scale(name: str, value: object) -> None:
-    from surepick.embeddings.network import SCALES  # noqa: PLC0415 (torch: heavy, and an extra)
-
-    check_choice(name, value, SCALES)
-
-
-def _trainer(name: str, value: object) -> None:
-    from surepick.estimators.network_training import TRAINERS  # noqa: PLC0415 (torch: heavy, and an extra)
-
-    check_choice(name, value, TRAINERS)
+def _one_of_network(module: str, choices: str) -> Check:
+    """A check by the choices of a module that loads torch, which is heavy and an extra."""
+    return lambda name, value: check_choice(name, value, getattr(import_module(module), choices))
 
 
 @record
@@ -119,8 +113,8 @@ class NeuralElimination:
     network: Network
     constants: str = "derived"
     error_tolerance: float = option(1e-3, positive("what the embedding may leave out."))
-    tolerance_scale: str = option("relative", _scale)
-    trainer: str = option("gauss-newton", _trainer)
+    tolerance_scale: str = option("relative", _one_of_network("surepick.embeddings.network", "SCALES"))
+    trainer: str = option("gauss-newton", _one_of_network("surepick.estimators.network_training", "TRAINERS"))
     regularization: float | None = option(None, options.regularization)
     slack: float = 0.1
     floor: str = "support"
@@ -199,8 +193,7 @@ class NeuralElimination:
         return spectrum.dimension(self.error_tolerance, self.tolerance_scale)
 
     def _collapsed(self, plan: Plan, arms: ArmNetwork, state: NeuralState) -> tuple[str, ...]:
-        """Whether eps-bar left next to nothing of the arms: with one dimension, or a design value near 0, any
-        difference would seem known after a few pulls."""
+        """Whether eps-bar left next to nothing of the arms: any difference would seem known after a few pulls."""
         wanted = self._dimension(arms.spectrum(self._trained(arms, state.seen).weights))
         value = plan.design_value or 0.0
         if arms.num_distinct <= 2 or (wanted > 1 and value >= LEAST_VALUE):
@@ -244,11 +237,8 @@ class NeuralRule:
         if self.constants == "derived":
             return self._derived(round_number, value)
         scaled = 4.0**k * (1.0 + slack) * math.log(self.problem.num_arms**2 / self.round_delta(k))
-        if self.constants == "box":
-            return whole_pulls(scaled * dim)
-        if self.constants == "proof":
-            return whole_pulls(scaled * 256.0 * self.problem.sigma**2 * value)
-        return whole_pulls(scaled * value)
+        scaled *= 256.0 * self.problem.sigma**2 if self.constants == "proof" else 1.0
+        return whole_pulls(scaled * (dim if self.constants == "box" else value))
 
     def _derived(self, round_number: int, value: float) -> int:
         threshold, shift = self.threshold(round_number), bias(self.misspecification, value, self.slack)
@@ -263,7 +253,7 @@ class NeuralRule:
         return whole_pulls(numerator / (threshold - shift) ** 2)
 
 
-@record
+@frozen
 class NeuralState:
     """Where an elimination by Algorithm 2's rule stands."""
 
@@ -274,9 +264,6 @@ class NeuralState:
     leader: int  # the active arm of highest score
     finished: str  # why it stopped: "" while it runs, "single", "rounds" or "given"
     alarms: tuple[str, ...] = ()  # what speaks against the embedding so far, in words
-
-    def __post_init__(self) -> None:
-        freeze(self, active=np.int64)
 
 
 def initial_neural_state(rule: NeuralRule) -> NeuralState:
@@ -295,12 +282,8 @@ def conclude_round(
     *,
     alarms: tuple[str, ...] = (),
 ) -> Step[NeuralState]:
-    """Drop what trails, and end after the last round or when one arm is left (lines 9 and 10).
-
-    A round of which nothing came is repeated.
-
-    Differs from the paper: the answer is the survivor of highest score, not any.
-    """
+    """Drop what trails, and end after the last round or when one arm is left (lines 9 and 10); a round of which nothing
+    came is repeated. Differs from the paper: the answer is the survivor of highest score, not any."""
     active = state.active
     best = float(scores[active].max())
     leader, survivors = state.leader, active

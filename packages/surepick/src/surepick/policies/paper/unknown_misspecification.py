@@ -128,9 +128,9 @@ class UnknownMisspecificationElimination:
         comparison = _trailing(fitted, state.active, self._threshold(plan.round))  # line 10
         step = arm_elimination.conclude(self.rounds, state, plan, seen, comparison)
         row = replace(step.record, certified_gap=None)  # nothing is ever proved
-        if step.state.finished == "rounds":
-            return Step(replace(step.state, finished="", round=plan.round + 1), row, step.deciding)
-        return Step(step.state, row, step.deciding)
+        on = step.state.finished == "rounds"
+        state = replace(step.state, finished="", round=plan.round + 1) if on else step.state
+        return Step(state, row, step.deciding)
 
     def claim(self, state: arm_elimination.EliminationState) -> Claim:
         if self.problem.num_arms == 1:

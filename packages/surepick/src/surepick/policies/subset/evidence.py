@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from surepick.chunks.passes import Passes
 from surepick.chunks.sources import RowBlocks
 from surepick.core.arms import Arms, KnownIds
 from surepick.core.observations import Observations
-from surepick.core.records import BoolArray, FloatArray, IntArray, encode, freeze, from_json, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, encode, from_json, frozen, record
 from surepick.core.values import as_number, positive_number, whole_number
 from surepick.designs.long_lists import SparseDesign, d_optimal
 from surepick.embeddings.kernel import KernelDirections, kernel_directions
@@ -38,7 +38,7 @@ LEAST_SIZE = 1e-60  # of y'A^-1 y: a larger one costs more, and no square overfl
 ROUNDED_DOWN = 1e-10  # of the sizes of the summands of a gain
 
 
-@record
+@frozen
 class RowBet:
     """What a batch says of every row at once."""
 
@@ -49,9 +49,6 @@ class RowBet:
     weight: float  # sum n / s^2
     mismatch: float  # at least ||A Q - I|| for the Q ~ A^-1 that is computed with, rounding included
     excess: float  # at least ||L'AL - I||, rounding included: for Q = LL', y'QAQ y is at most (1 + excess) ||L'y||^2
-
-    def __post_init__(self) -> None:
-        freeze(self, centre=np.float64, guess=np.float64, slope=np.float64, factor=np.float64)
 
     @staticmethod
     def of(
@@ -257,28 +254,11 @@ class Subset:
 
     def spec(self) -> dict[str, Any]:
         """As plain data."""
-        rules = {each.name: getattr(self.rules, each.name) for each in fields(SubsetRules)}
-        batches = [
-            {
-                "ids": list(one.ids),
-                "pulls": list(one.counts),
-                "sums": list(one.sums),
-                "squares": None if one.squares is None else list(one.squares),
-            }
-            for one in self.batches
+        found: dict[str, Any] = encode(self)
+        found["batches"] = [
+            {"pulls" if name == "counts" else name: value for name, value in one.items()} for one in found["batches"]
         ]
-        return {
-            "total": self.total,
-            "columns": self.columns,
-            "root": self.root,
-            "sizes": list(self.sizes),
-            "rules": rules,
-            "rows": list(self.rows),
-            "batches": batches,
-            "paths": [one.spec() for one in self.paths],
-            "minimize": self.minimize,
-            "facts": list(self.facts),
-        }
+        return found | {"paths": [one.spec() for one in self.paths]}
 
     @staticmethod
     def of(spec: Mapping[str, Any] | Subset) -> Subset:
@@ -333,7 +313,7 @@ class FirstPass:
     root: str  # of the tree of their hashes
     sizes: tuple[int, ...]
     where: Coordinates  # the coordinates in which rows are seen
-    design: SparseDesign  # the rows that are measured, and how often; its pool is not kept
+    design: SparseDesign  # the rows that are measured, and how often
     arms: Arms  # these rows, with their ids
     _tree: Tree | None = field(default=None, compare=False, repr=False)
 
@@ -341,9 +321,15 @@ class FirstPass:
     def at(passes: Passes, kernel: Kernel | None, rules: SubsetRules) -> FirstPass:
         """Look at the rows."""
         found, tree = first_look(passes)
-        where: Coordinates = (
-            directions(passes, found, most=rules.max_rank) if kernel is None else found_landmarks(passes, kernel, rules)
-        )
+        if kernel is None:
+            where: Coordinates = directions(passes, found, most=rules.max_rank)
+        elif rules.epsilon is None:
+            raise InvalidInput(
+                "with a kernel the selection needs epsilon, by which it chooses how many landmarks it uses."
+            )
+        else:
+            most, norm = USUAL_LANDMARKS if rules.max_rank is None else rules.max_rank, rules.norm_bound
+            where = kernel_directions(passes, kernel, norm_bound=norm, epsilon=rules.epsilon, max_rank=most)
         made = d_optimal(passes, where)
         arms = _arms(passes.rows, made.rows)
         design = _sparse(made.rows, made.weights, made.value, where, arms)
@@ -412,14 +398,5 @@ def _arms(rows: RowBlocks, chosen: IntArray) -> Arms:
 
 
 def _sparse(rows: IntArray, weights: FloatArray, value: float, where: Coordinates, arms: Arms) -> SparseDesign:
-    """The design without its pool, with features that anybody computes again to the last bit."""
-    nothing = np.empty(0, np.int64), np.empty((0, where.rank))
-    return SparseDesign(rows, where.of(arms.features), weights, value, *nothing)
-
-
-def found_landmarks(passes: Passes, kernel: Kernel, rules: SubsetRules) -> Coordinates:
-    """The coordinates that a kernel gives rows."""
-    if rules.epsilon is None:
-        raise InvalidInput("with a kernel the selection needs epsilon, by which it chooses how many landmarks it uses.")
-    most = USUAL_LANDMARKS if rules.max_rank is None else rules.max_rank
-    return kernel_directions(passes, kernel, norm_bound=rules.norm_bound, epsilon=rules.epsilon, max_rank=most)
+    """The design with features that anybody computes again to the last bit."""
+    return SparseDesign(rows, where.of(arms.features), weights, value)

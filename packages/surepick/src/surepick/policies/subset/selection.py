@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -102,10 +102,8 @@ class SubsetSelection:
     (docs/large.md has the proof).
 
     Each batch is the D-optimal design of all K, and as large as all batches before it. A candidate is the one that
-    looked best before the batch. Its batch costs a pass over the rows; nothing is kept of each.
-
-    Source: ours; the promise is that of subset selection, Gupta (1965).
-    Cost: O(K (D r + B r^2)) time for the pass of the B-th batch.
+    looked best before the batch. Its batch costs a pass over the rows, O(K (D r + B r^2)); nothing is kept of each.
+    The promise is that of subset selection, Gupta (1965).
     """
 
     problem: Problem  # what is asked about the list, and the arms that may be measured: those with weight in the design
@@ -181,22 +179,15 @@ class SubsetSelection:
 
     def init(self) -> SubsetState:
         num_rows = self.passes.rows.num_rows
-        finished, rows = "", None
-        if num_rows <= self.rules.size:
-            finished, rows = "shortened", np.arange(num_rows)
+        short = num_rows <= self.rules.size
+        rows, finished = np.arange(num_rows) if short else None, "shortened" if short else ""
         return SubsetState(1, (), (), (), num_rows, rows, -1, 0, finished)
 
     def ask(self, state: SubsetState) -> Plan:
-        total = max(state.pulls, HEURISTIC_FIRST_BATCH * self.where.rank)
-        counts = rounded_batch(self.design.weights, total, state.round)
-        return Plan(
-            round=state.round,
-            counts=counts,
-            dim=self.where.rank,
-            design_value=self.design.value,
-            lower_bound=self.design.lower_bound,
-            misspecification=self.rule.misspecification,
-        )
+        rank, design, gamma = self.where.rank, self.design, self.rule.misspecification
+        counts = rounded_batch(design.weights, max(state.pulls, HEURISTIC_FIRST_BATCH * rank), state.round)
+        value, bound = design.value, design.lower_bound
+        return Plan(state.round, counts, dim=rank, design_value=value, lower_bound=bound, misspecification=gamma)
 
     def tell(self, state: SubsetState, plan: Plan, seen: Observations) -> Step[SubsetState]:
         before, bets, candidates = state.seen(self.problem.num_arms), state.bets, state.candidates
@@ -325,17 +316,7 @@ class LongList:
     def check(self, rows: RowBlocks) -> str:
         """Select the candidates again; what was found, in words."""
         stated, rules = self.subset, self.subset.rules
-        policy = SubsetSelection.over(
-            rows,
-            delta=rules.delta,
-            noise=rules.noise,
-            norm_bound=rules.norm_bound,
-            size=rules.size,
-            slack=rules.slack,
-            max_rank=rules.max_rank,
-            kernel=rules.kernel,
-            epsilon=rules.epsilon,
-        )
+        policy = SubsetSelection.over(rows, **{each.name: getattr(rules, each.name) for each in fields(rules)})
         if (policy.look.root, policy.look.sizes) != (stated.root, stated.sizes):
             raise InvalidInput(
                 f"it is another list: its root is {policy.look.root[:16]}..., and that of the certificate "

@@ -22,17 +22,13 @@ COMPARISONS_FRAME = Frame(78.0, 620.0, 34.0, 170.0)  # of the distribution
 
 @record
 class Bound:
-    """What decides about one candidate, exactly as in the certificate.
-
-    Args:
-        lead, width: it seemed worse than its witness by `lead`, and it is not better than that by more than `width`.
-    """
+    """What decides about one candidate, exactly as in the certificate."""
 
     candidate: int
     plan: int
     witness: int  # index of the candidate that it was compared with, negative if there is none
-    lead: float
-    width: float
+    lead: float  # it seemed worse than its witness by so much, ...
+    width: float  # ... and it is not better than that by more than this
     margin: float  # room between the end of its bar and its limit; negative while it is still possible
     allowed: float
 
@@ -52,17 +48,12 @@ class Star:
 
 @record
 class Comparisons:
-    """What decides about each candidate but the recommended one.
+    """What decides about each candidate but the recommended one."""
 
-    Args:
-        why: what there is to draw: "bars", or the reason why there are none.
-        uppers: by how much each of these can be better at most; None where that says nothing.
-    """
-
-    why: Literal["bars", "too-many", "no-intervals", "nothing-known"]
+    why: Literal["bars", "too-many", "no-intervals", "nothing-known"]  # the bars, or why there are none
     inline: int = 0
     known: tuple[Bound, ...] = ()  # the hardest to rule out first; closed batches only
-    uppers: tuple[float | None, ...] = ()
+    uppers: tuple[float | None, ...] = ()  # by how much each of these can be better at most; None: it says nothing
     unknown: tuple[int, ...] = ()
     shown: tuple[Bound, ...] = ()
     rows: Rows | None = None
@@ -95,8 +86,12 @@ def comparisons(study: StudyFacts) -> Comparisons | None:
     all_of, of_shown = ({bound.witness for bound in bounds} for bounds in (known, shown))
     only = next(iter(all_of)) if len(all_of) == 1 else -1
     margins = [bound.margin for bound in known]
-    last = margins[math.ceil(0.98 * len(margins)) - 1]
-    several = len(known) > len(shown)
+    last, distribution = margins[math.ceil(0.98 * len(margins)) - 1], None
+    if len(known) > len(shown):  # one edge of a column is at 0
+        low, high = spread_labels([margins[0], last, 0.0])
+        width = (high - low) / 38
+        across = COMPARISONS_FRAME.across(-math.ceil(-low / width) * width, math.ceil(high / width) * width)
+        distribution = histogram(margins, COMPARISONS_FRAME, across, round((across.high - across.low) / width))
     return Comparisons(
         "bars",
         known=tuple(known),
@@ -105,7 +100,7 @@ def comparisons(study: StudyFacts) -> Comparisons | None:
         shown=tuple(shown),
         rows=rows,
         across=rows.frame.across(*_range(shown, [*limits, document["epsilon"]])),
-        margins=_margins(margins, last) if several else None,
+        margins=distribution,
         crowd=sum(margin > last for margin in margins),
         limits=tuple(limits),
         only=max(of_shown) if len(of_shown) == 1 and max(of_shown) >= 0 else None,
@@ -117,10 +112,7 @@ def comparisons(study: StudyFacts) -> Comparisons | None:
 
 
 def bounds_shown(study: StudyFacts) -> tuple[list[Bound], list[int]]:
-    """(what is known of each candidate but the recommended one, the hardest to rule out first; those without a bound).
-
-    What is known last: closed batches only.
-    """
+    """(what is known of each candidate but the recommended one, the hardest to rule out first; the unknown ones)."""
     found = study.document["intervals"]
     known, unknown = [], []
     for candidate, numbers in enumerate(zip(*(found[column] for column in COLUMNS), strict=True)):
@@ -150,14 +142,6 @@ def _range(shown: list[Bound], limits: list[float]) -> tuple[float, float]:
     low, high = spread_labels([*(end for end in ends if abs(end) <= most), *limits, 0.0])
     room = 0.04 * (high - low)
     return low - room, high + room
-
-
-def _margins(margins: list[float], last: float) -> Histogram:
-    """Where the margins of all candidates lie; one edge of a column is at 0."""
-    low, high = spread_labels([margins[0], last, 0.0])
-    width = (high - low) / 38
-    across = COMPARISONS_FRAME.across(-math.ceil(-low / width) * width, math.ceil(high / width) * width)
-    return histogram(margins, COMPARISONS_FRAME, across, round((across.high - across.low) / width))
 
 
 # --- Where the measurements went: how often each candidate was measured.
@@ -258,8 +242,7 @@ class Gaps:
 
 
 def gaps(study: StudyFacts) -> Gaps | None:
-    """The line of the certified gap; None where fewer than two batches prove something about their best candidate, or
-    all of them were given up."""
+    """The line of the certified gap; None where fewer than two batches prove something, or all were given up."""
     if study.guesses or study.unproved:
         return None
     proved = proofs(study)
@@ -442,19 +425,15 @@ def foreseen(policy: Policy[Any], *, most_arms: int) -> Foreseen:
 
 @record
 class Spending:
-    """Measurements after each step, beside the forecast.
-
-    Args:
-        actual, ahead: step -> measurements up to its end.
-    """
+    """Measurements after each step, beside the forecast."""
 
     frame: Frame
     across: Scale
     up: Scale
     total: int
     uniform: int
-    actual: dict[int, int]
-    ahead: dict[int, int]
+    actual: dict[int, int]  # step -> measurements up to its end
+    ahead: dict[int, int]  # the same of the forecast
     spent: str
     forecast: str
     end: tuple[float, float]

@@ -61,8 +61,7 @@ class StudyFacts:
     @property
     def lists(self) -> dict[str, Any] | None:
         """The answer by lists; None where the question is which candidate is the best."""
-        found: dict[str, Any] | None = self.document.get("lists")
-        return found
+        return self.document.get("lists")
 
     @property
     def list_names(self) -> ListNames | None:
@@ -138,12 +137,11 @@ def facts_of(document: Document) -> StudyFacts:
     if document.get("lists") is not None:
         on: dict[str, Fate] = {"undecided": "possible", "outside": "left", "inside": "recommended"}
         listed = {name: fate for part, fate in on.items() for name in document["lists"][part]}
-        fates = tuple(
-            fate
-            if fate in ("withdrawn", "waiting") and listed.get(name, "possible") == "possible"
-            else listed.get(name, "aside")
-            for name, fate in zip(names, fates, strict=True)
-        )
+        away = {"withdrawn", "waiting"}
+        now = [
+            listed.get(name, "possible" if fate in away else "aside") for name, fate in zip(names, fates, strict=True)
+        ]
+        fates = tuple(old if old in away and new == "possible" else new for old, new in zip(fates, now, strict=True))
     return StudyFacts(
         document=document,
         standing=standing,
@@ -194,14 +192,10 @@ class KeptPulls:
 
 @record
 class History:
-    """What the log says beyond the certificate.
-
-    Args:
-        late, prior: who told results that are not used, of how many measurements.
-    """
+    """What the log says beyond the certificate."""
 
     kept: tuple[KeptPulls, ...]
-    late: tuple[tuple[str, int], ...]
+    late: tuple[tuple[str, int], ...]  # who told results that are not used, of how many measurements
     prior: tuple[tuple[str, int], ...]
     durable: bool  # the log is in a database, where it was written before anything was measured
 
@@ -286,10 +280,7 @@ def listed_words(parts: Iterable[str]) -> str:
 
 
 def column(values: Sequence[float | None], digits: int = 4, *, unknown: str = "unknown") -> list[str]:
-    """Numbers of one column, all with so many decimals that a usual one has `digits` digits.
-
-    A number too small for them is written by itself, lest it look like 0.
-    """
+    """Numbers of one column, with so many decimals that a usual one has `digits` digits; too small ones apart."""
     sizes = sorted(abs(value) for value in values if value is not None and value != 0 and math.isfinite(value))
     usual = sizes[len(sizes) // 2] if sizes else 1.0
     decimals = min(max(digits - 1 - math.floor(math.log10(usual)), 0), MOST_DECIMALS)
@@ -328,11 +319,8 @@ def shortened_id(text: str, most: int) -> str:
 
 
 def labels(names: Sequence[str], most: int) -> list[str]:
-    """At most so many letters of each name, such that names that differ still do, if that can be done.
-
-    As much as has to be of what all begin with is left out first; then the middle, the beginning or the end, whichever
-    keeps them apart.
-    """
+    """At most so many letters of each name, such that names that differ still do, if that can be done: what all begin
+    with is left out first; then the middle, the beginning or the end, whichever keeps them apart."""
     if all(len(name) <= most for name in names):
         return list(names)
     first, last = min(names), max(names)  # what these two begin with, all begin with

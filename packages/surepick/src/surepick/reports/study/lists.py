@@ -52,13 +52,9 @@ class Frame:
 
 @record
 class Scale:
-    """From numbers to places.
+    """From numbers to places."""
 
-    Args:
-        low, high: the range of numbers, low < high.
-    """
-
-    low: float
+    low: float  # the range of numbers, low < high
     high: float
     start: float
     end: float
@@ -131,14 +127,10 @@ def rows_shown(names: Sequence[str], *, right: float, top: float, step: float = 
 
 @record
 class ScaleColumn:
-    """One column of a distribution.
+    """One column of a distribution."""
 
-    Args:
-        low, high: from (included) and to (excluded, but for the last).
-    """
-
-    low: float
-    high: float
+    low: float  # from here (included)
+    high: float  # to here (excluded, but for the last)
     count: int
     x: float
     width: float
@@ -289,9 +281,8 @@ def _panel(study: StudyFacts, name: str, told: Sequence[Point], lines: Sequence[
     room = MOST_ROOM * (high - low)
     ends = [point.average + side * ERRORS * (point.error or 0.0) for point in shown for side in (-1.0, 1.0)]
     rows = rows_shown([study.names[point.candidate] for point in shown], right=560.0, top=62.0)
-    across = rows.frame.across(
-        *spread_labels([max(min([low, *ends]), low - room), min(max([high, *ends]), high + room)])
-    )
+    widened = [max(min([low, *ends]), low - room), min(max([high, *ends]), high + room)]
+    across = rows.frame.across(*spread_labels(widened))
     return Panel(name, tuple(shown), rows, across, tuple(sorted(lines)), len(told))
 
 
@@ -354,7 +345,11 @@ def candidate_map(study: StudyFacts, features: FloatArray) -> Map:
         places[fate].append(candidate)
     gone = [*places["left"], *places["withdrawn"], *places["waiting"], *places["aside"]]
     listed = [*places["recommended"], *places["possible"], *gone][:MOST_ROWS]
-    small, out, near = len(fates) > MANY, sorted(gone), None
+    small, out, near, possible = len(fates) > MANY, sorted(gone), None, places["possible"]
+    size, marks = 3.5 if small else 6.0, [(one, _apart([where[one]])[0]) for one in possible]
+    diamonds = tuple((study.names[one], diamond(*mark, size)) for one, mark in marks)
+    if len(possible) > NAMED:
+        diamonds = (("", "".join(diamond(*mark, size) for mark in dict.fromkeys(mark for _, mark in marks))),)
     if study.best is not None and places["possible"]:
         distance = np.sqrt(((plane.places - plane.places[study.best]) ** 2).sum(axis=1))
         near = bool(np.median(distance[places["possible"]]) < np.median(distance))
@@ -364,7 +359,7 @@ def candidate_map(study: StudyFacts, features: FloatArray) -> Map:
         plane=plane,
         small=small,
         dots="".join(f"M{x:g} {y:g}h0" for x, y in _apart(where[candidate] for candidate in out)),
-        diamonds=_diamonds(study, where, places["possible"], 3.5 if small else 6.0),
+        diamonds=diamonds,
         best=None if study.best is None else where[study.best],
         near=near,
         listed=tuple(listed),
@@ -377,20 +372,8 @@ def _apart(where: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     return list(dict.fromkeys((round(x * GRID) / GRID, round(y * GRID) / GRID) for x, y in where))
 
 
-def _diamonds(
-    study: StudyFacts, where: list[tuple[float, float]], possible: list[int], size: float
-) -> tuple[tuple[str, str], ...]:
-    if len(possible) > NAMED:
-        return (("", "".join(diamond(x, y, size) for x, y in _apart(where[candidate] for candidate in possible))),)
-    found = zip(possible, (_apart([where[candidate]])[0] for candidate in possible), strict=True)
-    return tuple((study.names[candidate], diamond(x, y, size)) for candidate, (x, y) in found)
-
-
 def principal_plane(features: FloatArray) -> Plane | None:
-    """The places along the two directions of largest variance of the standardised features; None if all are equal.
-
-    Source: principal component analysis. Cost: O(K D m + m^3) for m = min(K, D, 800).
-    """
+    """The places along the two directions of largest variance of the standardised features; None if all are equal."""
     if features.shape[1] == 0:
         return None
     centred = features - features.mean(axis=0)
@@ -399,13 +382,10 @@ def principal_plane(features: FloatArray) -> Plane | None:
     if not varying.any():
         return None
     unit: FloatArray = centred[:, varying] / scales[varying]
-    rows = unit
-    if min(unit.shape) > MOST_COLUMNS:
-        rows = unit[np.linspace(0, len(unit) - 1, MOST_COLUMNS).astype(np.int64)]
-    directions = _directions(rows)
-    places = unit @ directions
+    some = slice(None) if min(unit.shape) <= MOST_COLUMNS else np.linspace(0, len(unit) - 1, MOST_COLUMNS).astype(int)
+    directions = _directions(unit[some])
     flip = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])
-    places = places * flip
+    places = (unit @ directions) * flip
     shares = (places**2).sum(axis=0) / (unit**2).sum()
     if places.shape[1] == 1 or shares[1] < TINY:
         places = np.column_stack([places[:, 0], np.zeros(len(places))])
@@ -419,5 +399,4 @@ def _directions(rows: FloatArray) -> FloatArray:
         return symmetric_spectrum(rows.T @ rows).vectors[:, :2]
     spectrum = symmetric_spectrum(rows @ rows.T)
     kept = spectrum.values[:2] > TINY * max(float(spectrum.values[0]), 1e-300)
-    directions: FloatArray = rows.T @ spectrum.vectors[:, :2][:, kept] / np.sqrt(spectrum.values[:2][kept])
-    return directions
+    return rows.T @ spectrum.vectors[:, :2][:, kept] / np.sqrt(spectrum.values[:2][kept])

@@ -37,21 +37,10 @@ def environment_of(folder: Path) -> Environment:
     """The templates of a folder."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 (an extra)
 
-    found = Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    found.filters |= {
-        "about": about,
-        "confidence": lambda delta: percent(confidence_of(delta)),
-        "money": money,
-        "percent": percent,
-        "times": times,
-    }
+    tidy: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
+    found = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined, **tidy)
+    found.filters |= {"about": about, "money": money, "percent": percent, "times": times}
+    found.filters["confidence"] = lambda delta: percent(confidence_of(delta))
     return found
 
 
@@ -137,21 +126,15 @@ def report_page(document: Document, *, history: History, features: FloatArray, e
 
 
 def report_drawings(study: Study) -> list[tuple[str, str, Markup]]:
-    """(key, heading, HTML) of the report's pictures of the closed plans, to be shown in another page.
-
-    That page has `report.css`, and no element of the same ids.
-    """
+    """(key, heading, HTML) of the report's pictures of the closed plans, for another page that has `report.css`."""
     from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
 
     document = with_costs(with_candidates(certificate_document(study), study), study)
     facts = written.facts_of(document)
     drawn = {"narrowing": narrowing(facts), "gaps": gaps(facts), "standings": standings(facts), "effort": effort(facts)}
     lists = facts.lists is not None
-    narrows = (
-        drawn["narrowing"] is not None
-        and not facts.shortens
-        and (facts.list_names is None or bool(facts.list_names.second))
-    )
+    two = facts.list_names is None or bool(facts.list_names.second)
+    narrows = drawn["narrowing"] is not None and not facts.shortens and two
     shown = (
         ("narrowing", "How the lists filled" if lists else "How the field narrowed", narrows),
         ("gap", "How close to the best", drawn["gaps"] is not None),
@@ -160,11 +143,8 @@ def report_drawings(study: Study) -> list[tuple[str, str, Markup]]:
     )
     environment = _environment(written.users_words(facts))
     values = {"study": facts, "document": document, **drawn}
-    return [
-        (key, heading, Markup(environment.get_template(f"{key}.html").render(values)))
-        for key, heading, there in shown
-        if there
-    ]
+    there = [(key, heading) for key, heading, is_there in shown if is_there]
+    return [(key, heading, Markup(environment.get_template(f"{key}.html").render(values))) for key, heading in there]
 
 
 def with_candidates(document: Document, study: Study) -> Document:

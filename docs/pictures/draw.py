@@ -245,7 +245,7 @@ FLOORS = (  # from the top; the folders and modules of a floor do not see each o
     (("studies", "ask, tell, replay; logs"),),
     (("tuning", "gamma, norm and noise from a pilot"),),
     (("policies", "the algorithms"), ("environments", "hidden truths")),
-    (("questions", "what is asked, and when it is answered"),),
+    (("assumptions", "what is read of means afterwards"), ("questions", "what is asked, and when it is answered")),
     (("embeddings", "arms to vectors"), ("designs", "where to look"), ("estimators", "what follows")),
     (("tables", "files in and out"),),
     (("chunks", "rows too many for memory"),),

@@ -20,7 +20,7 @@ from surepick.core.files import as_path, write_whole
 from surepick.core.plans import Intervals, RoundRecord, Step
 from surepick.core.records import IntArray, encode
 from surepick.core.values import storable_text
-from surepick.errors import InvalidInput, StorageError
+from surepick.errors import InvalidInput
 from surepick.linalg.rows import one_thread, several_threads
 from surepick.policies.base import Policy, name_of, spec_of, stopped
 from surepick.policies.registry import built_policy, is_named
@@ -29,7 +29,7 @@ from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.logs.base import CLOSED_ROUNDS
 from surepick.studies.logs.hash_chain import hash_of_arms
 from surepick.studies.registration import code_of
-from surepick.studies.replay import Closed, Judged, as_read, contradiction, in_order, past_of, replay, seen_of
+from surepick.studies.replay import Closed, Judged, as_read, contradiction, in_order, judged_plans, replay
 from surepick.studies.slips import Repeats
 from surepick.studies.study import Study
 from surepick.text import quoted
@@ -77,7 +77,8 @@ def certificate_document(study: Study, name: str | None = None, *, check: bool =
         if several and spec is not None and is_named(spec.get("name")) and policy.traits.rows is None:
             policy = built_policy(arms=study.arms, **spec)  # without what several threads may have computed
         checked = audited(study, name or "") if check else None
-        looks = _looks(study) if checked is None else _looks(study)[: checked.judged]
+        looks = judged_plans(study.log, len(study.ids), minimize=study.minimize)
+        looks = looks if checked is None else looks[: checked.judged]
         facts = Facts(
             study=name,
             study_id=study.study_id,
@@ -127,21 +128,6 @@ def version() -> str:
     import surepick  # noqa: PLC0415 (the package imports this module)
 
     return surepick.__version__
-
-
-def _looks(study: Study) -> tuple[Closed, ...]:
-    judged = [decision for decision in study.log.decisions() if decision.plan > 0]
-    plans = {planned.number: planned.plan for planned in study.log.plans()}
-    looks: list[Closed] = []
-    for decision in judged:
-        plan, seen = plans.get(decision.plan), decision.seen
-        if plan is None:
-            raise StorageError(f"decision {decision.plan} is on a plan that is not there; look again.")
-        if seen is None:  # a log in memory keeps the rows and the latest sums
-            seen = seen_of(study.log, decision.plan, plan, len(study.ids), minimize=study.minimize)
-        past = past_of(study.log, decision.plan, decision.deviations, looks, minimize=study.minimize)
-        looks.append(Closed(decision.plan, plan, seen, decision.deviations, past))
-    return tuple(looks)
 
 
 # the document

@@ -1,12 +1,13 @@
 """`verify`: we compute every number of a certificate again from its results, without the study or its database."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from surepick.assumptions import Assumption, Reading, parse_assumption
 from surepick.certificates.answers import DocumentComparison, Line
 from surepick.certificates.document import FORMAT, VERSION, document_of
 from surepick.certificates.signature import check_signature, digest, quick_plans, trusted_key
@@ -21,6 +22,7 @@ from surepick.policies.base import Policy, name_of
 from surepick.studies.logs.base import CLOSED_ROUNDS
 from surepick.studies.logs.hash_chain import UNREADABLE
 from surepick.studies.progress import times
+from surepick.studies.readings import Evidence, read_evidence
 from surepick.studies.registration import read_code
 from surepick.text import printable, quoted
 
@@ -69,12 +71,14 @@ class Verification:
         verdict: the verdict that the file states.
         registration: the registration code that the file amounts to; None if it has none, or none can be computed.
         unchecked: what could not be checked, a sentence each.
+        readings: what the results say under the assumptions that were named; none where a line fails.
     """
 
     lines: tuple[Line, ...]
     verdict: str
     registration: str | None
     unchecked: tuple[str, ...]
+    readings: tuple[Reading, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -83,7 +87,7 @@ class Verification:
 
     def __str__(self) -> str:
         lines = (f"{'holds' if line.holds else 'FAILS'}: {line.what}: {line.words}" for line in self.lines)
-        return "\n".join((*lines, *self.unchecked))
+        return "\n".join((*lines, *self.unchecked, *map(str, self.readings)))
 
 
 @dataclass(slots=True)
@@ -91,6 +95,7 @@ class _Findings:
     lines: list[Line] = field(default_factory=list)
     document: dict[str, Any] = field(default_factory=dict)  # computed again; empty if it cannot be
     unselected: str = ""  # of candidates that were selected from a longer list, in words
+    evidence: Evidence | None = None  # None: what was told cannot be computed again
 
     @property
     def holds(self) -> bool:
@@ -119,6 +124,7 @@ def verify_certificate(
     registered: str | None = None,
     public_key: str | Path | None = None,
     long_list: RowBlocks | None = None,
+    assume: Sequence[str | Assumption] = (),
 ) -> Verification:
     """Compute again all that a certificate states, from its results.
 
@@ -139,12 +145,16 @@ def verify_certificate(
         public_key: a file with the Ed25519 key that must have signed the certificate, in PEM or as OpenSSH writes it.
         long_list: the list from which the arms were selected, where they were: then they are selected again. Without
             it, only the rows that the file has paths for are shown to be on that list.
+        assume: assumptions of the reader's own, under which the results are read ("linear:norm=10", ...; docs/
+            certificates.md): that needs the results and the features, which the file has, and nothing else.
 
     Raises:
-        InvalidInput: the file or the key cannot be read, is no certificate or no key, or the code is none.
+        InvalidInput: the file or the key cannot be read, is no certificate or no key, or the code is none; or an
+            assumption is none, or cannot be read of this study.
     """
     code = None if registered is None else read_code(registered)
     trusted = None if public_key is None else trusted_key(public_key)
+    assumed = [parse_assumption(one) for one in assume]
     document = read_certificate(source)
     found = _Findings()
     stated = document.get("sha256")
@@ -175,7 +185,11 @@ def verify_certificate(
         unchecked.insert(0, found.unselected)
     if found.document.get("pulls") and found.holds:
         unchecked = [MEASURED, *unchecked, TRIED]
-    return Verification(tuple(found.lines), str(document.get("verdict")), amounts, tuple(unchecked))
+    readings: tuple[Reading, ...] = ()
+    if assumed and found.evidence is not None and found.holds:
+        with one_thread():
+            readings = read_evidence(found.evidence, *assumed)
+    return Verification(tuple(found.lines), str(document.get("verdict")), amounts, tuple(unchecked), readings)
 
 
 def read_certificate(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
@@ -260,7 +274,8 @@ def _recompute(
     found.unselected = "" if listed is None else UNSELECTED.format(total=listed.total)
     if long_list is not None:
         found.attempt("the selection", selected)
-    found.document = box["again"]
+    found.document, facts = box["again"], box["facts"]
+    found.evidence = Evidence(box["policy"], box["arms"], facts.looks, facts.minimize)
     _compare(document, box["again"], found, TOLERANCE if box["plans"].here else ELSEWHERE)
     found.lines.append(box["plans"].line())
 

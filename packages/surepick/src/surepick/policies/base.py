@@ -22,6 +22,7 @@ from surepick.questions import Question
 
 if TYPE_CHECKING:
     from surepick.embeddings import ArmEmbedding
+    from surepick.estimators.flows import Weighed
 
 State = TypeVar("State")
 IGNORES_COSTS = (
@@ -192,6 +193,8 @@ class Traits:
         long_list: from which the arms were selected, by measurements before the study; None: they are all there are.
         rows: the list that it shortens; its arms are a few of them. None: it chooses among its arms.
         together: its rules for many simulated studies at once; None: they are played one by one.
+        weigh: state, plan, results -> the weights of a batch, and what the processes hold after it (None: nothing new);
+            None: it has no processes that are carried on, and no answer of it can be read under other assumptions.
     """
 
     stops: Literal["own", "never", "budget"] = "own"
@@ -222,6 +225,7 @@ class Traits:
     long_list: LongListed | None = None
     rows: RowBlocks | None = field(default=None, compare=False)
     together: Together | None = field(default=None, compare=False)
+    weigh: Callable[[Any, plans.Plan, Observations], Weighed | None] | None = field(default=None, compare=False)
 
     @property
     def narrows(self) -> bool:

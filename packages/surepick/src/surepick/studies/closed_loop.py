@@ -1,5 +1,7 @@
 """The closed loop: ask, measure and tell until the study stops."""
 
+from __future__ import annotations
+
 import inspect
 import math
 import sys
@@ -10,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Any, Literal, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +31,9 @@ from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.progress import Progress
 from surepick.studies.recording import Accept
 from surepick.text import money, printable, quoted
+
+if TYPE_CHECKING:
+    from surepick.assumptions import Assumption, Reading
 
 # --- The function of a user that measures: recognised before anything is asked, called, and its answer read.
 
@@ -153,6 +158,7 @@ class Askable(Protocol):
     def fail(self, ids: Sequence[object]) -> object: ...
     def withdraw(self, ids: Sequence[object], reason: str) -> None: ...
     def certificate(self) -> Certificate: ...
+    def read(self, assumed: str | Assumption) -> Reading: ...
 
 
 @record
@@ -199,6 +205,10 @@ class Result:
     def cost(self) -> float | None:
         """Money spent on these measurements, in the currency of the costs; None where nothing has a cost."""
         return self.certificate.cost
+
+    def read(self, assumed: str | Assumption) -> Reading:
+        """What the results say of the answer under another assumption, as `Study.read` has it."""
+        return self.study.read(assumed)
 
     def __str__(self) -> str:
         return str(self.certificate) + (f"\n{self.features}" if self.features else "")

@@ -155,6 +155,23 @@ def seen_of(log: base.Log, number: int, plan: Plan, num_arms: int, *, minimize: 
     return seen if plan.first_items is None else replace(seen, answers=answers_of(results, minimize=minimize))
 
 
+def judged_plans(log: base.Log, num_arms: int, *, minimize: bool) -> tuple[Closed, ...]:
+    """The plans that were judged, in order."""
+    plans = {planned.number: planned.plan for planned in log.plans()}
+    looks: list[Closed] = []
+    for decision in log.decisions():
+        if decision.plan < 1:
+            continue
+        plan, seen = plans.get(decision.plan), decision.seen
+        if plan is None:
+            raise StorageError(f"decision {decision.plan} is on a plan that is not there; look again.")
+        if seen is None:  # a log in memory keeps the rows and the latest sums
+            seen = seen_of(log, decision.plan, plan, num_arms, minimize=minimize)
+        past = past_of(log, decision.plan, decision.deviations, looks, minimize=minimize)
+        looks.append(Closed(decision.plan, plan, seen, decision.deviations, past))
+    return tuple(looks)
+
+
 def first_decision(policy: Policy[Any], *, at: float = 0.0) -> base.Decision:
     """The decision before the first plan."""
     return _decided(policy, 0, policy.init(), False, at)

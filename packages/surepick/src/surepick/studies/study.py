@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from surepick.core.certificate import Certificate
 from surepick.core.observations import Observations, Quantity
 from surepick.core.plans import RoundRecord, Step
 from surepick.core.records import IntArray
+from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.base import Policy
 from surepick.policies.verdict import PolicySummary, Stated
@@ -28,7 +29,10 @@ from surepick.studies.operations import Operations
 from surepick.studies.progress import Progress, progress_of
 from surepick.studies.recording import Accept, Receipt
 from surepick.studies.registration import registration_code, settled_id, subject_of
-from surepick.studies.replay import Build, Replay, relisted
+from surepick.studies.replay import Build, Replay, judged_plans, relisted
+
+if TYPE_CHECKING:
+    from surepick.assumptions import Assumption, Reading
 
 
 class Study(Operations, Stated, Home):
@@ -362,6 +366,31 @@ class Study(Operations, Stated, Home):
             judge=self.judging,
             measured=lambda: self.log.measured(last.plan),
         )
+
+    def read(self, assumed: str | Assumption) -> Reading:
+        """What the plans that are closed say of the answer under an assumption, which may be named now.
+
+        Args:
+            assumed: "nothing", "linear", "linear:norm=10", "smooth:length=0.7 + off by 0.02", ..., or a record of
+                `surepick.assumptions`.
+
+        Raises InvalidInput if it is none, or the policy keeps no evidence that can be read so; OutOfTurn if no plan is
+        closed.
+        """
+        return self.readings(assumed)[0]
+
+    def readings(self, *assumed: str | Assumption) -> tuple[Reading, ...]:
+        """The same for several assumptions, none: for those that suit the study."""
+        from surepick.studies.readings import Evidence, read_evidence  # noqa: PLC0415 (most studies are never read)
+
+        if self.elsewhere is not None:
+            raise InvalidInput(
+                "a study on a server is read from its certificate: sp.write_certificate(study, FILE), then "
+                "sp.verify_certificate(FILE, assume=[...])."
+            )
+        self.replay.settle()
+        looks = judged_plans(self.log, len(self.ids), minimize=self.minimize)
+        return read_evidence(Evidence(self.policy, self.arms, looks, self.minimize), *assumed)
 
     def early_end(self) -> EarlyEnd | None:
         """How the study was closed before its policy stopped; None if it was not."""

@@ -15,6 +15,7 @@ from surepick.certificates.signature import sign_certificate, signing_key
 from surepick.certificates.verify import Verification, read_certificate, verify_certificate
 from surepick.cli import options
 from surepick.cli.answers import print_answer, print_registration
+from surepick.cli.commands.read import AssumeOption, print_readings, stated
 from surepick.cli.open_study import NameArgument, UrlArgument, opened_study, resumed
 from surepick.cli.output import NOT_CERTIFIED, end_by, note, picked, print_json, say
 from surepick.core.arms import Arms
@@ -89,6 +90,7 @@ def verify(
         Path | None, Option(metavar="FILE", help="The Ed25519 key that must have signed it, in PEM or from OpenSSH.")
     ] = None,
     reading: options.Reading,
+    assume: AssumeOption = None,
     every_plan: Annotated[bool, Option("--every-plan", help="Compute every plan again, even for hours.")] = False,
     output: options.FormatOption = options.Format.text,
 ) -> None:
@@ -114,12 +116,14 @@ def verify(
         registered=registered,
         public_key=public_key,
         long_list=long_list,
+        assume=assume or (),
     )
     if output is options.Format.json:
         code = None if registered is None else read_code(registered)
         lines = [picked(line, "what", "holds", "words") for line in result.lines]
         found = picked(result, "holds", "verdict", "registration", "unchecked")
-        print_json({"file": str(file), **found, "registered": code, "lines": lines})
+        more = {"readings": [stated(one) for one in result.readings]} if assume else {}
+        print_json({"file": str(file), **found, "registered": code, "lines": lines, **more})
     else:
         _print(document, result)
     if not result.holds:
@@ -172,6 +176,8 @@ def _print(document: dict[str, Any], result: Verification) -> None:
         say(f"All of it holds: {answer}, {result.verdict}. {document['promise']}")
     for sentence in result.unchecked:
         say(sentence)
+    if result.readings:
+        print_readings(result.readings)
 
 
 def _shortened(lines: tuple[Line, ...]) -> list[Line]:

@@ -13,6 +13,7 @@ from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import InvalidInput
 from surepick.estimators import with_squares
+from surepick.estimators.flows import Weighed
 from surepick.estimators.posterior import Posterior
 from surepick.estimators.running_processes import UNKNOWN, Processes
 from surepick.noise import known_scale
@@ -201,6 +202,7 @@ class CarriedElimination(EmbeddedTest):
             add=self.add if self._waiting else None,
             later=self._waiting,
             together=lockstep.together(self) if type(self) is CarriedElimination else None,
+            weigh=self.weigh,
         )
 
     @property
@@ -252,6 +254,26 @@ class CarriedElimination(EmbeddedTest):
             tested = situation.tightened_by(replace(state, tested=tested), after.processes, one)
         beaten = state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
         return states.stop_if_decided(replace(after, leader=leader, tested=tested, beaten=beaten), self.problem.epsilon)
+
+    def weigh(self, state: SequentialState, plan: Plan, seen: Observations) -> Weighed | None:
+        """What `tell` makes of a batch, with the weights of its pulls; None where it has none.
+
+        Source: docs/certified-elimination.md, line 38.
+        """
+        seen, level = self._less_level(state, seen)
+        bets = self.bets(state, plan, seen)
+        if bets is None:
+            return None
+        after = processes_after(self._planner, state, plan, bets, seen)
+        if isinstance(bets, VectorBets):
+            batch = self._situation.noise_mgf(state.seen).usable(seen)
+            batch = batch if self.blocks is None else replace(batch, blocks=in_blocks(seen))
+            weights = bets.weights(batch)
+        else:
+            held: Any = after  # of the same kind as the bets
+            weights = means_rule.weights_between(state.means, held, seen.counts, plain=self.blocks is None)
+        threshold = self._situation.thresholds(state.roster)
+        return Weighed(weights, after.starts, after.log_values, threshold, level or 0.0)
 
     def withdraw(self, step: Step[SequentialState], arms: IntArray, independent: BoolArray) -> Step[SequentialState]:
         """The step, when some arms are neither measured nor recommended any more.

@@ -23,6 +23,7 @@ from surepick.core.observations import BlockTotals, Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.errors import ContractError
 from surepick.estimators import Mgf
+from surepick.estimators.flows import BatchWeights
 from surepick.estimators.noise_mgf import ROUNDED_UP
 from surepick.estimators.running_processes import MeanProcesses
 from surepick.linalg.factorisations import weighted_range
@@ -242,6 +243,27 @@ def expected_cost(change: FloatArray, arms: IntArray, counts: IntArray, noise_mg
     pulls = counts[arms]
     each = np.divide(np.abs(change), pulls, out=np.zeros(pulls.shape), where=pulls > 0)
     return np.asarray(noise_mgf.expected(each, arms, pulls))
+
+
+def weights_between(
+    before: MeanProcesses | None, after: MeanProcesses, counts: IntArray, *, plain: bool
+) -> BatchWeights:
+    """The weights of a batch, from the flows before and after it: all pulls of an arm have the same, or `plain` is not.
+
+    What a process that started anew held before counts no more.
+    """
+    pulled = np.flatnonzero(counts)
+    kept = np.zeros(len(counts)) if before is None else np.where(before.starts == after.starts, 1.0, 0.0)
+
+    def held(processes: MeanProcesses) -> FloatArray:
+        flows = np.array([processes.given_to(arm) for arm in pulled.tolist()]).reshape(len(pulled), len(counts)).T
+        flows[pulled, np.arange(len(pulled))] -= processes.taken[pulled]
+        return flows
+
+    now = held(after)
+    change = now if before is None else now - kept[:, None] * held(before)
+    arms = np.flatnonzero(change.any(axis=1))
+    return BatchWeights(arms, pulled, counts[pulled], change[arms] / counts[pulled], now[arms], plain)
 
 
 def integer_pulls(pulls: FloatArray, total: int, *, of: int | None = None) -> IntArray:

@@ -25,6 +25,7 @@ from surepick.core.plans import Design
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.designs import DesignInput
 from surepick.estimators import Mgf
+from surepick.estimators.flows import BatchWeights
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.rows import each_row_block
 from surepick.policies import tuning
@@ -53,6 +54,16 @@ class VectorBets:
         if batch.blocks is not None:
             return after.after_blocks(*fixed, batch.blocks, self.noise_scales)
         return after.after(*fixed, batch, self.noise_scales, noise_mgf)
+
+    def weights(self, batch: Observations) -> BatchWeights:
+        """Those of the pulls of a batch, as they are told (line 38)."""
+        white, scales = self.vectors.white, self.noise_scales
+        if batch.blocks is not None:
+            pulls = Pulls.within(white, batch.blocks, scales)
+        else:
+            pulls = Pulls.of(white, batch.counts, scales)
+        weights = self.directions @ (pulls.rows.T / pulls.noise_scales**2)
+        return BatchWeights(self.arms, pulls.arms, np.asarray(pulls.counts, np.int64), weights)
 
 
 @record

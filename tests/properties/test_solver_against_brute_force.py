@@ -214,23 +214,25 @@ def optimised(features: np.ndarray, chosen: np.ndarray, steps: int = STEPS) -> B
 # ---- what is checked
 
 
-def hidden_by_rounding(features: np.ndarray, design: Design, active: np.ndarray, coarse: float) -> bool:
+def hidden_by_rounding(features: np.ndarray, design: Design, active: np.ndarray) -> bool:
     """Whether the value holds for the differences without parts that no isotropic coordinates in double precision show.
 
     An entry of theirs is exact to 64 eps of the largest, plus the condition times the eps of extended precision, in
-    which they are formed from features that are nearly dependent.
+    which they are formed from features that are nearly dependent. The solver's own value is as rough as differences in
+    plain double precision.
     """
     arms, _, condition = (part[0] for part in isotropic(features[None]))
     unseen = 64 * (EPS + float(condition) * float(np.finfo(np.longdouble).eps)) * float(np.abs(arms).max())
     differences = arms[active][:, None] - arms[active][None, :]
     lengths = np.linalg.norm(differences, axis=2)
+    rough = 4 * EPS * float(condition) * float(np.abs(arms).max()) / max(float(lengths.max()), EPS)
     s, vt = np.linalg.svd(np.sqrt(design.weights)[:, None] * arms)[1:]
     for rank in range(1, 1 + np.count_nonzero(s > EPS * s[0])):
         seen = differences @ vt[:rank].T
         leak = np.linalg.norm(differences - seen @ vt[:rank], axis=2)
         value = ((seen / s[:rank]) ** 2).sum(axis=2).max()
         small = (leak <= np.minimum(unseen, 2e-4 * lengths) + EPS * lengths).all()
-        if small and value <= design.value * (1 + max(coarse, 1e-6)):
+        if small and value <= design.value * (1 + max(rough, 1e-6)):
             return True
     return False
 
@@ -254,7 +256,7 @@ def violation(features: np.ndarray, active: np.ndarray, design: Design, bounds: 
     close, coarse = rounding_of(features, active)
     if design.weights.min() < 0 or abs(design.weights.sum() - 1) > 1e-9:
         return "the weights are no design"
-    if design.value < exact * (1 - close) and not hidden_by_rounding(features, design, active, coarse):
+    if design.value < exact * (1 - close) and not hidden_by_rounding(features, design, active):
         return f"value {design.value} below the exact {exact} of its weights"
     if design.value > exact * (1 + close):
         return f"value {design.value} above the exact {exact} of its weights"

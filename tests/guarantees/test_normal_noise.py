@@ -11,9 +11,9 @@ from bounds import failures_allowed
 from budgets import STUDIES, few_and_all_studies
 from normal_studies import believed_wrongly, five_arms, settled_wrongly, wrong_answers, wrong_answers_with_features
 
-from surepick import estimators
 from surepick.estimators import normal_mgf_after
 from surepick.estimators.noise_mgf import squared_deviations
+from surepick.policies.sequential import engine
 
 PAIRS = {  # repeats a batch, scale, batches
     "2 repeats": (2, 0.4, 10),
@@ -80,7 +80,7 @@ def plug_in(past, failure):
 @pytest.mark.parametrize("delta", [0.01, 0.05])
 def test_a_plug_in_scale_taken_for_the_truth_is_noticed(delta, monkeypatch):
     repeats, scale, looks = PAIRS["2 repeats"]
-    monkeypatch.setattr(estimators, "normal_mgf_after", plug_in)
+    monkeypatch.setattr(engine, "normal_mgf_after", plug_in)
     wrong = settled_wrongly(1_000, delta=delta, scale=scale, repeats=repeats, looks=looks)
     print(f"\n{wrong} of 1000, {failures_allowed(1_000, delta)} allowed")
     assert wrong > failures_allowed(1_000, delta)
@@ -88,7 +88,7 @@ def test_a_plug_in_scale_taken_for_the_truth_is_noticed(delta, monkeypatch):
 
 def test_with_features_a_plug_in_scale_taken_for_the_truth_is_noticed(monkeypatch):
     repeats, scale, looks = FEATURED["2 repeats"]
-    monkeypatch.setattr(estimators, "normal_mgf_after", plug_in)
+    monkeypatch.setattr(engine, "normal_mgf_after", plug_in)
     wrong = believed_wrongly(80, delta=0.01, scale=scale, repeats=repeats, looks=looks)
     print(f"\n{wrong} of 80, {failures_allowed(80, 0.01)} allowed")
     assert wrong > failures_allowed(80, 0.01)

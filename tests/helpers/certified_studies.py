@@ -213,10 +213,10 @@ def counting_from_the_start(policy: CertifiedElimination) -> Told:
         alone: Collected = ()
         for state, asked, came in past:
             opening = replace(asked, candidate=plan.candidate, predicted_pulls=0.0)
-            alone = policy.tell(replace(state, epochs=alone), opening, came).state.collected
+            alone = policy.tell(replace(state, collected=alone), opening, came).state.collected
         older, shift = after.collected[:-1], log_weight_of(len(after.collected) - 1) - log_weight_of(0)
         moved = replace(alone[0], values=alone[0].values + shift, peaks=alone[0].peaks + shift)
-        return replace(after, epochs=(*older, moved))
+        return replace(after, collected=(*older, moved))
 
     return spoil
 

@@ -68,6 +68,7 @@ SHOWN = {  # commands that show something of a study -> arguments after URL and 
     "shortlist": [["short"]],
     "status": [[], ["--format", "json"]],
     "recommend": [[], ["--format", "json"]],
+    "read": [[], ["--assume", "nothing", "--format", "json"]],
     "certificate": [[], ["--format", "json"], ["--out", "FOLDER/certificate.json"]],
     "ask": [[], ["--format", "json"], ["--worker", "cy", "--max-pulls", "1", "--format", "json"]],
     "tell": [["FOLDER/again.csv"], ["FOLDER/other.csv"], ["FOLDER/again.csv", "--format", "json"]],

@@ -38,7 +38,7 @@ def read(
     assume: AssumeOption = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
-    """Say what the results of the complete rounds show under assumptions that are named now.
+    """Say what the results show under assumptions that are named now.
 
     Nothing is paid for looking under many of them: if one is true, what is said under it is wrong with probability at
     most delta, together with all others that are true. Without --assume: under those that suit the study.

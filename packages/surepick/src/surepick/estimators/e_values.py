@@ -73,7 +73,6 @@ def batch_evidence(
     offset: float = 0.0,
     white: Whitened | None = None,
     kappa: float = HEURISTIC_KAPPA,
-    paid_by: Mgf | None = None,
 ) -> Evidence:
     """The logarithm of each rival's e-value from one batch, against "rival j is better than c by more than epsilon".
 
@@ -94,15 +93,12 @@ def batch_evidence(
             be to expect about twice that. None: as high as promises most.
         scores: guesses of the means from before the batch, shape (K,): where the weights would turn them into a larger
             lead of the rival than they say, the bet is on what is left. None: no guess of the bias itself.
-        paid_by: what holds of the noise of these results, where that is more than the bets knew; None: `noise_mgf`.
 
     Source: ours. Cost: O(K p d) for p arms pulled, in blocks of bounded memory; of many rivals and arms, with noise
     whose scale is declared, O(K p d) with misspecification and O(K d^2) without (`ImplicitWeights`).
     """
     if not embedded.structured:
-        return _gains_of_means(
-            seen, centre, epsilon, margins, noise_mgf, noise_scales, needs, kappa, paid_by or noise_mgf
-        )
+        return _gains_of_means(seen, centre, epsilon, margins, noise_mgf, noise_scales, needs, kappa)
     if norm_bound is None:
         raise ValueError("an embedding without a norm bound has no bound on what its weights miss.")
     gains, bets, drawn = (np.zeros(len(seen.counts)) for _ in range(3))
@@ -140,7 +136,7 @@ def batch_evidence(
             beta = contrast.bias(rows, weights)
         slack = margins[rows] - beta - contrast.plug_in_bias(rows, weights, scores, offset)
         placed = _bets(weights, counts, pulled, slack, noise_mgf, noise_scales, limits, kappa)
-        penalty = np.sum((paid_by or noise_mgf).total(placed[:, None] * np.abs(weights), pulled, seen), axis=1)
+        penalty = np.sum(noise_mgf.total(placed[:, None] * np.abs(weights), pulled, seen), axis=1)
         return _Placed(beta, placed, weights @ sums, penalty, np.asarray(~weights.any(axis=1)))
 
     each_row_block(judge, len(wanted), step, most=FEW_THREADS if bias_robust else MOST_THREADS)
@@ -264,7 +260,6 @@ def _gains_of_means(
     noise_scales: FloatArray,
     needs: FloatArray | None,
     kappa: float,
-    paid_by: Mgf,
 ) -> Evidence:
     """The same for arms without structure: u_j = 1/n(j), u_c = -1/n(c), no bias; or compared with 0. Cost: O(K)."""
     counts, means = seen.counts, seen.means
@@ -284,7 +279,7 @@ def _gains_of_means(
         tried, gain = enough(tried, slack, np.asarray(cost), None if needs is None else needs[rivals])
         placed, promise = np.where(gain > promise, tried, placed), np.maximum(gain, promise)
     ahead = means[rivals] if centre is None else means[rivals] - means[centre]
-    penalty = sum(paid_by.total(placed * share, who, seen) for share, who in zip(shares, arms, strict=True))
+    penalty = sum(noise_mgf.total(placed * share, who, seen) for share, who in zip(shares, arms, strict=True))
     gains[rivals], bets[rivals], drawn[rivals] = placed * (epsilon - ahead) - penalty, placed, placed * ahead
     return Evidence(np.minimum(gains, CERTAIN), bets, drawn)
 
@@ -297,8 +292,6 @@ def number_evidence(
     noise_scales: FloatArray,
     needs: FloatArray | None = None,
     kappa: float = HEURISTIC_KAPPA,
-    *,
-    paid_by: Mgf | None = None,
 ) -> FloatArray:
     """The logarithm of each arm's e-value from one batch, against "its mean is above the bound"; arms share nothing.
 
@@ -312,5 +305,4 @@ def number_evidence(
 
     Source: docs/questions.md, line 2.
     """
-    paid = paid_by or noise_mgf
-    return _gains_of_means(seen, None, bound, margins, noise_mgf, noise_scales, needs, kappa, paid).gains
+    return _gains_of_means(seen, None, bound, margins, noise_mgf, noise_scales, needs, kappa).gains

@@ -195,7 +195,7 @@ class CertifiedLists(EmbeddedTest):
         )
 
     def bets(self, state: SequentialState, plan: Plan, seen: Observations) -> Any:
-        """(bet, what it makes of past and batch) of each comparison; the first batch only shows where to look."""
+        """(bet, what it makes of the batch) of each comparison; the first batch only shows where to look."""
         if state.seen.total == 0 or seen.total == 0:
             return ()
         ground = self._ground(plan.dim)
@@ -214,7 +214,7 @@ class CertifiedLists(EmbeddedTest):
         past, came = (told_beside(one, len(self._limits)) for one in (state.seen, seen))
         for bet, judged in bets:
             at = bet.quantity - 1
-            gains = judged(past[at], came[at]) if bet.quantity else judged(state.seen, seen)
+            gains = judged(past[at], came[at]) if bet.quantity else judged(seen)
             own = processes_of(collected, bet.name, self.problem.num_arms, bet.start)
             collected = with_processes(collected, own.after(gains))
         return {"collected": collected}

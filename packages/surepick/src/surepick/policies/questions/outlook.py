@@ -150,18 +150,16 @@ class Ground:
 
     def gains(self, bet: Bet, past: Observations, seen: Observations, posterior: Posterior) -> FloatArray:
         """Log e-values of a batch for one bet, shape (K,); 0 for arms that do not bet (docs/questions.md, line 2)."""
-        return self.wager(bet, past, posterior)(past, seen)
+        return self.wager(bet, past, posterior)(seen)
 
-    def wager(
-        self, bet: Bet, known: Observations, posterior: Posterior
-    ) -> Callable[[Observations, Observations], FloatArray]:
-        """(what was told before a batch, the batch) -> `gains`, by bets that rest on what was known before it."""
+    def wager(self, bet: Bet, past: Observations, posterior: Posterior) -> Callable[[Observations], FloatArray]:
+        """The batch -> `gains`, by bets that rest on what was told before it."""
 
         def turned(seen: Observations) -> Observations:
             return negated(seen) if bet.high else seen
 
         noise, epsilon, used = self.problem.noise, self.problem.epsilon, self.extended
-        noise_mgf = self.noise_mgf(turned(known))
+        noise_mgf = self.noise_mgf(turned(past))
         margins, scales = np.where(bet.arms, bet.margins(posterior), 0.0), noise_mgf.noise_scales(epsilon)
         kappa = HEURISTIC_BOLD if bet.bold and not used.structured else tuning.HEURISTIC_KAPPA
         margin, centre, more = bet.margin, bet.centre, used.num_arms - self.problem.num_arms if used.structured else 0
@@ -169,15 +167,13 @@ class Ground:
             margin = margin - posterior.number if bet.high else margin + posterior.number
             centre = self.problem.num_arms
 
-        def judged(past: Observations, seen: Observations) -> FloatArray:
-            batch, paid_by = turned(seen), noise_mgf if past is known else self.noise_mgf(turned(past))
+        def judged(seen: Observations) -> FloatArray:
+            batch = turned(seen)
             if self.in_blocks:
                 return gains_in_blocks(batch, self.problem.scales, bet, margins, kappa)
             batch = noise_mgf.usable(estimators.with_squares(noise, batch))
             if bet.centre == NUMBER and not used.structured:
-                return estimators.e_values.number_evidence(
-                    batch, margin, margins, noise_mgf, scales, bet.needs, kappa, paid_by=paid_by
-                )
+                return estimators.e_values.number_evidence(batch, margin, margins, noise_mgf, scales, bet.needs, kappa)
             found = estimators.batch_evidence(
                 used,
                 with_more(batch, more),
@@ -189,7 +185,6 @@ class Ground:
                 norm_bound=self.embedding.norm_bound,
                 needs=np.append(bet.needs, np.zeros(more)),
                 kappa=kappa,
-                paid_by=paid_by,
             )
             return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
 

@@ -11,8 +11,7 @@ reached its threshold: 1/delta where one null at most can do harm, more where se
     decide   which nulls are rejected, and whether that answers the question
 
 `bets` is a function of what was known before the batch, of the plan, and of how many results came of each arm and
-block; never of the results. `update` takes bets, results, and what may be assumed of the noise. So the same bets can be
-judged again with other results, as a correction does.
+block; never of the results. `update` takes bets, results, and what may be assumed of the noise.
 
 All else is a guess that steers (`posterior.py`, `batches.py`): the worst that it can do is to cost measurements.
 """
@@ -159,7 +158,7 @@ class SequentialTest:
         raise NotImplementedError
 
     def update(self, state: Any, plan: Plan, bets: Any, seen: Observations) -> dict[str, Any]:
-        """What the processes hold after the results, as fields of the state; the bets may be those of another one."""
+        """What the processes hold after the results, as fields of the state."""
         raise NotImplementedError
 
     def decide(self, state: Any, after: Any, plan: Plan) -> Any:

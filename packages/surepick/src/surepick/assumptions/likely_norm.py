@@ -9,6 +9,7 @@ import numpy as np
 from surepick.assumptions.records import LEVEL, Linear, Smooth
 from surepick.core.observations import Observations
 from surepick.core.records import FloatArray
+from surepick.linalg.factorisations import thin_svd
 
 MOST_ARMS = 1_000  # among which directions are looked for; all that were measured, and some of the others
 HEURISTIC_NATS = 1.5  # of log marginal likelihood, by which a prior scale may be worse than the best
@@ -53,7 +54,7 @@ def likely_norm(
         coordinates = np.column_stack([coordinates, np.full(len(arms), LEVEL)])
     weights = np.sqrt(seen.counts[measured]) / sigma
     rows, means = coordinates[: len(measured)] * weights[:, None], seen.means[measured] * weights
-    left, singular, right = np.linalg.svd(rows, full_matrices=False)
+    left, singular, right = thin_svd(rows)
     along = left.T @ means
     middle = max(float(np.ptp(seen.means[measured])), sigma, epsilon) / size
     scales = np.maximum(SCALES * middle, 0.5 * epsilon / size)

@@ -19,7 +19,7 @@ from surepick.embeddings.kernel_functions import GaussianKernel, Kernel, distanc
 from surepick.errors import InvalidInput
 from surepick.estimators.contrast_weights import EPS
 from surepick.estimators.noise_mgf import ROUNDED_UP
-from surepick.linalg.factorisations import row_norms
+from surepick.linalg.factorisations import row_norms, symmetric_spectrum
 from surepick.text import quoted
 
 LEVEL = 100.0  # a level of the rewards counts a hundredth of itself in the norm
@@ -218,9 +218,9 @@ class Smooth:
     def coordinates(self, features: FloatArray) -> FloatArray:
         """Z with Z Z' = K of some arms, (n, r), up to rounding; but for the level."""
         checked = checked_features(features, self)
-        values, vectors = np.linalg.eigh(self.of(features).gram(checked, checked))
-        kept = values > 1e-12 * values[-1]
-        return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+        found = symmetric_spectrum(self.of(features).gram(checked, checked))
+        kept = found.values > 1e-12 * found.values[0]
+        return np.asarray(found.vectors[:, kept] * np.sqrt(found.values[kept]))
 
     def __str__(self) -> str:
         options: dict[str, Any] = {"norm": self.norm, "level": None if self.level else "no"}

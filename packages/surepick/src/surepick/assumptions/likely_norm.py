@@ -4,16 +4,20 @@ A fit that shrinks has a norm of its own, which is near 0 after a few results: a
 So we take the largest prior scale that the results do not speak against, and add what they leave open.
 """
 
+import math
+
 import numpy as np
 
-from surepick.assumptions.records import LEVEL, Linear, Smooth
+from surepick.assumptions.records import LEVEL, Assumption, Linear, Smooth, balls, settled
 from surepick.core.observations import Observations
-from surepick.core.records import FloatArray
+from surepick.core.records import FloatArray, record
+from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import thin_svd
 
 MOST_ARMS = 1_000  # among which directions are looked for; all that were measured, and some of the others
 HEURISTIC_NATS = 1.5  # of log marginal likelihood, by which a prior scale may be worse than the best
 HEURISTIC_LEAST_REPEATS = 10  # degrees of freedom from which repeats say how much rewards vary
+HEURISTIC_MARGIN = 1.5  # times the norm that the results suggest: the norm that is read where none is named
 SCALES = np.geomspace(1e-4, 1e4, 321)
 
 
@@ -66,3 +70,42 @@ def likely_norm(
     reduced = 1.0 / (singular**2 + tau**-2) - tau**2  # of the variance along each row of V'
     open_variance = tau**2 + reduced @ right**2
     return float(np.sqrt(np.sum(shrunk**2) + np.sum(np.maximum(open_variance[moved], 0.0))))
+
+
+@record
+class Filled:
+    """An assumption with its norm."""
+
+    assumption: Assumption
+    suggested: float | None  # the norm that the results suggest; None: they suggest none
+    by_results: bool  # the norm was left out, and is half as much again as suggested
+
+
+def with_likely_norm(
+    assumption: Assumption, features: FloatArray, seen: Observations, sigma: float | None, epsilon: float
+) -> Filled:
+    """The assumption with the norm that results suggest, with a margin, where it is left out.
+
+    Args:
+        seen, sigma, epsilon: as of `likely_norm`; sigma None: results suggest nothing.
+
+    Raises:
+        InvalidInput: results do not suggest the norm that is left out.
+    """
+    found = balls(assumption)
+    suggested = likely_norm(found[0], features, seen, sigma, epsilon) if found and sigma is not None else None
+    unnamed = sum(one.norm is None for one in found)
+    if unnamed > 1 or (unnamed and (found[0].norm is not None or suggested is None)):
+        raise InvalidInput(
+            f"{str(assumption)!r} lacks a norm that results suggest of one class alone, measured without blocks; write "
+            f"{found[-1]}{',' if ':' in str(found[-1]) else ':'}norm=10, say."
+        )
+    if unnamed:
+        assumption = settled(assumption, features, _rounded_up(HEURISTIC_MARGIN * (suggested or 0.0)))
+    return Filled(assumption, suggested, unnamed > 0)
+
+
+def _rounded_up(number: float) -> float:
+    """A number of two digits that is not smaller."""
+    unit = 10.0 ** (math.floor(math.log10(number)) - 1)
+    return float(f"{math.ceil(number / unit * (1.0 - 1e-12)) * unit:.3g}")

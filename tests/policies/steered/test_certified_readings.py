@@ -9,7 +9,7 @@ from surepick.assumptions import likely_norm
 from surepick.policies.steered import weights as steering
 from surepick.policies.steered.elimination import CertifiedReadings
 
-DELTA, ARMS, SIGMA = 0.2, 12, 0.5
+DELTA, ARMS, SIGMA = 0.02, 8, 0.5
 GOAL = {"epsilon": 0.3, "delta": 0.1, "noise": sp.SubGaussian(SIGMA)}
 
 
@@ -24,13 +24,12 @@ def run(study: sp.Study, means, rng):
     return study.run(lambda ids: [means[int(one)] + SIGMA * rng.normal() for one in ids], progress=False)
 
 
-@pytest.mark.parametrize("minimize", [False, True])
 @pytest.mark.parametrize(
-    ("assume", "trust", "text"),
+    ("assume", "trust", "text", "minimize"),
     [
-        ("linear", "exact", "linear"),
-        ("linear:level=no", 0.1, "linear:level=no + off by 0.1"),
-        ("linear", "roughly", "linear + off by 0.3"),
+        ("linear", "exact", "linear", True),
+        ("linear:level=no", 0.1, "linear:level=no + off by 0.1", False),
+        ("linear", "roughly", "linear + off by 0.3", False),
     ],
 )
 def test_the_study_stops_where_its_reading_says_so(assume, trust, text, minimize):
@@ -62,17 +61,7 @@ def test_under_a_smooth_class_every_length_that_fits_lets_it_stand():
     assert study.certificate().certified_gap == max(one.gap for one in standing)
 
 
-def test_a_class_that_is_trusted_less_takes_more():
-    features, means, _ = plane(1, 40)
-    pulls = []
-    for trust in ("exact", 0.1, "roughly"):
-        policy = sp.make_policy("certified-readings", sp.Arms(features), assume="linear", trust=trust, **GOAL)
-        world = sp.environments.Environment(arms=sp.Arms(features), means=means, noise=sp.SubGaussian(SIGMA))
-        pulls.append(np.mean([sp.simulate(policy, world, seed=seed).pulls for seed in range(4)]))
-    assert pulls[0] < pulls[1] < pulls[2]
-
-
-def largest_process(policy, features, means, rng, batches: int = 5) -> float:
+def largest_process(policy, features, means, rng, batches: int = 3) -> float:
     """The largest log of the best arm's process, whose mean is at most 1 at the true means, over some batches."""
     state, best, most = policy.init(), int(np.argmax(means)), 0.0
     for _ in range(batches):
@@ -113,7 +102,7 @@ def violations(kind: type, runs: int) -> int:
 
 
 def test_weights_that_look_at_their_batch_are_found_out():
-    runs = 20
+    runs = 5
     honest, peeking = violations(CertifiedReadings, runs), violations(LooksAtTheBatch, runs)
     assert honest <= failures_allowed(runs, DELTA) < peeking
 
@@ -131,23 +120,24 @@ def norms_below_the_truth(runs: int) -> int:
     """Studies that end under a norm that the truth has not."""
     below = 0
     for seed in range(100, 100 + runs):
-        features, means, _ = plane(seed, 30)
+        features, means, _ = plane(seed, ARMS)
         arms = sp.Arms(features)
         policy = sp.make_policy("certified-readings", arms, assume="linear:level=no", trust="exact", **GOAL)
         world = sp.environments.Environment(arms=arms, means=means, noise=sp.SubGaussian(SIGMA))
-        state = sp.simulate(policy, world, seed=seed).run.study.state
+        state = sp.simulate(policy, world, seed=seed).study.state
         below += state.standing[0].assumption.norm < np.hypot(0.8, 0.4)
     return below
 
 
+@pytest.mark.slow
 def test_the_norm_of_a_fit_lies_more_often_than_the_one_that_is_read(monkeypatch):
-    runs = 12
+    runs = 20
     upper = norms_below_the_truth(runs)
     monkeypatch.setattr(likely_norm, "likely_norm", fitted_norm)
     monkeypatch.setattr(likely_norm, "HEURISTIC_MARGIN", 1.0)
     fitted = norms_below_the_truth(runs)
     print(f"\nbelow the truth: {upper} with the norm that is read, {fitted} with that of the fit, of {runs}")
-    assert upper < fitted
+    assert upper + 2 <= fitted
 
 
 def test_bets_are_functions_of_the_past_and_of_counts():

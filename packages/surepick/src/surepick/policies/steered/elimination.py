@@ -14,7 +14,7 @@ import numpy as np
 
 from surepick.assumptions.likely_norm import noise_scale, with_likely_norm
 from surepick.assumptions.reading import Question, class_in_words, compared, largest_of
-from surepick.assumptions.records import LEVEL, Assumption, Linear, Near, Smooth, balls, settled
+from surepick.assumptions.records import LEVEL, Assumption, Linear, Near, Smooth, balls, mapped, settled
 from surepick.assumptions.texts import parse_assumption
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan
@@ -47,7 +47,7 @@ class Standing:
     """What the evidence says of the leader under the named class."""
 
     number: int  # of the class
-    assumption: Assumption  # its norm filled in
+    norm: float  # under which it was read
     suggested: float | None  # the norm that the results suggest
     gap: float  # infinite: nothing is known
     open_rivals: IntArray  # neither within epsilon of the leader nor beaten, ascending
@@ -63,10 +63,26 @@ class Standing:
 
 
 @record
+class Bet:
+    """What processes bet on a batch, and what came of it."""
+
+    batch: BatchWeights
+    log_values: FloatArray  # L of each arm's process after the batch, (K,)
+    means: FloatArray  # mean reward of each arm in the batch, (K,)
+
+    def __post_init__(self) -> None:
+        freeze(self, log_values=np.float64, means=np.float64)
+
+    def weighed(self, threshold: float) -> Weighed:
+        """The same as readings take it; no process starts anew."""
+        return Weighed(self.batch, np.ones(len(self.log_values), np.int64), self.log_values, threshold)
+
+
+@record
 class SteeredState(SequentialState):
     """A `SequentialState` with what was bet, from which everything is read."""
 
-    told: tuple[Told, ...] = ()
+    told: tuple[Bet, ...] = ()
     leaders: tuple[int, ...] = ()  # candidates and leaders so far
     standing: tuple[Standing, ...] = ()  # under each class that the results do not speak against, the widest first
 
@@ -174,21 +190,22 @@ class CertifiedReadings(SequentialTest):
         return BatchWeights(steered.rivals, measured, seen.counts[measured], weights[:, measured])
 
     def update(self, state: SteeredState, _: Plan, bets: BatchWeights | None, seen: Observations) -> dict[str, Any]:
-        weighed = self._weighed(state, bets, seen)
-        return {} if weighed is None else {"told": (*state.told, Told(weighed, seen.means))}
+        placed = self._placed(state, bets, seen)
+        return {} if placed is None else {"told": (*state.told, placed)}
 
     def weigh(self, state: SteeredState, plan: Plan, seen: Observations) -> Weighed | None:
         """What `tell` makes of a batch, with the weights of its pulls; None where it has none."""
-        return self._weighed(state, self.bets(state, plan, seen), seen)
+        placed = self._placed(state, self.bets(state, plan, seen), seen)
+        return None if placed is None else placed.weighed(threshold_of(self.problem))
 
-    def _weighed(self, state: SteeredState, bets: BatchWeights | None, seen: Observations) -> Weighed | None:
+    def _placed(self, state: SteeredState, bets: BatchWeights | None, seen: Observations) -> Bet | None:
         if bets is None:
             return None
-        num_arms, scales = self.problem.num_arms, self.problem.scales[bets.measured]
-        values = np.array(state.told[-1].weighed.log_values) if state.told else np.zeros(num_arms)
+        scales = self.problem.scales[bets.measured]
+        values = np.array(state.told[-1].log_values) if state.told else np.zeros(self.problem.num_arms)
         values[bets.arms] += bets.weights @ seen.sums[bets.measured]
         values[bets.arms] -= 0.5 * (bets.weights**2 @ (bets.counts * scales**2))
-        return Weighed(bets, np.ones(num_arms, np.int64), values, threshold_of(self.problem))
+        return Bet(bets, values, seen.means)
 
     def decide(self, state: SteeredState, after: SteeredState, plan: Plan) -> SteeredState:
         fits, problem = self._fits(after), self.problem
@@ -213,7 +230,7 @@ class CertifiedReadings(SequentialTest):
         refuted = [one for one in state.standing if one.refuted]
         if not refuted:
             return found
-        words = class_in_words(refuted[0].assumption, "")
+        words = class_in_words(self.read_under(refuted[0]), "")
         return replace(found, reason=f"If {words}: then no candidate could be the best, so this is false.")
 
     def _without_effects(self, state: SteeredState, plan: Plan, seen: Observations) -> Observations:  # noqa: ARG002
@@ -231,25 +248,39 @@ class CertifiedReadings(SequentialTest):
         past = [ArmFlows.nothing(problem.num_arms, 0, threshold)]
         if state.told and whole:
             pulled, batches = np.flatnonzero(seen.counts), state.round - 1
-            past = list(flows_of(state.told, problem.num_arms, pulled, self._costing, batches=batches))
+            told = [Told(one.weighed(threshold), one.means) for one in state.told]
+            past = list(flows_of(told, problem.num_arms, pulled, self._costing, batches=batches))
         elif state.told:
             past.append(self._held(state))
         found = largest_of(question, filled.assumption, past, edges=False)
         still_open = ~(found.beaten | (found.bounds <= problem.epsilon))
         still_open[candidate] = False
         gap, rivals = found.gap(candidate), np.flatnonzero(still_open)
-        return Standing(number, filled.assumption, filled.suggested, gap, rivals, found.beaten)
+        norm = balls(filled.assumption)[0].norm
+        assert norm is not None
+        return Standing(number, norm, filled.suggested, gap, rivals, found.beaten)
+
+    def read_under(self, standing: Standing) -> Assumption:
+        """The class that a standing is about, with its norm."""
+
+        def normed(one: Assumption) -> Assumption:
+            return replace(one, norm=standing.norm) if isinstance(one, Linear | Smooth) else one
+
+        return mapped(self.named[standing.number], normed)
 
     def _held(self, state: SteeredState) -> ArmFlows:
         """What the process of each arm that ever bet holds now."""
 
         def form() -> ArmFlows:
             pulled = np.flatnonzero(state.seen.counts)
-            ledger = FlowLedger(self.problem.num_arms, pulled, len(state.told), self._costing)
+            ledger, threshold = (
+                FlowLedger(self.problem.num_arms, pulled, len(state.told), self._costing),
+                threshold_of(self.problem),
+            )
             rows = np.empty(0, np.int64)
             for each in state.told:
-                rows = np.union1d(rows, ledger.add(each.weighed, each.means))
-            return ledger.held(threshold_of(self.problem), rows)
+                rows = np.union1d(rows, ledger.add(each.weighed(threshold), each.means))
+            return ledger.held(threshold, rows)
 
         return self._cache.of("held", state.told, None, form)
 
@@ -294,11 +325,10 @@ class CertifiedReadings(SequentialTest):
             last = self._held(state)
             flows[np.ix_(last.arms, last.pulled)] = last.flows
             lack[last.arms] = last.lack
-        norm, fit = balls(known.assumption)[0].norm, self._fits(state)[known.number]
-        assert norm is not None
+        fit = self._fits(state)[known.number]
         return Steered(
             coordinates=self._coordinates(known.number),
-            norm=norm,
+            norm=known.norm,
             off=self.gamma,
             scales=problem.scales,
             epsilon=problem.epsilon,
@@ -321,7 +351,7 @@ class CertifiedReadings(SequentialTest):
         said = []
         for one in state.standing:
             data = "" if one.suggested is None else f" (the results suggest up to {one.suggested:.3g})"
-            said.append(class_in_words(one.assumption, data))
+            said.append(class_in_words(self.read_under(one), data))
         words = "; or ".join(said)
         return {"assumptions": (f"{words[0].upper()}{words[1:]}.",) if words else ()}
 

@@ -88,15 +88,9 @@ class Replicate:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One row of the trace of a replicate.
+    """One row of the trace of a replicate."""
 
-    Args:
-        key, experiment, environment, policy, seed: as in `Replicate`.
-        round, look, looks, dim, value, lower_bound, misspecification, pulls, total_pulls, certified_gap: as in the
-            trace.
-    """
-
-    key: str
+    key: str  # as in `Replicate`, up to the seed, and in the trace
     experiment: str
     environment: str
     policy: str
@@ -312,11 +306,7 @@ class Results:
 
 @record
 class Place:
-    """The files of one `--out`.
-
-    Raises:
-        InvalidInput: the name ends otherwise.
-    """
+    """The files of one `--out`; a name that ends otherwise is refused."""
 
     out: Path  # the file of replicates; its name ends in .parquet
 

@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 from surepick.core.arms import Arms
 from surepick.core.observations import Observations
 from surepick.core.random_streams import stream
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.core.values import positive_number, whole_number
 from surepick.environments.environment import Environment
 from surepick.errors import ContractError, InvalidInput
@@ -66,7 +66,7 @@ def observe_line(
     return values
 
 
-@record
+@frozen
 class SimulatedThroughputs:
     """Observations of simulated lines.
 
@@ -75,9 +75,6 @@ class SimulatedThroughputs:
 
     designs: IntArray  # (s1, s2, s3, b2, b3) of each arm, shape (K, 5)
     means: FloatArray  # the mean of an observation of each arm, shape (K,)
-
-    def __post_init__(self) -> None:
-        freeze(self, designs=np.int64, means=np.float64)
 
     def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
         """Pull arm k `counts[k]` times; costs a simulation for each pull."""
@@ -168,15 +165,11 @@ NODES = 6  # of the quadrature; 4 leave 3e-9 of the mean
 
 @record
 class _Chain:
-    """Moves of the chain, and how likely each state is in the long run.
-
-    Args:
-        within: moves in which no job leaves the line: from where, at what rate, how many states on.
-    """
+    """Moves of the chain, and how likely each state is in the long run."""
 
     width: int  # states of station 3; state i * width + j has i jobs at station 2 and j at station 3
     possible: BoolArray  # states that can occur
-    within: tuple[tuple[BoolArray, int, int], ...]
+    within: tuple[tuple[BoolArray, int, int], ...]  # where no job leaves: from where, at what rate, how many states on
     leaving: tuple[tuple[BoolArray, int, int], ...]  # moves in which one does
     chances: FloatArray  # of each state, in the long run
 

@@ -69,11 +69,7 @@ class Items:
 
 @record
 class ItemOrder:
-    """The items in the one order in which all arms answer them.
-
-    Raises:
-        InvalidInput: the seed is no whole number, or negative.
-    """
+    """The items in the one order in which all arms answer them."""
 
     items: Items  # the set
     seed: int  # of the order, a non-negative integer

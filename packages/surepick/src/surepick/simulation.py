@@ -13,7 +13,7 @@ from surepick.core.certificate import Certificate
 from surepick.core.observations import Observations
 from surepick.core.plans import RoundRecord
 from surepick.core.random_streams import stream, streams
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record, rows_of
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record, rows_of
 from surepick.core.values import not_negative, whole_number
 from surepick.environments import Environment
 from surepick.environments.environment import RecordedAnswers
@@ -167,7 +167,7 @@ def simulate(
     )
 
 
-@record
+@frozen
 class Replications:
     """What many simulated studies of one policy spent, and whether their answers were right; an entry a seed.
 
@@ -193,10 +193,6 @@ class Replications:
     right: BoolArray
     success: BoolArray
     certified_gaps: FloatArray
-
-    def __post_init__(self) -> None:
-        freeze(self, seeds=np.int64, arms=np.int64, pulls=np.int64, counts=np.int64, rounds=np.int64)
-        freeze(self, right=np.bool_, success=np.bool_, certified_gaps=np.float64)
 
 
 def simulate_many(

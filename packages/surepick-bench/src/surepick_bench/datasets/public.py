@@ -35,11 +35,7 @@ def data_file(folder: Path, name: str, recipe: str) -> Path:
 
 
 def refuse_rows(table: Table, bad: BoolArray, fault: Callable[[int], str], recipe: str) -> None:
-    """Refuse a table with bad rows.
-
-    Args:
-        bad: shape (rows,).
-    """
+    """Refuse a table with bad rows."""
     rows = np.flatnonzero(bad)
     if rows.size:
         raise InvalidInput(f"{table.source}, row {table.line_of(rows[0])}: {fault(int(rows[0]))} {recipe}")

@@ -308,11 +308,7 @@ LAYOUTS = MappingProxyType(
 def experiment_figures(
     replicates: Table, rounds: Table | None, directory: str | Path, *, published: Published | None = None
 ) -> list[Path]:
-    """Draw every figure for which there is an experiment, as PNG and SVG; equal tables give equal files.
-
-    Returns:
-        The files, in the order in which they were written.
-    """
+    """Draw every figure for which there is an experiment, as PNG and SVG; equal tables give equal files."""
     everything = read_replicates(replicates)
     styles = looks(everything.policies)
     traces = None if rounds is None else read_rounds(rounds)

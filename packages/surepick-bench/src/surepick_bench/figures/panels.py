@@ -174,12 +174,7 @@ TextArray = NDArray[np.str_]
 
 @record
 class Replicates:
-    """Rows of the table, shape (rows,) each; NaN where a number is missing.
-
-    Args:
-        key, experiment, environment, policy, verdict, stops, failure: text, "" where it is missing.
-        num_arms, dim, epsilon, delta: settings; the first two are those of the environment where a failed run has none.
-    """
+    """Rows of the table, shape (rows,) each; NaN, or "", where something is missing."""
 
     key: TextArray
     experiment: TextArray
@@ -188,7 +183,7 @@ class Replicates:
     verdict: TextArray
     stops: TextArray
     failure: TextArray
-    num_arms: FloatArray
+    num_arms: FloatArray  # as `dim` of the environment, where a run failed
     dim: FloatArray
     epsilon: FloatArray
     delta: FloatArray

@@ -8,7 +8,7 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan, Step
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.errors import InvalidInput
 from surepick.estimators import anytime_radius, mixture_radius
 from surepick.policies import options
@@ -19,7 +19,7 @@ from surepick.questions import NAMES, Above, AllGood, TopM, inquiry_of, question
 BOUNDARIES = ("union", "mixture")
 
 
-@record
+@frozen
 class ListingState:
     """Where a study stands."""
 
@@ -31,24 +31,18 @@ class ListingState:
     leader: int  # the arm of highest mean
     finished: str  # why it stopped: "" while it runs, or "certified"
 
-    def __post_init__(self) -> None:
-        freeze(self, inside=np.bool_, outside=np.bool_, active=np.int64)
-
     @property
     def pulls(self) -> int:
         """All pulls received."""
         return self.seen.total
 
 
-@record
+@frozen
 class Bounds:
     """An interval for the mean of each arm; all hold at once, and at all times."""
 
     means: FloatArray  # the centres, shape (K,)
     radius: FloatArray  # half the widths, shape (K,); infinite for an arm that was never pulled
-
-    def __post_init__(self) -> None:
-        freeze(self, means=np.float64, radius=np.float64)
 
     @property
     def lower(self) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Deciding, Plan, Step
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, frozen, record
 from surepick.errors import InvalidInput
 from surepick.estimators import anytime_radius, mixture_radius
 from surepick.policies import options
@@ -20,7 +20,7 @@ from surepick_bench.policies import lists
 ELIMINATION_BOUNDARIES = ("union", "mixture")
 
 
-@record
+@frozen
 class MeansState:
     """Where action elimination stands."""
 
@@ -31,9 +31,6 @@ class MeansState:
     gap: float | None  # the leader is at most this much worse than the best arm; None if nothing can be said
     finished: str  # why it stopped: "" while it runs, "certified", "single" or "given"
 
-    def __post_init__(self) -> None:
-        freeze(self, active=np.int64)
-
     @property
     def pulls(self) -> int:
         """All pulls received."""
@@ -42,14 +39,10 @@ class MeansState:
 
 @record
 class Judgement:
-    """What one look says.
-
-    Args:
-        gap: the leader is at most this much worse than the best arm, in reward units; infinite if nothing can be said.
-    """
+    """What one look says."""
 
     leader: int  # the arm that would be recommended
-    gap: float
+    gap: float  # the leader is at most this much worse than the best arm; infinite: nothing can be said
     active: IntArray  # the leader and the rivals that stay in question, ascending
     finished: str  # "certified" or "single" if that ends it, else ""
     deciding: Deciding | None = field(default=None, compare=False)  # gives the intervals that decided
@@ -232,11 +225,7 @@ class LUCB:
 
 
 def lucb_radius(counts: IntArray, sigma: FloatArray, *, delta: float) -> FloatArray:
-    """beta(u, t) = sigma sqrt(2 log(K1 K t^4 / delta) / u) with t = max(half of all pulls, largest u).
-
-    Args:
-        counts: u of each arm, shape (K,); 0 gives infinity.
-        sigma: sub-Gaussian scale of each arm, shape (K,), in reward units.
+    """sigma sqrt(2 log(K1 K t^4 / delta) / u), t = max(half of all pulls, largest u), infinite at u = 0, shape (K,).
 
     Source: the exploration rate of LUCB1, Kalyanakrishnan et al. (2012).
     """
@@ -392,10 +381,6 @@ def dealt(counts: IntArray, gaps: FloatArray, total: int) -> IntArray:
     """Pulls that single pulls of the arm of smallest sqrt(n) gap would give each arm, shape (m,); their sum is `total`.
 
     The j-th pull of an arm is made when its index is sqrt(n + j - 1) gap; the `total` smallest of these are made.
-
-    Args:
-        counts: n, shape (m,).
-        gaps: positive, shape (m,).
     """
     low, high = 0.0, float(np.min((counts + total) * gaps**2))  # squared indices; at the second all go to one arm
     for _ in range(60):

@@ -9,7 +9,7 @@ import numpy as np
 from surepick.core.arms import Arms
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedding, Plan, Step, intervals_after
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, frozen, record
 from surepick.core.values import positive_number, probability
 from surepick.designs import allocate, design_value, round_design, solve_design
 from surepick.errors import InvalidInput
@@ -180,16 +180,11 @@ RESOLUTION = 1000  # pulls per supported arm in which a design is written down
 ROUNDING = 1e-9  # pulls
 
 
-@record
+@frozen
 class PhaseState:
-    """Where an algorithm stands that follows fixed allocations.
+    """Where an algorithm stands that follows fixed allocations."""
 
-    Args:
-        round, leader, gap, finished: as in `MeansState`.
-        looks: how often it was decided so far whether arms go or the study stops; 0 where no width depends on that.
-    """
-
-    round: int
+    round: int  # as in `MeansState`, with what follows
     active: IntArray  # the arms in question: not ruled out, or the leader and the open rivals
     opened: Plan | None  # the latest plan of the phase; its allocation holds for the whole phase. None between phases.
     seen: Observations  # what was told in the phase
@@ -199,10 +194,7 @@ class PhaseState:
     gap: float | None
     finished: str
     alarms: tuple[str, ...] = ()  # what the check of linearity found so far, in words
-    looks: int = 0
-
-    def __post_init__(self) -> None:
-        freeze(self, active=np.int64)
+    looks: int = 0  # how often it was decided whether arms go or it stops; 0: no width depends on that
 
 
 @record

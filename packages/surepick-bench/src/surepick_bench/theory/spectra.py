@@ -21,12 +21,9 @@ ASYMMETRY = 1e-10
 
 
 def neural_gram(features: ArrayLike, *, depth: int = 3, form: str = "H", inputs: str = "raw") -> FloatArray:
-    """The neural tangent kernel's gram matrix of the arms, shape (K, K).
+    """The neural tangent kernel's gram matrix of the arms, (K, K) (appendix F); O(K^2 (D + L)) time.
 
     The paper also doubles each coordinate (x becomes (x, x) / sqrt(2)); that leaves this matrix as it is.
-
-    Source: appendix F, definition of the NTK.
-    Cost: O(K^2 (D + L)) time.
     """
     check_choice("inputs", inputs, INPUTS)
     rows = np.asarray(Arms(features).features, dtype=np.float64)
@@ -38,11 +35,7 @@ def neural_gram(features: ArrayLike, *, depth: int = 3, form: str = "H", inputs:
 def spectrum_effective_dimension(spectrum: ArrayLike, tolerance: float, *, rounding: float | None = None) -> int:
     """min {d >= 1 : sum_{i > d} (s_i + e) <= tolerance}: d_eff, and never too small where e bounds the rounding.
 
-    Args:
-        spectrum: eigenvalues, shape (K,), in any order, or a gram matrix, shape (K, K).
-
-    Source: section 5, definition of the effective dimension, neural version.
-    Cost: O(K^3) time for a gram matrix.
+    Of eigenvalues, (K,), in any order, or of a gram matrix, (K, K), in O(K^3). Source: section 5, neural version.
     """
     return first_within(spectrum_tails(*checked_spectrum(spectrum, rounding)), tolerance)
 

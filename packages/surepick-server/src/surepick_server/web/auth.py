@@ -54,14 +54,10 @@ FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"
 
 
 class Guard:
-    """Refuses bodies that are too large or too slow, foreign hosts of a local server, and whoever plays a proxy; adds
-    headers to all answers.
+    """Refuses bodies too large or too slow, foreign hosts of a local server, and who plays a proxy; adds headers.
 
-    Args:
-        app: what is guarded.
-        server: with the limits. While there is no token only names of this machine are answered (a page elsewhere whose
-            name was made to point here would be answered as the admin else).
-        answer: makes the answers that refuse.
+    While there is no token only names of this machine are answered: a page elsewhere whose name was made to point here
+    would be answered as the admin else.
     """
 
     def __init__(

@@ -48,10 +48,6 @@ class Proxies:
     """Notes what a named proxy says of a request, and puts the address of who is behind it in the place of its own.
 
     Nobody is believed who was not named, also not this machine: whoever connects from it could be anybody else.
-
-    Args:
-        app: what is behind it.
-        settings: with the proxies and the header.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:

@@ -54,21 +54,13 @@ class Question:
 
 @record
 class Largest:
-    """The most that each arm, as x*, leaves of what may be assumed: better than c by at most epsilon, or not the best.
+    """The most that each arm, as x*, leaves of what may be assumed: at most epsilon better than c, or not the best."""
 
-    Args:
-        bounds: the smallest U_jc, (K,), in reward units.
-        unlike: the smallest U_jw over all witnesses w, (K,); below 0 j is beaten.
-        norms: the largest norm under which U_jc <= epsilon, (K,), and under which j is beaten.
-        misses: the same for how far means are off.
-        scatters: the same for the squared factor of the noise scales.
-    """
-
-    bounds: FloatArray
-    unlike: FloatArray
-    norms: tuple[FloatArray, FloatArray]
-    misses: tuple[FloatArray, FloatArray]
-    scatters: tuple[FloatArray, FloatArray]
+    bounds: FloatArray  # the smallest U_jc, (K,), in reward units
+    unlike: FloatArray  # the smallest U_jw over all witnesses w, (K,); below 0 j is beaten
+    norms: tuple[FloatArray, FloatArray]  # the largest with U_jc <= epsilon, and with j beaten
+    misses: tuple[FloatArray, FloatArray]  # the same for how far means are off
+    scatters: tuple[FloatArray, FloatArray]  # the same for the squared factor of the noise
 
     @property
     def beaten(self) -> BoolArray:
@@ -82,13 +74,10 @@ class Largest:
 
 
 def best_along(values: Curve, lengths: FloatArray, special: tuple[FloatArray, ...]) -> FloatArray:
-    """The largest value over u >= 0 that a search finds, for each of m lines, shape (m,).
+    """The largest value over u >= 0 that a search finds, for each of m lines of flows of these lengths, shape (m,).
 
-    A grid in log u, then the golden section around its best entry: values have one peak.
-
-    Args:
-        lengths: of the flows: 2 / length is a u of about the right size.
-        special: further u that are tried where they are positive.
+    A grid in log u around 2 / length, then the golden section around its best entry: values have one peak. Of the
+    special u those are tried that are positive.
     """
     middle = np.where(lengths > 0.0, 2.0 / np.where(lengths > 0.0, lengths, 1.0), 1.0)
     best, place = values(np.zeros_like(middle)), np.zeros_like(middle)
@@ -173,12 +162,7 @@ class _Search:
 
 
 def largest_of(question: Question, assumption: Assumption, past: Iterable[ArmFlows], *, edges: bool = True) -> Largest:
-    """What every row of flows says of its arm, the best of all rows and batches.
-
-    Args:
-        past: the flows after each batch, of the rows that changed; the first has a row of nothing for every arm.
-        edges: False: bounds alone.
-    """
+    """What the rows of flows that changed with each batch say of their arms, the best of all; bounds alone or edges."""
     num_arms, nothing = len(question.features), -np.inf
     bounds, unlike = np.full(num_arms, np.inf), np.full(num_arms, np.inf)
     columns = {name: [np.full(num_arms, nothing) for _ in range(2)] for name in ("norms", "misses", "scatters")}

@@ -39,9 +39,7 @@ COMPARED = ("state", "stopped", "verdict", "leader", "seen", "row", "deviations"
 class Audit:
     """What follows from what was recorded, computed while one goes through it.
 
-    Args:
-        replayed: the plans that were judged, in order. Going on raises a StorageError where a decision does not follow;
-            go to the end, so that nothing is left out.
+    Going on raises a StorageError where a decision does not follow; go to the end, so that nothing is left out.
     """
 
     judged: int

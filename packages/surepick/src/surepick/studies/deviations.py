@@ -25,17 +25,13 @@ AS_THEY_CAME = (
 
 @record
 class EarlyEnd:
-    """A study was closed before its policy stopped.
-
-    Args:
-        withdrawn: the arms that would not have been asked for after the open plan any more.
-    """
+    """A study was closed before its policy stopped."""
 
     reason: str  # why, in the user's words; may be empty
     at: float  # when, seconds since 1970 (UTC)
     missing: int  # pulls that were not in, of the plan that was open or would have been next
     predicted: float | None  # how many were predicted to be enough, None where that is not known
-    withdrawn: tuple[base.Withdrawal, ...] = ()
+    withdrawn: tuple[base.Withdrawal, ...] = ()  # arms that would not have been asked for after the open plan
 
     @staticmethod
     def of(ended: base.Event, plan: Plan, missing: int, withdrawn: tuple[base.Withdrawal, ...] = ()) -> EarlyEnd:

@@ -28,14 +28,9 @@ Reading = float | tuple[float, ...]  # a reward, or with it what constraints are
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one call gave.
+    """What one call gave."""
 
-    Args:
-        rewards: the numbers that it printed, at most as many as were asked, in their order; None for one that failed;
-            with constraints the numbers of a line, the reward first.
-    """
-
-    rewards: tuple[Reading | None, ...] = ()
+    rewards: tuple[Reading | None, ...] = ()  # in the order that was asked; None: it failed
     failure: str = ""
 
 
@@ -50,11 +45,7 @@ class Program(Protocol):
     def measure(
         self, names: Sequence[str], running: Running | None = None, blocks: Sequence[str] | None = None, values: int = 1
     ) -> Outcome:
-        """Call it once for measurements of these ids.
-
-        Args:
-            values: numbers that each measurement gives: the reward, then what constraints are on.
-        """
+        """Call it once for measurements of these ids, each of which gives so many values, the reward first."""
         ...
 
 

@@ -199,15 +199,11 @@ def _decided(policy: Policy[Any], plan: int, state: Any, no_theorem: bool, at: f
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the log stands.
-
-    Args:
-        refusal: what is to be said of a plan that is closed and whose results the policy refuses; "": there is none.
-    """
+    """Where the log stands."""
 
     decision: base.Decision
     planned: base.Planned | None  # the open plan after it; None: there is none
-    refusal: str = ""
+    refusal: str = ""  # what is to be said of a closed plan whose results the policy refuses
 
 
 def refusal_of(open_plan: OpenPlan) -> str:
@@ -219,11 +215,7 @@ def refusal_of(open_plan: OpenPlan) -> str:
 
 
 class Replay:
-    """A log as far as it was replayed, kept so that each plan is judged once.
-
-    Args:
-        build: arms and policy; called once, and only if something must be computed.
-    """
+    """A log as far as it was replayed, kept so that each plan is judged once; `build` is called once, if it must be."""
 
     def __init__(self, log: base.Log, *, num_arms: int, minimize: bool, build: Build) -> None:
         self.log = log

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from surepick.core.observations import Observations, Quantity
 from surepick.core.plans import Plan, RoundRecord
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, frozen, record
 from surepick.core.values import plain_number
 from surepick.errors import InvalidInput
 from surepick.text import quoted
@@ -124,7 +124,7 @@ class Planned:
     opened_at: float  # seconds since 1970 (UTC)
 
 
-@record
+@frozen
 class Results:
     """Results as columns; one row is one pull, or the total of several.
 
@@ -149,10 +149,6 @@ class Results:
     quantities: tuple[Quantity, ...] | None = None
     within: FloatArray | None = None
 
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, pulls=np.int64, sums=np.float64, squares=np.float64, leases=np.int64)
-        freeze(self, items=np.int64, within=np.float64)
-
     def recorded(self, status: str = COUNTED) -> list[Recorded]:
         """Each row as it is known by its key."""
         number = len(self.arms)
@@ -165,9 +161,8 @@ class Results:
 
     def values_of(self, row: int) -> Values:
         """(number, sum, sum of squares) of each quantity in a row."""
-        return tuple(
-            (int(one.counts[row]), float(one.sums[row]), float(one.squares[row])) for one in self.quantities or ()
-        )
+        rows = ((one.counts[row], one.sums[row], one.squares[row]) for one in self.quantities or ())
+        return tuple((int(count), float(total), float(square)) for count, total, square in rows)
 
     def as_read(self, values: Mapping[int, float]) -> Results:
         """The rows, single ones at these places with other rewards."""
@@ -183,28 +178,19 @@ class Results:
     def rows(self, kept: Sequence[int] | IntArray) -> Results:
         """The rows of these positions."""
         kept = np.asarray(kept, dtype=np.int64)
-        return Results(
-            arms=self.arms[kept],
-            pulls=self.pulls[kept],
-            sums=self.sums[kept],
-            squares=None if self.squares is None else self.squares[kept],
-            keys=None if self.keys is None else tuple(self.keys[row] for row in kept.tolist()),
-            leases=None if self.leases is None else self.leases[kept],
-            source=self.source,
-            blocks=None if self.blocks is None else tuple(self.blocks[row] for row in kept.tolist()),
-            items=None if self.items is None else self.items[kept],
-            quantities=None if self.quantities is None else tuple(one.rows(kept) for one in self.quantities),
-            within=None if self.within is None else self.within[kept],
-        )
+        columns: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name, column in columns.items():
+            if isinstance(column, np.ndarray):
+                columns[name] = column[kept]
+            elif name in ("keys", "blocks") and column is not None:
+                columns[name] = tuple(column[row] for row in kept.tolist())
+        quantities = None if self.quantities is None else tuple(one.rows(kept) for one in self.quantities)
+        return Results(**columns | {"quantities": quantities})
 
 
 @record
 class Recorded:
-    """The result that is stored under a key.
-
-    Args:
-        arm, pulls, total, block, beside: the result; two that agree in these are the same.
-    """
+    """The result that is stored under a key; two that agree in the first five are the same."""
 
     arm: int
     pulls: int
@@ -215,7 +201,7 @@ class Recorded:
     status: str = field(default="counted", compare=False)
 
 
-@record
+@frozen
 class Leased:
     """A lease as it was granted."""
 
@@ -223,9 +209,6 @@ class Leased:
     counts: IntArray  # pulls of each arm, shape (K,)
     first: IntArray  # ordinal of the first of them, shape (K,); the others follow it
     again: IntArray  # how many of them were out with somebody before, whose lease ran out, shape (K,)
-
-    def __post_init__(self) -> None:
-        freeze(self, counts=np.int64, first=np.int64, again=np.int64)
 
 
 @record
@@ -252,11 +235,7 @@ class Event:
 
 @record
 class Reported:
-    """A result of a plan that counts, as whoever reported it may see it.
-
-    Args:
-        arm, pulls, total, key, lease: the result, in the user's sign and unit.
-    """
+    """A result of a plan that counts, as whoever reported it may see it, in the user's sign and unit."""
 
     number: int
     arm: int
@@ -331,13 +310,9 @@ def corrected_rows(told: Stored, made: Sequence[Correction]) -> Iterator[Stored]
     yield told
 
 
-@record
+@frozen
 class Arrivals:
-    """What came to a plan since one looked last: everything but the rewards, which nobody sees before it is closed.
-
-    Args:
-        arms, pulls, leases: of the results that count, shape (n,).
-    """
+    """What came to a plan since one looked last: all but rewards, which nobody sees before it is closed."""
 
     arms: IntArray
     pulls: IntArray
@@ -345,9 +320,6 @@ class Arrivals:
     leased: tuple[Leased, ...]  # leases granted
     events: tuple[Event, ...]  # of the plan, and of the study
     mark: tuple[int, ...]  # where to go on next time
-
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, pulls=np.int64, leases=np.int64)
 
 
 @record

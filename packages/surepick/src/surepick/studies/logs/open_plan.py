@@ -32,11 +32,7 @@ class LeaseProgress:
 
 @dataclass(slots=True)
 class OpenPlan:
-    """An open plan, replayed from its arrivals.
-
-    Args:
-        by_arm: (first ordinals, numbers) of the leases of each arm, in the order in which they were granted.
-    """
+    """An open plan, replayed from its arrivals."""
 
     planned: base.Planned
     recorded: IntArray  # pulls of each arm that came, shape (K,)
@@ -45,7 +41,7 @@ class OpenPlan:
     repeated: int = 0  # pulls that failed, or that were leased again because they did not come in time
     held: dict[int, LeaseProgress] = field(default_factory=dict)  # the leases, by number
     unfinished: dict[int, LeaseProgress] = field(default_factory=dict)  # the leases with pulls that have not come back
-    by_arm: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+    by_arm: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)  # its leases: first ordinals, numbers
     reasons: dict[int, set[str]] = field(default_factory=dict)  # why pulls of an arm are not measured
     withdrawn: dict[int, base.Withdrawal] = field(default_factory=dict)
     added: dict[int, base.Addition] = field(default_factory=dict)

@@ -24,16 +24,12 @@ NOTHING = "Nothing of this call was stored."
 
 @dataclass(eq=False)
 class Opened:
-    """A file that was opened.
-
-    Args:
-        holders: connections that have them open, and so keep them from going.
-    """
+    """A file that was opened."""
 
     main: Identity
     path: Path  # where SQLite keeps it, and what is beside it
     beside: tuple[Identity | None, ...] = ()  # which ones are beside it, while somebody has them open
-    holders: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
+    holders: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)  # connections that keep these from going
 
 
 class OneFile:

@@ -217,9 +217,7 @@ QUESTIONS = spec.Experiment(
 
 
 def ratio_lines(spent: Mapping[tuple[str, str], float]) -> list[str]:
-    """For each environment and each policy of ours a line: its pulls over those of the best peer, and of the best one
-    that is tuned.
-    """
+    """A line an environment and policy of ours: its pulls over those of the best peer, and of the best tuned one."""
     lines = []
     for place in dict.fromkeys(place for place, _ in spent):
         here = {policy: pulls for (where, policy), pulls in spent.items() if where == place}

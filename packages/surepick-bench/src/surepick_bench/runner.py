@@ -154,10 +154,7 @@ def _refuse_unknown(place: Place, kept: dict[str, Played], wanted: Sequence[Task
 
 @contextlib.contextmanager
 def _alone(place: Place) -> Iterator[None]:
-    """Hold the folder of parts: two runs that write the same files would remove each other's.
-
-    The lock is the operating system's, so a process that was killed holds nothing.
-    """
+    """Hold the folder of parts by a lock, which a killed process loses: two runs would remove each other's."""
     try:
         import fcntl  # noqa: PLC0415 (not on Windows)
     except ImportError:

@@ -68,10 +68,7 @@ def observe_line(
 
 @frozen
 class SimulatedThroughputs:
-    """Observations of simulated lines.
-
-    The i-th observation of an arm in a call has a random-number stream of its own, named after the design and i.
-    """
+    """Observations of simulated lines, the i-th of an arm in a call from a stream named after the design and i."""
 
     designs: IntArray  # (s1, s2, s3, b2, b3) of each arm, shape (K, 5)
     means: FloatArray  # the mean of an observation of each arm, shape (K,)
@@ -139,8 +136,7 @@ def _times(designs: IntArray, keys: Sequence[StreamKey], seed: int, warm_up: int
             third += three
             if start + job + 1 == warm_up:
                 began = third.copy()
-    ended: FloatArray = third - began
-    return ended
+    return np.asarray(third - began)
 
 
 def _services(drawn: Sequence[np.random.Generator], row_of_line: IntArray, number: int) -> FloatArray:

@@ -26,17 +26,14 @@ class Noise(Protocol):
     @property
     def sigma(self) -> float | tuple[float, ...]:
         """The sub-Gaussian scale, in reward units: one number, or one per arm."""
-        ...
 
     @property
     def support(self) -> tuple[float, float] | None:
         """(low, high) when every reward lies there, else None."""
-        ...
 
     @property
     def spec(self) -> str:
         """The one-line text from which `parse_noise` gives an equal noise."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,12 +254,9 @@ def largest_scale(noise: Noise) -> float:
 
 
 def unrounded(rewards: FloatArray, noise: Noise) -> FloatArray:
-    """Rewards, in which those that pass a bound of the noise by rounding alone are that bound.
+    """Rewards, of any shape, in which those that pass a bound of the noise by rounding alone are that bound.
 
     A share that a program computed may be 1.0000000000000002. Of 0 and 1 those that miss them so are they, too.
-
-    Args:
-        rewards: in reward units, of any shape.
     """
     if noise.support is None:
         return rewards

@@ -92,10 +92,7 @@ def arms_left_figure(rows: Replicates, rounds: RoundCurves, styles: Looks, *, ti
 
 
 def median_curve(rows: Replicates, rounds: RoundCurves) -> tuple[FloatArray, FloatArray]:
-    """Pulls, increasing, and the median over the rows' runs of the arms left after so many.
-
-    All arms are left until the first round of a run has ended.
-    """
+    """Pulls, increasing, and the median over the runs of the arms left after so many; all before a first round."""
     spans = [rounds.span[key] for key in rows.key.tolist()]
     ends = np.concatenate([rounds.pulls[start:end] for start, end in spans])
     grid = np.geomspace(max(ends.min(), 1.0) / 1.5, max(ends.max(), 1.0), NUM_POINTS)

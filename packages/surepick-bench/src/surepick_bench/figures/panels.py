@@ -224,8 +224,7 @@ class Replicates:
         """Whether the policy ended the run by itself: no failure, no budget, and one that does so at all."""
         columns = zip(self.failure.tolist(), self.stops.tolist(), self.verdict.tolist(), strict=True)
         named = [ended_by_itself(failure=failure, stops=stops, verdict=verdict) for failure, stops, verdict in columns]
-        ended: BoolArray = np.array(named, dtype=bool) & ~np.isnan(self.pulls)
-        return ended
+        return np.asarray(np.array(named, dtype=bool) & ~np.isnan(self.pulls))
 
 
 def read_replicates(table: Table) -> Replicates:
@@ -317,10 +316,7 @@ def always_certified(rows: Replicates) -> list[str]:
 
 
 def own_stop_notes(rows: Replicates) -> dict[str, str]:
-    """What stands beside a policy's name: whether it is certified, and how many of its own stops were wrong.
-
-    Wrong answers are named where their rate is above delta beyond chance, so that a short bar is not taken for a merit.
-    """
+    """What stands beside a policy's name: whether it is certified, how many of its stops were wrong beyond chance."""
     found = only_certified(rows)
     for policy in rows.policies:
         mine = (rows.policy == policy) & rows.own_stop

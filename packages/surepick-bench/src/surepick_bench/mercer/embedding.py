@@ -151,8 +151,7 @@ def _pointwise_tails(diagonal: FloatArray, scores: FloatArray, approximate: bool
         )
     np.maximum(lacks, 0.0, out=lacks)
     lacks += (16.0 + 8.0 * np.arange(count + 1)) * EPS * diagonal[:, None]
-    tails: FloatArray = np.sqrt(lacks.max(axis=0))
-    return tails
+    return np.asarray(np.sqrt(lacks.max(axis=0)))
 
 
 def _check(matrix: FloatArray, expansion: Expansion, bound: str, max_dim: int | None) -> None:

@@ -170,12 +170,10 @@ def hedged(learner: Learner) -> FloatArray:
     excess = learner.losses - learner.losses.min()
     if learner.mixability == 0.0:
         best = (excess == 0.0).astype(np.float64)
-        equal: FloatArray = best / best.sum()
-        return equal
+        return np.asarray(best / best.sum())
     rate = math.log(max(len(excess), 2)) / learner.mixability
     unscaled = np.exp(-rate * excess)
-    weights: FloatArray = unscaled / unscaled.sum()
-    return weights
+    return np.asarray(unscaled / unscaled.sum())
 
 
 def taught(learner: Learner, weights: FloatArray, losses: FloatArray, pulls: int) -> Learner:
@@ -213,8 +211,7 @@ def nearest_contradiction(rows: FloatArray, scores: FloatArray, weights: FloatAr
     rival = int(np.argmin(cost))
     if not math.isfinite(cost[rival]):
         return np.zeros(len(scores))
-    answer: FloatArray = coordinates @ away[rival] * (lead[rival] / squares[rival])
-    return answer
+    return np.asarray(coordinates @ away[rival] * (lead[rival] / squares[rival]))
 
 
 def tracked(weights: FloatArray, counts: IntArray, total: int) -> IntArray:

@@ -89,7 +89,8 @@ def bounds_of(problem: Problem, seen: Observations, boundary: str, accuracy: flo
 
 
 def listed_arms(problem: Problem, bounds: Bounds) -> tuple[BoolArray, BoolArray]:
-    """(arms that the bounds put on the first list, on the second), each of shape (K,).
+    """(arms that the bounds put on the first list, on the second), each of shape (K,); all lists ever made are right,
+    where all intervals hold.
 
         above      inside where lower >= upper(tau) - epsilon        outside where upper <= lower(tau) + epsilon
         top        all at once, where the lowest lower bound of the m highest means is at least the highest upper bound
@@ -97,8 +98,7 @@ def listed_arms(problem: Problem, bounds: Bounds) -> tuple[BoolArray, BoolArray]
         all-good   inside where lower >= (highest upper bound of the others) - epsilon - slack
                    outside where upper < highest lower bound - epsilon
 
-    tau is the threshold plus `by`, or the interval of the control plus `by`. Where all intervals hold, no arm is on a
-    wrong list; so all lists ever made are right, except with probability delta.
+    tau is the threshold plus `by`, or the interval of the control plus `by`.
     """
     asked, lower, upper = problem.question, bounds.lower, bounds.upper
     nobody = np.zeros(problem.num_arms, bool)

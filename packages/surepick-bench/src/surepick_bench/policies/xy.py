@@ -31,10 +31,7 @@ HEURISTIC_HIDDEN = 0.1  # of epsilon: what rounding of the features may add to t
 
 @record
 class Span:
-    """The features in orthonormal coordinates W of their span: x = W'u_x + e_x.
-
-    The part of theta outside the span has no effect on any arm but through e_x, and W theta is no longer than theta.
-    """
+    """The features in orthonormal coordinates W of their span, x = W'u_x + e_x, through which alone theta acts."""
 
     rows: FloatArray  # u_x, shape (K, r)
     lost: float  # ||e_x|| is at most this for every arm: directions too short to be told from rounding, and rounding
@@ -91,12 +88,10 @@ def check_norm_bound(name: str, norm_bound: float | None) -> float:
 
 
 def in_span(features: FloatArray) -> Span:
-    """The features in orthonormal coordinates of their span, and what these coordinates miss.
+    """The features in orthonormal coordinates of their span, without directions that look like rounding; ours.
 
-    Directions whose singular value cannot be told from rounding are dropped: with exactly dependent columns nothing but
-    rounding is lost; where a column is huge beside the others, the others may be.
-
-    Source: ours; e_x as computed, plus a bound on the rounding of that, (r + 2) eps (||x|| + sqrt(r) ||u_x||).
+    What these coordinates miss is e_x as computed, plus a bound on its rounding, (r + 2) eps (||x|| + sqrt(r) ||u_x||):
+    with exactly dependent columns that is all; where a column is huge beside the others, the others may be lost.
     """
     _, singular, directions = thin_svd(features)
     eps = float(np.finfo(np.float64).eps)
@@ -135,33 +130,27 @@ def pieces(total: int, most: int) -> IntArray:
 
 
 def pulled_more(coordinates: FloatArray, arm: int, pulls: int) -> FloatArray:
-    """The coordinates after `pulls` more pulls of one arm: u with ||u_a - u_b|| the distance in (A + n x x')^-1.
+    """The coordinates after `pulls` more pulls of one arm, v: u -> (I + n v v')^(-1/2) u (matrix inversion lemma).
 
-        u -> (I + n v v')^(-1/2) u,   v the coordinates of the arm
-
-    Source: the matrix inversion lemma. Cost: O(K r).
+    ||u_a - u_b|| is then the distance in (A + n x x')^-1. Cost: O(K r).
     """
     direction = coordinates[arm]
     square = float(direction @ direction)
     if square == 0.0:
         return coordinates
     share = (1.0 - 1.0 / math.sqrt(1.0 + pulls * square)) / square
-    moved: FloatArray = coordinates - np.outer(share * (coordinates @ direction), direction)
-    return moved
+    return np.asarray(coordinates - np.outer(share * (coordinates @ direction), direction))
 
 
 def judge_pairs(
     fitted: LeastSquaresEstimate, *, multiplier: float, epsilon: float, misspecification: float = 0.0
 ) -> Judgement:
-    """Who leads, and by how much it can fall short of the best.
+    """Who leads, and by how much it can fall short of the best where no difference errs by more than its width; ours.
 
         gap = max over x != leader of score(x) - score(leader) + width(x)
         width(x) = (multiplier + sqrt(n) m) ||x - leader|| + 2 m        n: pulls told,   m: misspecification
 
-    Where no difference errs by more than its width, the leader is within `gap` of the best arm. Without
-    misspecification equal arms are 0 apart.
-
-    Source: ours; means off by m_x move the estimate by ||X'Nm|| in V^-1 <= sqrt(m'Nm) <= sqrt(n) m.
+    Means off by m_x move the estimate by ||X'Nm|| in V^-1 <= sqrt(m'Nm) <= sqrt(n) m; at m = 0 equal arms are 0 apart.
     """
     leader = int(np.argmax(fitted.scores))
     everybody = np.arange(len(fitted.scores))
@@ -294,11 +283,9 @@ def linear_claim(policy: Linear, state: PhaseState) -> Claim:
 
 
 def next_part(whole: Plan, state: PhaseState, growth: float, *, most: int | None = None) -> Plan:
-    """The next batch of a phase: what its allocation, scaled to m pulls, has beyond the pulls received.
+    """The next batch of a phase: what its allocation, scaled to m pulls, has beyond the pulls received; ours.
 
-        n_i(m) = ceil(m allocation_i / sum of allocation),   m = pulls of the phase + next batch (at most `most`)
-
-    Source: ours; the counts are functions of m alone and never fall.
+    n_i(m) = ceil(m allocation_i / sum of allocation),   m = pulls of the phase + next batch (at most `most`)
     """
     allocation = whole.counts if whole.allocation is None else whole.allocation
     wanted = state.seen.total + next_xy_batch(state.pulls, growth)

@@ -52,10 +52,7 @@ def worker_of(caller: Principal, given: str | None) -> str:
 def receipt_told(
     study: Study, caller: Principal, came: ResultsBody, salt: str | None = None
 ) -> tuple[dict[str, Any], Receipt]:
-    """Store results; the answer depends on what is stored, so that the same results again have the same answer.
-
-    The receipt says what became of them this time.
-    """
+    """Store results; the same again have the same answer, which is about what is stored, and another receipt."""
     worker, rows = worker_of(caller, came.worker), came.results
     ids, keys = [row.id for row in rows], _keys(study, rows, salt)
     check_own(study, caller, ids, keys)
@@ -140,10 +137,7 @@ def plan_next(study: Study, receipt: Receipt) -> None:
 
 
 def check_own(study: Study, caller: Principal, ids: Sequence[str], keys: Sequence[str]) -> None:
-    """Refuse keys under which somebody else reported, and keys of measurements that are leased to somebody else.
-
-    Whoever may try values under another's key learns whether they are the right ones.
-    """
+    """Refuse keys of somebody else's results or leases: who may try values under them learns whether they are right."""
     stored = study.log.recorded(list(keys))
     others = [key for key, one in stored.items() if not caller.is_worker(one.source)]
     if others:

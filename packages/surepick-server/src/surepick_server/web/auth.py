@@ -154,10 +154,7 @@ class Guard:
 
 
 class Pace:
-    """How many requests each key may make in a minute: a bucket that fills evenly.
-
-    The keys that were quiet longest are forgotten, which only is in their favour.
-    """
+    """How many requests each key may make in a minute, a bucket that fills evenly; the quietest keys are forgotten."""
 
     def __init__(self, a_minute: int, most_keys: int = 10_000) -> None:
         self._rate = a_minute / 60.0

@@ -43,18 +43,13 @@ SCHEMA = Path(__file__).with_name("certificate.schema.json")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that a certificate rests on.
-
-    Args:
-        reproduced: how many plans, from the first, came out equal when it computed them again; others were asked for
-            elsewhere, or were not tried.
-    """
+    """All that a certificate rests on."""
 
     study: str | None
     study_id: str
     made_by: str
     arithmetic: str  # how that process rounds (`linalg.arithmetic`)
-    reproduced: int
+    reproduced: int  # plans, from the first, that came out equal when it computed them again
     arms: Arms
     policy: Policy[Any]
     minimize: bool

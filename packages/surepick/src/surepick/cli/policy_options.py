@@ -276,9 +276,7 @@ class PolicyOptions(QuestionOptions):
 
 
 def _items(given: str) -> int | list[str]:
-    """The test items that --items names: their number, or a table with a column "item", or else with one column;
-    or the files of a program that evaluates models.
-    """
+    """The test items that --items names: their number, a table's column "item" or only one, or a program's files."""
     if given.isascii() and given.isdigit():
         return int(given)
     from surepick.cli.programs import items_in  # noqa: PLC0415 (their files: where items are given)

@@ -78,10 +78,8 @@ def with_deviations(
 ) -> Certificate:
     """The answer with prepared features, and how its plans were carried out, in its assumptions and its reason.
 
-    Missing results become an assumption when they are declared to be independent of their values, and otherwise take
-    the theorem away. So do repeats that contradict the declared noise.
-
-    Source: docs/certified-elimination.md, line 35; docs/changing-candidates.md, lines 29 and 30.
+    Missing results become an assumption when they are declared to be independent of their values; else they take the
+    theorem away, as do repeats that contradict the noise (docs/certified-elimination.md, line 35).
     """
     if answer.pulls > 0:
         answer = replace(answer, assumptions=(*answer.assumptions, *_facts(prepared, deviations, judge)))

@@ -129,9 +129,7 @@ def _beside_repeats(noise: Noise, num_arms: int, base: _Base, rows: _Rows) -> li
     """The rows that stand out from the other results of their candidate, at most one in 10,000 honest ones.
 
     Every row is compared with all others. Of those that stand out of one candidate the worst goes first, and the rest
-    are only asked about if they still stand out without it: so one slip does not cast doubt on those beside it.
-
-    Source: docs/certified-elimination.md, line 36, where a scale is declared.
+    are only asked about if they still stand out without it (docs/certified-elimination.md, line 36).
     """
     far = _far(noise, num_arms, base, rows)[0]
     found = []
@@ -295,10 +293,7 @@ FALSE_CONTRADICTION = 1e-6  # of a study, at all times together
 
 
 def _declared(policy: Policy[Any]) -> list[tuple[str, int, FloatArray]]:
-    """(name, place, scales) of what declares a scale: the reward, at -1, and quantities with a constraint.
-
-    Nothing where repeats differ for other reasons: by the effect of their block, or because each answers another item.
-    """
+    """(name, place, scales) of what declares a scale, the reward at -1; () where repeats differ for other reasons."""
     if policy.traits.blocks is not None or policy.traits.items is not None:
         return []
     problem = policy.problem

@@ -102,8 +102,7 @@ def truth(cell: str) -> float | None:
 
 
 def cell_number(text: str, *, decimal: str = POINT, percent: bool = False) -> float | None:
-    """The number that a text means, or None; with `percent` a hundredth of what stands before a percent sign. Marks
-    between thousands are taken away, so `decimal` must be sure: `notation` and `lone_number` find it."""
+    """The number that a text means, or None; `decimal` must be sure. With `percent` a hundredth of it before a %."""
     if decimal == POINT and (plain := number_or_none(text)) is not None:
         return plain
     body = text.translate(SIGNS).strip()

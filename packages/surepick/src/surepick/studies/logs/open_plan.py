@@ -26,8 +26,7 @@ class LeaseProgress:
     @property
     def left(self) -> IntArray:
         """Pulls that have not come back, shape (K,)."""
-        left: IntArray = np.maximum(self.leased.counts - self.done, 0)
-        return left
+        return np.asarray(np.maximum(self.leased.counts - self.done, 0))
 
 
 @dataclass(slots=True)
@@ -123,8 +122,7 @@ class OpenPlan:
     @property
     def missing(self) -> IntArray:
         """Pulls still wanted of each arm, shape (K,)."""
-        missing: IntArray = np.maximum(self.asked - self.dropped - self.recorded, 0)
-        return missing
+        return np.asarray(np.maximum(self.asked - self.dropped - self.recorded, 0))
 
     def completed_by(self, arms: IntArray, pulls: IntArray) -> bool:
         """Whether nothing more is wanted once these results are in."""
@@ -142,13 +140,11 @@ class OpenPlan:
         out, missing = np.zeros_like(self.recorded), self.missing
         for held in self.running(now):
             out += np.minimum(held.left, missing)
-        free: IntArray = np.maximum(missing - out, 0)
-        return free
+        return np.asarray(np.maximum(missing - out, 0))
 
     def wanted_of(self, held: LeaseProgress) -> IntArray:
         """Pulls of a lease that have not come back and are still wanted, shape (K,)."""
-        wanted: IntArray = np.minimum(held.left, self.missing)
-        return wanted
+        return np.asarray(np.minimum(held.left, self.missing))
 
     def running(self, now: float) -> list[LeaseProgress]:
         """The leases that have not run out and have pulls that are still wanted."""

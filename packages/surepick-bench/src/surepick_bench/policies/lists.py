@@ -185,8 +185,29 @@ def shared_growth(state: ListingState, arms: list[int], growth: float) -> Plan:
 PULLED = ("all", "undecided")
 
 
+class ListsPeer:
+    """What peers whose answer is lists have in common."""
+
+    __slots__ = ()
+    problem: Problem
+    boundary: str
+    accuracy: float | None
+
+    def init(self) -> ListingState:
+        return initial_lists(self.problem)
+
+    def tell(self, state: ListingState, plan: Plan, seen: Observations) -> Step[ListingState]:
+        return listed_after(self.problem, state, plan, seen, self._bounds(state.seen.plus(seen)))
+
+    def claim(self, state: ListingState) -> Claim:
+        return claim_of(state, spent_by(self.problem, self.boundary))
+
+    def _bounds(self, seen: Observations) -> Bounds:
+        return bounds_of(self.problem, seen, self.boundary, self.accuracy)
+
+
 @record
-class UniformLists:
+class UniformLists(ListsPeer):
     """Pull every arm equally often, until intervals that hold for all arms at all times put every arm on a list.
 
     The lists are those of `listed`; with errors="discovery" no arm at all is on a wrong list, except with probability
@@ -222,24 +243,12 @@ class UniformLists:
         check_options(self)
         check_question("uniform-lists", self.problem, Above, TopM, AllGood)
 
-    def init(self) -> ListingState:
-        return initial_lists(self.problem)
-
     def ask(self, state: ListingState) -> Plan:
         if (first := opening_pulls(state)) is not None:
             return first
         more = np.maximum(1, np.ceil(self.growth * state.seen.counts)).astype(np.int64)
         counts = more if self.pulled == "all" else np.where(self._open(state), more, 0)
         return Plan(round=state.round, counts=counts)
-
-    def tell(self, state: ListingState, plan: Plan, seen: Observations) -> Step[ListingState]:
-        return listed_after(self.problem, state, plan, seen, self._bounds(state.seen.plus(seen)))
-
-    def claim(self, state: ListingState) -> Claim:
-        return claim_of(state, spent_by(self.problem, self.boundary))
-
-    def _bounds(self, seen: Observations) -> Bounds:
-        return bounds_of(self.problem, seen, self.boundary, self.accuracy)
 
     def _open(self, state: ListingState) -> BoolArray:
         """The arms on which a list still depends, shape (K,)."""
@@ -260,7 +269,7 @@ class UniformLists:
 
 
 @record
-class ST2:
+class ST2(ListsPeer):
     """Pull the arm of highest upper bound, the doubtful arm that looks good and the doubtful arm that looks bad.
 
         G = the arms whose mean is at least the highest mean - epsilon;   doubtful: on no list (`listed`)
@@ -297,9 +306,6 @@ class ST2:
         check_options(self)
         check_question("st2", self.problem, AllGood)
 
-    def init(self) -> ListingState:
-        return initial_lists(self.problem)
-
     def ask(self, state: ListingState) -> Plan:
         if (first := opening_pulls(state)) is not None:
             return first
@@ -312,12 +318,3 @@ class ST2:
         if np.any(doubtful & ~good):
             arms.append(int(np.argmax(np.where(doubtful & ~good, bounds.upper, -np.inf))))
         return shared_growth(state, arms, self.growth)
-
-    def tell(self, state: ListingState, plan: Plan, seen: Observations) -> Step[ListingState]:
-        return listed_after(self.problem, state, plan, seen, self._bounds(state.seen.plus(seen)))
-
-    def claim(self, state: ListingState) -> Claim:
-        return claim_of(state, spent_by(self.problem, self.boundary))
-
-    def _bounds(self, seen: Observations) -> Bounds:
-        return bounds_of(self.problem, seen, self.boundary, self.accuracy)

@@ -241,7 +241,7 @@ TOP_BOUNDARIES = ("published", "mixture")
 
 
 @record
-class LUCBTop:
+class LUCBTop(lists.ListsPeer):
     """Pull the arm of the guess whose lower bound is lowest and the other arm whose upper bound is highest.
 
         J = the m highest means,   h = argmin over J of mean(x) - beta(x),   l = argmax outside J of mean(x) + beta(x)
@@ -280,9 +280,6 @@ class LUCBTop:
         check_options(self)
         lists.check_question("lucb-top", self.problem, TopM)
 
-    def init(self) -> lists.ListingState:
-        return lists.initial_lists(self.problem)
-
     def ask(self, state: lists.ListingState) -> Plan:
         if (first := lists.opening_pulls(state)) is not None:
             return first
@@ -291,9 +288,6 @@ class LUCBTop:
         lowest = int(np.argmin(np.where(top, bounds.lower, np.inf)))
         highest = int(np.argmax(np.where(top, -np.inf, bounds.upper)))
         return lists.shared_growth(state, [lowest, highest], self.growth)
-
-    def tell(self, state: lists.ListingState, plan: Plan, seen: Observations) -> Step[lists.ListingState]:
-        return lists.listed_after(self.problem, state, plan, seen, self._bounds(state.seen.plus(seen)))
 
     def claim(self, state: lists.ListingState) -> Claim:
         spent = ZETA_3 / K1 if self.boundary == "published" else 1.0
@@ -309,7 +303,7 @@ class LUCBTop:
 
 
 @record
-class APT:
+class APT(lists.ListsPeer):
     """Pull the arm of smallest index; an arm that is on a list is not pulled again.
 
         index(x) = sqrt(n_x) (|mean(x) - tau| + epsilon) / sigma_x,   tau = threshold + by
@@ -352,9 +346,6 @@ class APT:
                 "Take certified-independent or uniform-lists, or give threshold."
             )
 
-    def init(self) -> lists.ListingState:
-        return lists.initial_lists(self.problem)
-
     def ask(self, state: lists.ListingState) -> Plan:
         if (first := lists.opening_pulls(state)) is not None:
             return first
@@ -364,13 +355,6 @@ class APT:
         counts = np.zeros(self.problem.num_arms, np.int64)
         counts[state.active] = dealt(state.seen.counts[state.active], gaps[state.active], total)
         return Plan(round=state.round, counts=counts)
-
-    def tell(self, state: lists.ListingState, plan: Plan, seen: Observations) -> Step[lists.ListingState]:
-        bounds = lists.bounds_of(self.problem, state.seen.plus(seen), self.boundary, self.accuracy)
-        return lists.listed_after(self.problem, state, plan, seen, bounds)
-
-    def claim(self, state: lists.ListingState) -> Claim:
-        return lists.claim_of(state, lists.spent_by(self.problem, self.boundary))
 
     @property
     def _asked(self) -> Above:

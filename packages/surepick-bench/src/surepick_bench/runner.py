@@ -274,10 +274,8 @@ def procedures_for(experiment: str, environment: str) -> tuple[Procedure, ...]:
 
 
 def right_in_the_long_run(rows: Sequence[Row]) -> tuple[int, int]:
-    """How many of these runs chose a design whose throughput is within epsilon of the best, and how many stopped.
-
-    An observation's mean exceeds the throughput, not by the same for all designs, so the two may rank differently.
-    """
+    """How many of these runs chose a design whose throughput is within epsilon of the best, and how many stopped. An
+    observation's mean exceeds the throughput, not by the same for all designs, so the two may rank differently."""
     ended = [row for row in rows if row["experiment"] == NAME and row["ended_by"] == "policy"]
     return sum(_is_good(row) for row in ended), len(ended)
 

@@ -230,10 +230,8 @@ def known_scale(noise: Noise) -> bool:
 
 
 def failure_probability(noise: Noise, delta: float) -> float:
-    """The probability with which the scales that are used may be too small, a part of delta.
-
-    A pilot's failure; the share of `Normal`; 0 for what is declared.
-    """
+    """The probability with which the scales that are used may be too small, a part of delta. A pilot's failure; the
+    share of `Normal`; 0 for what is declared."""
     if isinstance(noise, Normal):
         return noise.share * delta
     return noise.failure if isinstance(noise, PilotGaussian) else 0.0
@@ -254,10 +252,8 @@ def largest_scale(noise: Noise) -> float:
 
 
 def unrounded(rewards: FloatArray, noise: Noise) -> FloatArray:
-    """Rewards, of any shape, in which those that pass a bound of the noise by rounding alone are that bound.
-
-    A share that a program computed may be 1.0000000000000002. Of 0 and 1 those that miss them so are they, too.
-    """
+    """Rewards, of any shape, in which those that pass a bound of the noise by rounding alone are that bound. A share
+    that a program computed may be 1.0000000000000002. Of 0 and 1 those that miss them so are they, too."""
     if noise.support is None:
         return rewards
     low, high = noise.support

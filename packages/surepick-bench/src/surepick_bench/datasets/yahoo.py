@@ -313,10 +313,8 @@ class DistinctSample:
         return self.seats[row].places[0]
 
     def first(self, number: int, excluded: AbstractSet[Row] = frozenset()) -> tuple[list[YahooRecord], int]:
-        """The first `number` lines without an excluded row, and how many others were passed over on the way.
-
-        There are fewer lines where the log has not so many different rows.
-        """
+        """The first `number` lines without an excluded row, and how many others were passed over on the way. There are
+        fewer lines where the log has not so many different rows."""
         rows = [row for row in sorted(self.seats, key=self._first_place) if row not in excluded][:number]
         end = self._first_place(rows[-1]) if rows else -math.inf
         met = sum(place <= end for seat in self.seats.values() for place in seat.places)

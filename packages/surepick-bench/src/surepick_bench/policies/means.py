@@ -226,9 +226,7 @@ class LUCB:
 
 def lucb_radius(counts: IntArray, sigma: FloatArray, *, delta: float) -> FloatArray:
     """sigma sqrt(2 log(K1 K t^4 / delta) / u), t = max(half of all pulls, largest u), infinite at u = 0, shape (K,).
-
-    Source: the exploration rate of LUCB1, Kalyanakrishnan et al. (2012).
-    """
+    Source: the exploration rate of LUCB1, Kalyanakrishnan et al. (2012)."""
     t = max(1.0, math.ceil(int(counts.sum()) / 2), float(np.max(counts)))
     log_term = math.log(K1 * len(counts) / delta) + 4.0 * math.log(t)
     radius = sigma * np.sqrt(2.0 * log_term / np.maximum(counts, 1))
@@ -363,9 +361,7 @@ class APT(lists.ListsPeer):
 
 def dealt(counts: IntArray, gaps: FloatArray, total: int) -> IntArray:
     """Pulls that single pulls of the arm of smallest sqrt(n) gap would give each arm, shape (m,); their sum is `total`.
-
-    The j-th pull of an arm is made when its index is sqrt(n + j - 1) gap; the `total` smallest of these are made.
-    """
+    The j-th pull of an arm is made when its index is sqrt(n + j - 1) gap; the `total` smallest of these are made."""
     low, high = 0.0, float(np.min((counts + total) * gaps**2))  # squared indices; at the second all go to one arm
     for _ in range(60):
         middle = 0.5 * (low + high)

@@ -131,9 +131,7 @@ def pieces(total: int, most: int) -> IntArray:
 
 def pulled_more(coordinates: FloatArray, arm: int, pulls: int) -> FloatArray:
     """The coordinates after `pulls` more pulls of one arm, v: u -> (I + n v v')^(-1/2) u (matrix inversion lemma).
-
-    ||u_a - u_b|| is then the distance in (A + n x x')^-1. Cost: O(K r).
-    """
+    ||u_a - u_b|| is then the distance in (A + n x x')^-1. Cost: O(K r)."""
     direction = coordinates[arm]
     square = float(direction @ direction)
     if square == 0.0:

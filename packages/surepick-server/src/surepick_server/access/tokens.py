@@ -50,10 +50,8 @@ class Principal:
     token: int = 0  # number of the token; 0 for the person at this machine, before there are tokens
 
     def is_worker(self, worker: str) -> bool:
-        """Whether a worker of that name is they, or one of theirs: "lab" has "lab/1", "lab/2", ...
-
-        Before there are tokens nobody is told from anybody: the person at this machine is every worker.
-        """
+        """Whether a worker of that name is they, or one of theirs: "lab" has "lab/1", "lab/2", ... Before there are
+        tokens nobody is told from anybody: the person at this machine is every worker."""
         return self.token == 0 or worker == self.name or worker.startswith(f"{self.name}/")
 
 
@@ -206,10 +204,8 @@ class Tokens:
         return _token(row, ())
 
     def principal(self, text: str) -> Principal | None:
-        """Whose token it is; None: nobody's, or it is worth nothing any more.
-
-        What was read a moment ago is not read again: a token that another process revoked works a second longer here.
-        """
+        """Whose token it is; None: nobody's, or it is worth nothing any more. What was read a moment ago is not read
+        again: a token that another process revoked works a second longer here."""
         hashed, now = hash_of(text), system_clock()
         known = self._known.get(hashed)
         if known is not None and abs(now - known[0]) < REMEMBERED and now < known[2]:

@@ -166,10 +166,8 @@ COLUMNS = ("results", "ids", "pulls", "sums", "squares", "keys", "blocks")  # an
 
 
 def in_parts(body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
-    """Requests of at most so many rows, each with whether the keys of its rows say their plan.
-
-    Rows with the key of a lease go first: those without one belong to the plan that is open when they come.
-    """
+    """Requests of at most so many rows, each with whether the keys of its rows say their plan. Rows with the key of a
+    lease go first: those without one belong to the plan that is open when they come."""
     rows = body.get("results", body.get("ids", ()))
     keys = [row["key"] for row in rows] if "results" in body else body.get("keys") or [None] * len(rows)
     leased = [key is not None and read_pull_key(key) is not None for key in keys]

@@ -46,9 +46,7 @@ class Named:
 
 class Proxies:
     """Notes what a named proxy says of a request, and puts the address of who is behind it in the place of its own.
-
-    Nobody is believed who was not named, also not this machine: whoever connects from it could be anybody else.
-    """
+    Nobody is believed who was not named, also not this machine: whoever connects from it could be anybody else."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app

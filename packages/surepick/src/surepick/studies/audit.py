@@ -28,10 +28,8 @@ COMPARED = ("state", "stopped", "verdict", "leader", "seen", "row", "deviations"
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What follows from what was recorded, computed while one goes through it.
-
-    Going on raises a StorageError where a decision does not follow; go to the end, so that nothing is left out.
-    """
+    """What follows from what was recorded, computed while one goes through it. Going on raises a StorageError where a
+    decision does not follow; go to the end, so that nothing is left out."""
 
     judged: int
     replayed: Iterator[replay.Judged]

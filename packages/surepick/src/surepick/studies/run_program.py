@@ -34,10 +34,8 @@ class Call:
 
 @dataclass(slots=True)
 class Loop:
-    """A study measured by a program.
-
-    Every slot is a worker of its own, so that a loop that was killed is given the same leases when it starts again.
-    """
+    """A study measured by a program. Every slot is a worker of its own, so that a loop that was killed is given the
+    same leases when it starts again."""
 
     study: Study
     command: Program

@@ -18,8 +18,7 @@ from surepick_bench.figures.figures import (
     pulls_figure,
     read_rounds,
 )
-from surepick_bench.figures.looks import looks
-from surepick_bench.figures.panels import ORACLE, OWN_STOP, read_replicates, true_answers
+from surepick_bench.figures.panels import ORACLE, OWN_STOP, looks, read_replicates, true_answers
 from surepick_bench.summary import share
 
 pytest.importorskip("matplotlib")

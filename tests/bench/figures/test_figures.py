@@ -307,7 +307,7 @@ def test_the_median_of_the_arms_that_are_left():
 @pytest.fixture
 def undrawn(monkeypatch):
     """Figures are composed, and not drawn."""
-    saving = "surepick_bench.figures.figures.save"
+    saving = "surepick_bench.figures.panels.save"
     monkeypatch.setattr(saving, lambda figure, directory, name: [directory / name])
 
 

@@ -189,11 +189,9 @@ def spread(numbers: Iterable[float]) -> Spread | None:
 
 
 def median_of_all(own: Sequence[Row], cut: Sequence[Row]) -> AtLeast | None:
-    """The median of the pulls until the own stop where a budget ended some runs; None if it ended none.
-
-    A run that max_pulls ended would have taken more than that, one that time or batches ended more than it had. The
-    median is exact where it is the same for any such numbers.
-    """
+    """The median of the pulls until the own stop where a budget ended some runs; None if it ended none. A run that
+    max_pulls ended would have taken more than that, one that time or batches ended more than it had. The median is
+    exact where it is the same for any such numbers."""
     if not cut:
         return None
     least = [row["pulls"] if row["ended_by"] in ("seconds", "batches") else row["max_pulls"] for row in cut]

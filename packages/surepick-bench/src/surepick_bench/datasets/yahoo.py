@@ -284,12 +284,9 @@ class _Seat:
 
 
 class DistinctSample:
-    """The `size` different rows that come first when all lines stand in the order of their random places.
-
-    A row that falls out cannot come back by a place already seen: the last place kept only becomes earlier.
-
-    Cost: O(size) time a line that is kept, O(1) for the others; memory for `size` lines and the places of repeats.
-    """
+    """The `size` different rows that come first when all lines stand in the order of their random places. A row that
+    falls out cannot come back by a place already seen: the last place kept only becomes earlier. Cost: O(size) time a
+    line that is kept, O(1) for the others; memory for `size` lines and the places of repeats."""
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -88,11 +88,9 @@ def check_norm_bound(name: str, norm_bound: float | None) -> float:
 
 
 def in_span(features: FloatArray) -> Span:
-    """The features in orthonormal coordinates of their span, without directions that look like rounding; ours.
-
-    What these coordinates miss is e_x as computed, plus a bound on its rounding, (r + 2) eps (||x|| + sqrt(r) ||u_x||):
-    with exactly dependent columns that is all; where a column is huge beside the others, the others may be lost.
-    """
+    """The features in orthonormal coordinates of their span, without directions that look like rounding; ours. What
+    these coordinates miss is e_x as computed, plus a bound on its rounding, (r + 2) eps (||x|| + sqrt(r) ||u_x||): with
+    exactly dependent columns that is all; where a column is huge beside the others, the others may be lost."""
     _, singular, directions = thin_svd(features)
     eps = float(np.finfo(np.float64).eps)
     kept = directions[singular > max(features.shape) * eps * singular[0]]

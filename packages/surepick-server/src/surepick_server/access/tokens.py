@@ -331,11 +331,9 @@ def target_of(url: str, *, private: bool) -> Target:
 
 
 def is_public(number: Number) -> bool:
-    """Whether an address is one of the internet, also as it is written in other forms.
-
-    Python's own lists lag behind the registries, so these stand here. Of IPv6 only what is given out as unicast is
-    public, and an address of IPv4 inside one of IPv6 is judged as itself.
-    """
+    """Whether an address is one of the internet, also as it is written in other forms. Python's own lists lag behind
+    the registries, so these stand here. Of IPv6 only what is given out as unicast is public, and an address of IPv4
+    inside one of IPv6 is judged as itself."""
     if isinstance(number, ipaddress.IPv4Address):
         return not any(number in network for network in SPECIAL_4)
     inner = _inner(number)

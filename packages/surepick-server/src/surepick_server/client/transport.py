@@ -29,11 +29,9 @@ TEXT_KINDS = ("application/json", "application/problem+json")
 
 
 class Transport:
-    """Sends requests to one server as who the token, or else SUREPICK_TOKEN, says; several threads may use it.
-
-    A request that may be made twice without harm is sent again where the connection failed, or a proxy says that the
-    server is away (502, 503, 504). One that may not is sent again only where it cannot have arrived.
-    """
+    """Sends requests to one server as who the token, or else SUREPICK_TOKEN, says; several threads may use it. A
+    request that may be made twice without harm is sent again where the connection failed, or a proxy says that the
+    server is away (502, 503, 504). One that may not is sent again only where it cannot have arrived."""
 
     def __init__(self, url: str, *, token: str | None = None, insecure: bool | None = None) -> None:
         self.url = checked_address(url, insecure=insecure)

@@ -54,11 +54,9 @@ FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"
 
 
 class Guard:
-    """Refuses bodies too large or too slow, foreign hosts of a local server, and who plays a proxy; adds headers.
-
-    While there is no token only names of this machine are answered: a page elsewhere whose name was made to point here
-    would be answered as the admin else.
-    """
+    """Refuses bodies too large or too slow, foreign hosts of a local server, and who plays a proxy; adds headers. While
+    there is no token only names of this machine are answered: a page elsewhere whose name was made to point here would
+    be answered as the admin else."""
 
     def __init__(
         self, app: ASGIApp, server: ServerState, answer: open_studies.Answer = open_studies.as_document
@@ -293,11 +291,9 @@ class ServerState:
         return self.asker(request)[1]
 
     def asker(self, request: Request) -> tuple[AuthMethod, Principal | None]:
-        """By what somebody says who they are, and who they are, now; None: nobody that is known.
-
-        One of our tokens goes before all else. What a proxy says goes before a session, so that who logs out there and
-        in as another is not taken for the first.
-        """
+        """By what somebody says who they are, and who they are, now; None: nobody that is known. One of our tokens goes
+        before all else. What a proxy says goes before a session, so that who logs out there and in as another is not
+        taken for the first."""
         given, identity = request.headers.get("authorization", ""), identity_of(request)
         ours = given.lower().startswith(BEARER)
         token = given[len(BEARER) :].strip() if ours else ""

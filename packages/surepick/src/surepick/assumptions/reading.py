@@ -64,11 +64,9 @@ class Largest:
 
 
 def best_along(values: Curve, lengths: FloatArray, special: tuple[FloatArray, ...]) -> FloatArray:
-    """The largest value over u >= 0 that a search finds, for each of m lines of flows of these lengths, shape (m,).
-
-    A grid in log u around 2 / length, then the golden section around its best entry: values have one peak. Of the
-    special u those are tried that are positive.
-    """
+    """The largest value over u >= 0 that a search finds, for each of m lines of flows of these lengths, shape (m,). A
+    grid in log u around 2 / length, then the golden section around its best entry: values have one peak. Of the special
+    u those are tried that are positive."""
     middle = np.where(lengths > 0.0, 2.0 / np.where(lengths > 0.0, lengths, 1.0), 1.0)
     best, place = values(np.zeros_like(middle)), np.zeros_like(middle)
     grid = np.linspace(-0.5 * DECADES, 0.5 * DECADES, DECADES * PER_DECADE + 1)

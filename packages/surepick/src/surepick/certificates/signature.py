@@ -36,10 +36,8 @@ if TYPE_CHECKING:
 
 def arithmetic() -> str:
     """How this process rounds, in 16 hexadecimal digits: equal programs with equal digits may give equal bits.
-
     Processors, numbers of threads and versions of the libraries add in different orders; a solver that iterates turns
-    differences in the last bit into another design as good as the first. The sizes are such that more threads show.
-    """
+    differences in the last bit into another design as good as the first. The sizes are such that more threads show."""
     grid = np.arange(1, 1 + 300 * 100, dtype=np.float64).reshape(300, 100)
     wide = np.sin(grid**1.1)
     matrix = np.ascontiguousarray(wide[:, :24])

@@ -25,9 +25,8 @@ LEAST_ROWS = 6  # a power of two
 @runtime_checkable
 class RowSource(Protocol):
     """Some of the rows, in a file or elsewhere. It goes to other processes and machines, so it opens files when read.
-
-    Rows with ids of their own have `ids(rows)`; a file that another process can open has `spec`, its path and reading.
-    """
+    Rows with ids of their own have `ids(rows)`; a file that another process can open has `spec`, its path and
+    reading."""
 
     @property
     def name(self) -> str: ...

@@ -67,11 +67,9 @@ def _unreadable(path: Path, error: OSError | ValueError) -> InvalidInput:
 
 
 def write_whole(path: str | Path, content: bytes, *, what: str = "") -> None:
-    """Write a file; anyone who looks at any moment finds the old content or the new one.
-
-    A new file in the same folder, with the permissions of the old one, is renamed when all is on the disk; a symbolic
-    link stays. Devices and pipes are written to. A killed process can leave `.surepick-*.part`; nothing reads it.
-    """
+    """Write a file; anyone who looks at any moment finds the old content or the new one. A new file in the same folder,
+    with the permissions of the old one, is renamed when all is on the disk; a symbolic link stays. Devices and pipes
+    are written to. A killed process can leave `.surepick-*.part`; nothing reads it."""
     try:
         target = _followed(Path(path))
         if _is_stream(target):

@@ -196,10 +196,8 @@ class EqualRows:
 
 def equal_rows(matrix: NDArray[Any]) -> EqualRows:
     """Classes of rows of floats that are equal as numbers (-0.0 equals 0.0), numbered in order of their first rows.
-
-    Each row gets 64 bits, sum_j r_j fold(bits of x_j) modulo 2^64 with odd r_j; rows that share them are compared
-    entry by entry, and the rare classes in which that fails are told apart by their bytes (multilinear hashing).
-    """
+    Each row gets 64 bits, sum_j r_j fold(bits of x_j) modulo 2^64 with odd r_j; rows that share them are compared entry
+    by entry, and the rare classes in which that fails are told apart by their bytes (multilinear hashing)."""
     num_rows = len(matrix)
     if matrix.size == 0:
         return EqualRows(np.zeros(min(num_rows, 1), np.int64), np.zeros(num_rows, np.int64))

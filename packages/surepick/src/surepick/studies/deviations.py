@@ -76,11 +76,9 @@ def answer_of(
 def with_deviations(
     answer: Certificate, prepared: tuple[str, ...], deviations: Sequence[base.Deviations], judge: str
 ) -> Certificate:
-    """The answer with prepared features, and how its plans were carried out, in its assumptions and its reason.
-
-    Missing results become an assumption when they are declared to be independent of their values; else they take the
-    theorem away, as do repeats that contradict the noise (docs/certified-elimination.md, line 35).
-    """
+    """The answer with prepared features, and how its plans were carried out, in its assumptions and its reason. Missing
+    results become an assumption when they are declared to be independent of their values; else they take the theorem
+    away, as do repeats that contradict the noise (docs/certified-elimination.md, line 35)."""
     if answer.pulls > 0:
         answer = replace(answer, assumptions=(*answer.assumptions, *_facts(prepared, deviations, judge)))
     reasons = [one.abandoned for one in deviations if one.abandoned]

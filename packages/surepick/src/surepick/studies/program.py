@@ -62,10 +62,8 @@ def words_of(template: str, timeout: float | None) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class Command:
     """A program that measures, run without a shell; InvalidInput where the template lacks "{id}" or is not well-formed.
-
     "{id}" becomes the candidate's id, as (a part of) one argument whatever it contains; "{pulls}" the number of
-    measurements, without which it is called for each; "{block}" the name of the block, of which a call has one.
-    """
+    measurements, without which it is called for each; "{block}" the name of the block, of which a call has one."""
 
     template: str  # the command line, split as a shell would
     timeout: float | None = None  # seconds after which a call and all that it started are killed; None: never

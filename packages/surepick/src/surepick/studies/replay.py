@@ -66,10 +66,8 @@ def _step(policy: Policy[Any], state: Any, one: Closed) -> Step[Any]:
 
 def _as_read(policy: Policy[Any], last: Closed) -> Step[Any]:
     """The step of a plan, with what was read in the place of what was typed (docs/certified-elimination.md, line 37).
-
     The plans are those that were carried out. Since the first corrected result they may be for a candidate that it made
-    look good: such a batch is evidence for the one that leads by what was read before it.
-    """
+    look good: such a batch is evidence for the one that leads by what was read before it."""
     if not policy.traits.corrects:
         raise StorageError("a stored plan has corrected results, and the policy cannot judge them: it was altered.")
     told, step = (*last.past, last), Step.at(policy.init())

@@ -126,11 +126,9 @@ def _rows_before(own: Sequence[Reported]) -> _Rows:
 
 
 def _beside_repeats(noise: Noise, num_arms: int, base: _Base, rows: _Rows) -> list[Unusual]:
-    """The rows that stand out from the other results of their candidate, at most one in 10,000 honest ones.
-
-    Every row is compared with all others. Of those that stand out of one candidate the worst goes first, and the rest
-    are only asked about if they still stand out without it (docs/certified-elimination.md, line 36).
-    """
+    """The rows that stand out from the other results of their candidate, at most one in 10,000 honest ones. Every row
+    is compared with all others. Of those that stand out of one candidate the worst goes first, and the rest are only
+    asked about if they still stand out without it (docs/certified-elimination.md, line 36)."""
     far = _far(noise, num_arms, base, rows)[0]
     found = []
     for arm in np.unique(rows.arms[far > 0.0]).tolist():

@@ -152,11 +152,9 @@ def notation(cells: Sequence[str], how: Written) -> Notation:
 
 
 class _Seen:
-    """What the cells of a column show of their notation.
-
-    `sure` has the first cell that is a number in one notation only, by its decimal mark; `groups` whether the other
-    mark surely stands between thousands (1.234.567 or 1.234,5); `lone` the first like 1,234, by the mark in it.
-    """
+    """What the cells of a column show of their notation. `sure` has the first cell that is a number in one notation
+    only, by its decimal mark; `groups` whether the other mark surely stands between thousands (1.234.567 or 1.234,5);
+    `lone` the first like 1,234, by the mark in it."""
 
     def __init__(self) -> None:
         self.sure: dict[str, str] = {}

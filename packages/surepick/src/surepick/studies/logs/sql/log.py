@@ -63,11 +63,9 @@ MOST_RECENT = 1_000  # rows of all studies among which the newest of one is look
 
 @readable
 class SqlLog(chain.ChainedRows):
-    """The log of one study in a database.
-
-    Every writer takes the study's turn first, so that what one reads inside it stays true until it has written; nothing
-    is computed inside a turn. Readers wait for nobody. What a method returned without error is on disk.
-    """
+    """The log of one study in a database. Every writer takes the study's turn first, so that what one reads inside it
+    stays true until it has written; nothing is computed inside a turn. Readers wait for nobody. What a method returned
+    without error is on disk."""
 
     # leases and results
 

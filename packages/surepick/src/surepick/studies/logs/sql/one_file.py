@@ -134,11 +134,9 @@ class OneFile:
             raise StorageError(self._words(now))
 
     def _check(self, opened: Opened) -> None:
-        """Refuse another file, and another one beside it.
-
-        In the second case no connection is closed: the last one would write what it holds into the file, which may be
-        a copy that somebody has just put there. It does so when the program ends, and the message says that.
-        """
+        """Refuse another file, and another one beside it. In the second case no connection is closed: the last one
+        would write what it holds into the file, which may be a copy that somebody has just put there. It does so when
+        the program ends, and the message says that."""
         self._check_main(opened)
         with self._lock:
             changed = bool(opened.holders) and opened.beside != _beside(opened)

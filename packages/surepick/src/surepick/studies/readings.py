@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from surepick.assumptions.likely_norm import likely_norm, noise_scale
 from surepick.assumptions.reading import HEURISTIC_MARGIN, Question, Reading, largest_of
-from surepick.assumptions.records import Assumption, Linear, NoStructure, Smooth, balls, scatter_of, settled
+from surepick.assumptions.records import LEVEL, Assumption, Linear, NoStructure, Smooth, balls, scatter_of, settled
 from surepick.assumptions.texts import parse_assumption
 from surepick.core.arms import Arms
 from surepick.core.observations import Observations
+from surepick.core.records import FloatArray
 from surepick.embeddings.kernel_functions import Kernel
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.estimators.flows import ArmFlows, FlowLedger
 from surepick.estimators.goodness_of_fit import with_least_squares
+from surepick.linalg.factorisations import thin_svd
 from surepick.noise import known_scale
 from surepick.policies.base import Policy, name_of
 from surepick.studies.replay import Closed, in_order, replay
@@ -181,3 +182,57 @@ def _rounded_up(number: float) -> float:
 
 def _positive(number: float) -> float | None:
     return number if number > 0.0 else None
+
+
+# --- The norm that results suggest of the mean rewards: a fit that shrinks has one near 0 after a few results, which an
+# answer survives many times over; so we take the largest prior scale that they do not speak against, and what is open.
+
+MOST_ARMS = 1_000  # among which directions are looked for; all that were measured, and some of the others
+HEURISTIC_NATS = 1.5  # of log marginal likelihood, by which a prior scale may be worse than the best
+HEURISTIC_LEAST_REPEATS = 10  # degrees of freedom from which repeats say how much rewards vary
+SCALES = np.geomspace(1e-4, 1e4, 321)
+
+
+def noise_scale(seen: Observations, declared: float) -> float:
+    """How much a reward varies around the mean of its arm: by repeats, but no more than declared."""
+    known = seen.within is not None or seen.squares is not None
+    freedom = int(np.maximum(seen.counts - 1, 0).sum())
+    if not known or freedom < HEURISTIC_LEAST_REPEATS:
+        return declared
+    repeated = seen.counts > 1
+    found = float(np.sqrt(np.maximum(seen.deviations[repeated].sum(), 0.0) / freedom))
+    return min(declared, found) if found > 0.0 else declared
+
+
+def likely_norm(
+    assumption: Linear | Smooth, features: FloatArray, seen: Observations, sigma: float, epsilon: float
+) -> float:
+    """The upper norm, at least about epsilon / 2, in reward units: ours, empirical Bayes; a reward has scale sigma.
+
+        theta ~ N(0, tau^2 I),   tau' = the largest tau whose log marginal likelihood is within 1.5 nats of the best
+        norm^2 = |E theta|^2 + sum of Var theta_k over the directions k that can move an arm by epsilon / 13 at tau'
+
+    It is no bound: differences that nobody measured, or that are below the noise, may have any norm. Cost: O(n^3) for n
+    of the arms, at most those that were measured and about 1,000 more.
+    """
+    measured = np.flatnonzero(seen.counts)
+    others = np.flatnonzero(seen.counts == 0)
+    arms = np.concatenate([measured, others[:: max(1, -(-len(others) // MOST_ARMS))]])
+    coordinates = assumption.coordinates(features[arms])
+    size = float(np.sqrt(np.mean(np.sum(coordinates**2, axis=1)))) or 1.0
+    if assumption.level:
+        coordinates = np.column_stack([coordinates, np.full(len(arms), LEVEL)])
+    weights = np.sqrt(seen.counts[measured]) / sigma
+    rows, means = coordinates[: len(measured)] * weights[:, None], seen.means[measured] * weights
+    left, singular, right = thin_svd(rows)
+    along = left.T @ means
+    middle = max(float(np.ptp(seen.means[measured])), sigma, epsilon) / size
+    scales = np.maximum(SCALES * middle, 0.5 * epsilon / size)
+    grown = 1.0 + (scales[:, None] * singular) ** 2
+    likelihood = 0.5 * np.sum(along**2 * (1.0 - 1.0 / grown) - np.log(grown), axis=1)
+    tau = float(scales[likelihood >= likelihood.max() - HEURISTIC_NATS].max())
+    shrunk = singular / (singular**2 + tau**-2) * along
+    moved = tau**2 * np.mean(coordinates**2, axis=0) >= (0.25 * epsilon) ** 2 / 10.0
+    reduced = 1.0 / (singular**2 + tau**-2) - tau**2  # of the variance along each row of V'
+    open_variance = tau**2 + reduced @ right**2
+    return float(np.sqrt(np.sum(shrunk**2) + np.sum(np.maximum(open_variance[moved], 0.0))))

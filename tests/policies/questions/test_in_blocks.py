@@ -121,7 +121,6 @@ def test_a_spec_without_blocks_says_nothing_of_them():
             {"question": "best", "constraints": ["heat<=1,tolerance=0.5,noise=subgaussian:1"]},
             "may shift the quantities",
         ),
-        ({"question": "one-of", "share": 0.5}, "not asked of test items or with blocks"),
         ({"question": "top", "m": 2, "control": "a"}, "question 'top' has no option 'control'"),
     ],
 )

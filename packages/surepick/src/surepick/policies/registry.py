@@ -113,6 +113,7 @@ ENTRIES: Mapping[str, PolicySpec] = MappingProxyType(
             "surepick.policies.items:CertifiedItems",
             parts_of.nothing,
             "fewest answers for a certificate on a finite set of test items, which all candidates answer in one order",
+            questions=(BEST, OneOf.name),
         ),
         "neural-embedding": PolicySpec(
             "surepick.policies.paper.neural_elimination:NeuralElimination",

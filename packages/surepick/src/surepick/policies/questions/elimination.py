@@ -74,13 +74,21 @@ def grid_of(ground: Ground, seen: Observations | None) -> Grid | None:
 # Validity rests on none of it: pulls of arms without a bound enter no evidence (docs/questions.md, line 15).
 
 
-def first_pulls(ground: Ground, embedded: Embedding, weights: FloatArray) -> IntArray:
-    """As few arms of a design as see what all of it sees, each with the repeats for a bound, shape (K,)."""
+def first_pulls(
+    ground: Ground, embedded: Embedding, weights: FloatArray, exact: int | None, round_number: int
+) -> IntArray | None:
+    """As few arms of a design as see what all of it sees, each with the repeats for a bound, shape (K,).
+
+    With batches of a given size those of one of the batches that they take; None after these.
+    """
     support = np.flatnonzero(weights)
     rows = np.sqrt(weights[support])[:, None] * embedded.features[support]
-    counts = np.zeros(len(weights), np.int64)
-    counts[support[batches.spanning_arms(rows)]] = ground.repeats
-    return counts
+    pulls = np.tile(support[batches.spanning_arms(rows)], ground.repeats)
+    size = len(pulls) if exact is None else exact
+    if round_number > batches.batches_of_a_list(len(pulls), size):
+        return None
+    places = np.arange((round_number - 1) * size, round_number * size) % len(pulls)
+    return np.bincount(pulls[places], minlength=len(weights)).astype(np.int64)
 
 
 def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: NormalMgf) -> RemainingOfBets:
@@ -88,6 +96,8 @@ def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: Norm
     rest = ground.rest(aims, noise_mgf)
     planned, needed = rest.weights * rest.pulls, ground.repeats
     avoided = batches.underreplicated(planned, noise_mgf.bounded, embedded.features, needed)
+    if aims.alone is not None:
+        avoided &= aims.alone == 0.0
     if not avoided.any():
         return rest
     factor = np.where(avoided, batches.AVOIDED**2, 1.0)  # so noisy seem these arms that no design wants them
@@ -138,11 +148,6 @@ class CertifiedLists(EmbeddedTest):
     def __post_init__(self) -> None:
         EmbeddedTest.__post_init__(self)
         BatchSizes.of(self)
-        if self._repeats_few and (self.batch_size is not None or self._limits):
-            raise InvalidInput(
-                "with features, noise of unknown scale takes no batch_size and no constraints where the question is "
-                "another than 'best', so far: leave them out, take certified-independent, or declare subgaussian:SIGMA."
-            )
         block_options.check_idle(self, "block_size", "once_a_block")
         outlook.check_blocks(self.problem, self.blocking, features=self._uses_features)
         object.__setattr__(self, "_inquiry", inquiry_of(self.problem))
@@ -162,11 +167,9 @@ class CertifiedLists(EmbeddedTest):
         return replace(start, beaten=~self._inquiry.asked(self.problem), finished="")
 
     def ask(self, state: SequentialState) -> Plan:
-        if state.seen.total == 0:
-            return self._opening(state.round)
-        unmeasured = self._unmeasured(state)
-        if unmeasured is not None:
-            return unmeasured
+        opening = self._opening(state.round) if state.seen.total == 0 else self._unmeasured(state)
+        if opening is not None:
+            return opening
         ground = self._ground(state.dim)
         aims = self._inquiry.aims(self._view(ground, state.collected, state.lists, state.seen))
         rest, noise_mgf = None, ground.noise_mgf(state.seen)
@@ -237,8 +240,11 @@ class CertifiedLists(EmbeddedTest):
         lists = (np.flatnonzero(state.lists.inside), np.flatnonzero(state.lists.outside))
         return answer | {"lists": lists} | ({"why_heuristic": uneven} if uneven else {})
 
-    def _opening(self, round_number: int) -> Plan:
-        """The first batch: all arms alike. It shows where to look, and is evidence for nothing."""
+    def _opening(self, round_number: int) -> Plan | None:
+        """The first batch: all arms alike. It shows where to look, and is evidence for nothing.
+
+        Of the few arms whose scales are shown by repeats the next batch, where batches have a size; None after it.
+        """
         dim, design = first_dimension(self.problem, self.embedding, dim=self.dim, tolerance=self.tolerance)
         embedded = self._ground(dim).embedded
         if not embedded.structured:
@@ -248,9 +254,12 @@ class CertifiedLists(EmbeddedTest):
         costs = self.problem.relative_costs
         price = 1.0 if costs is None else float(weights @ costs / weights.sum())
         total = self._sizes.first(usual, grid_of(self._ground(dim), None), price)
-        counts = self._whole(dim, weights, total, round_number, None)
         if not known_scale(self.problem.noise) and embedded.structured:
-            counts = first_pulls(self._ground(dim), embedded, weights)
+            counts = first_pulls(self._ground(dim), embedded, weights, self.batch_size, round_number)
+        else:
+            counts = self._whole(dim, weights, total, round_number, None)
+        if counts is None:
+            return None
         if self.batch_size is not None and not embedded.structured:
             counts = batches.listed_sizes(embedded.num_arms, total, round_number)
         value, bound = design.value, design.lower_bound
@@ -274,10 +283,10 @@ class CertifiedLists(EmbeddedTest):
         return BatchSizes.of(self)
 
     def _unmeasured(self, state: SequentialState) -> Plan | None:
-        """Without structure, and with batches of a given size: the next arms, until each had its turn."""
+        """With batches of a given size: the next arms, until each had its turn."""
         embedded = self._ground(state.dim).embedded
         if embedded.structured:
-            return None
+            return self._opening(state.round) if self._repeats_few and self.batch_size is not None else None
         return batches.next_of_list(self._sizes, embedded.num_arms, self._first_pulls, state.round)
 
     def _whole(

@@ -1,11 +1,11 @@
 """One of the best share of a list: how large the sample is, what it misses, and that its price does not grow."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from block_studies import played as in_blocks_played
-from block_studies import unbalanced
 from bounds import counted, failures_allowed, trials_to_notice
 from budgets import STUDIES, few_and_all
 from scipy.stats import hypergeom
@@ -15,7 +15,7 @@ from surepick.certificates.document import certificate_document
 from surepick.core.observations import Answers, Observations
 from surepick.errors import InvalidInput
 from surepick.policies.base import stopped
-from surepick.policies.carried import means_rule
+from surepick.policies.questions.one_of_share import OneOfShare
 from surepick.questions import OneOf, question_spec
 
 DELTA = 0.1
@@ -155,15 +155,18 @@ def test_in_blocks_the_answer_is_right(runs):
     assert wrong_in_blocks(runs) <= failures_allowed(runs, DELTA)
 
 
-def test_effects_that_do_not_cancel_are_noticed(monkeypatch):
-    monkeypatch.setattr(means_rule, "equations", unbalanced)
+def test_results_whose_blocks_are_lost_are_noticed(monkeypatch):
+    told = OneOfShare._seen
+    monkeypatch.setattr(OneOfShare, "_seen", lambda self, seen: replace(told(self, seen), blocks=None))
     assert wrong_in_blocks(20) > failures_allowed(20, DELTA)
 
 
 def test_a_study_in_blocks_and_one_of_items_verify():
     rng = np.random.default_rng(2)
     study = sp.Study(in_blocks(1))
-    found = study.run(lambda ids: GOOD[[int(one) for one in ids]] + rng.normal(0.0, 20.0) + 0.5 * rng.normal(size=len(ids)))
+    found = study.run(
+        lambda ids: GOOD[[int(one) for one in ids]] + rng.normal(0.0, 20.0) + 0.5 * rng.normal(size=len(ids))
+    )
     assert (found.verdict, GOOD[int(found.best_arm)]) == ("certified", 1.0)
     assert any(sentence.startswith("Measurements of the same day") for sentence in found.certificate.assumptions)
     assert sp.verify_certificate(certificate_document(study)).holds
@@ -193,7 +196,15 @@ def wrong_of_items(runs, *, sample=None):
     for seed in range(runs):
         policy, table = of_items(seed), scores_of(GOOD, np.random.default_rng(seed))
         if sample is not None:
-            inner = sp.make_policy("certified-items", sp.Arms(ids=sample), epsilon=0.3, delta=DELTA / 2, noise="bernoulli", items=60, seed=seed)
+            inner = sp.make_policy(
+                "certified-items",
+                sp.Arms(ids=sample),
+                epsilon=0.3,
+                delta=DELTA / 2,
+                noise="bernoulli",
+                items=60,
+                seed=seed,
+            )
             policy = type(policy)(policy.problem, inner, np.array(sample))
         state = policy.init()
         while not stopped(policy, state):

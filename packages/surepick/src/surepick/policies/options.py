@@ -142,7 +142,7 @@ EXPANSIONS = "mercer"  # the embedding that has them, in surepick-bench
 MERCER = ("expansion", "norm_bound", "bound", "max_dim", "norm_source")
 NAMES_OF_A_KERNEL = ("gamma", "kernel", "expansion")
 OF_BLOCKS = ("blocks", "block_size", "control", "once_a_block", "streams")
-OF_LISTS = ("batch_size", "max_batches", "batch_cost", "blocks", "block_size", "once_a_block")
+OF_LISTS = ("batch_size", "max_batches", "batch_cost", "blocks", "block_size", "once_a_block", "streams")
 PAIRED = "paired"  # the evidence of differences within blocks
 NETWORK = ("depth", "width", "architecture", "inputs", "seed", "device", "precision")
 

@@ -421,12 +421,13 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
 
 def _check_kind(name: str, entry: PolicySpec, kind: str | None, given: dict[str, Any]) -> None:
     """Take out options that this kind of evidence does not have, if they say nothing."""
-    if kind is None:
+    if kind is None and not entry.evidence:
         return
     known = {each.name for each in fields(entry.record(kind))}
     for option in [each for each in given if each not in known]:
         value = given.pop(option)
         if option not in entry.hidden_defaults or value != entry.hidden_defaults[option]:
+            kind = kind or "carried"
             raise InvalidInput(f"{name} with evidence={kind!r} has no option {option!r}; leave out one of the two.")
 
 

@@ -62,8 +62,8 @@ class OneOfShare:
         plan = self.inner.ask(state)
         allocation, first = (None if one is None else self._spread(one) for one in (plan.allocation, plan.first_items))
         candidate = None if plan.candidate is None else int(self.members[plan.candidate])
-        whole = {"counts": self._spread(plan.counts), "allocation": allocation, "first_items": first}
-        return replace(plan, **whole, candidate=candidate)
+        counts = self._spread(plan.counts)
+        return replace(plan, counts=counts, allocation=allocation, first_items=first, candidate=candidate)
 
     def tell(self, state: Any, plan: Plan, seen: Observations) -> Step[Any]:
         step = self.inner.tell(state, self._within(plan), self._seen(seen))
@@ -113,8 +113,8 @@ class OneOfShare:
     def _within(self, plan: Plan) -> Plan:
         allocation, first = (None if one is None else one[self.members] for one in (plan.allocation, plan.first_items))
         candidate = None if plan.candidate is None else int(np.searchsorted(self.members, plan.candidate))
-        own = {"counts": plan.counts[self.members], "allocation": allocation, "first_items": first}
-        return replace(plan, **own, candidate=candidate)
+        counts = plan.counts[self.members]
+        return replace(plan, counts=counts, allocation=allocation, first_items=first, candidate=candidate)
 
     def _seen(self, seen: Observations) -> Observations:
         """What was told of the sample; results of others, which nobody asked for, are not looked at."""

@@ -231,6 +231,9 @@ def test_a_spec_without_blocks_says_nothing_of_them():
             "may shift the quantities",
         ),
         ({"question": "top", "m": 2, "control": "a"}, "question 'top' has no option 'control'"),
+        ({"question": "top", "m": 2, "later": ["a"]}, "who comes later changes who is among the best"),
+        ({"question": "all-good", "gap_bound": 3.0}, "a larger bound says nothing of who is on which list"),
+        ({"question": "one-of", "share": 0.5, "later": ["a"]}, "drawn before the first measurement"),
     ],
 )
 def test_what_cannot_be_asked_in_blocks_is_refused(more, says):

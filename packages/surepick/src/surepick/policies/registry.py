@@ -304,8 +304,8 @@ def built_policy(
     if (question is not None and kind not in (None, "lists")) or (kind == "lists" and question is None):
         raise InvalidInput("evidence='lists' answers questions other than 'best', and no other evidence does.")
     if question is not None and entry.evidence:
-        kind, hidden = "lists", {**entry.hidden_defaults, "gap_bound": None}
-        parts_of.refuse_beside_lists(name, hidden, given, allowed=parts_of.OF_LISTS)
+        kind = "lists"
+        parts_of.refuse_beside_lists(given)
     if kind is None and "paired" in entry.evidence and parts_of.are_paired(given, known_scale=known_scale(assumed)):
         kind = "paired"
     if kind is not None:

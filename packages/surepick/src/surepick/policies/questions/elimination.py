@@ -216,7 +216,9 @@ class CertifiedLists(EmbeddedTest):
         )
         centres: tuple[int, ...] = (state.leader,)
         if self._in_pairs:
-            centres = tuple(np.unique(aims.second[aims.second != NUMBER]).tolist())
+            wanted = np.unique(aims.second[aims.second != NUMBER])  # of small blocks some, others in the next batch
+            most = len(wanted) if self.block_size is None else self.block_size // 2
+            centres = tuple(np.roll(wanted, state.round * most)[:most].tolist())
         elif getattr(self.problem.question, "control", None) is not None or ground.embedded.structured:
             centres = ()  # with features every pair of a block tells of all
         counts = block_options.filled_blocks(
@@ -228,7 +230,7 @@ class CertifiedLists(EmbeddedTest):
         return Plan(
             round=state.round,
             counts=counts,
-            dim=ground.embedded.dim,
+            dim=state.dim,
             predicted_pulls=rest.pulls,
             lower_bound=rest.least,
             misspecification=ground.embedded.misspecification,
@@ -338,7 +340,8 @@ class CertifiedLists(EmbeddedTest):
         embedded = self._ground(state.dim).embedded
         if embedded.structured:
             return self._opening(state.round) if self._repeats_few and self.batch_size is not None else None
-        return batches.next_of_list(self._sizes, embedded.num_arms, self._first_pulls, state.round)
+        plan = batches.next_of_list(self._sizes, embedded.num_arms, self._first_pulls, state.round)
+        return None if plan is None else replace(plan, dim=state.dim)
 
     def _whole(
         self, dim: int, weights: FloatArray, total: int, round_number: int, seen: Observations | None

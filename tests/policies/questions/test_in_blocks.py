@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
+from surepick.core.plans import Embedding
 from surepick.embeddings import IndependentEmbedding
 from surepick.embeddings.base import CentredWithinBlocks
+from surepick.estimators.contrast_weights import ContrastWeights
 from surepick.policies.base import Problem
-from surepick.policies.questions.outlook import Ground, gains_in_blocks, negated
+from surepick.policies.questions.outlook import Ground, entries_in_blocks, gains_in_blocks, negated
 from surepick.questions import wrongly_listed
 from surepick.questions.protocol import Bet
 from surepick.studies.database import resume_stored_study
@@ -106,6 +108,25 @@ def test_what_a_batch_gains_on_vectors_by_definition(seed):
         margin = ground.posterior(past).margins(1, 0.3)[arm]
         bold = 0.7 * margin / spread
         assert found[arm] == pytest.approx(bold * (0.3 - ahead) - 0.5 * bold**2 * spread, rel=1e-6, abs=1e-7)
+
+
+@settings(max_examples=budget(40))
+@given(seeds)
+def test_misspecification_counts_the_flow_of_an_arm_over_all_its_blocks(seed):
+    """beta = C ||what the weights miss|| + gamma sum_x |flow_x - wanted|, by definition."""
+    rng = np.random.default_rng(seed)
+    features, counts, gamma = rng.normal(size=(4, 2)), rng.integers(1, 4, (3, 4)), 0.1
+    blocks, scales = seen_of(counts, drawn(rng, counts, np.zeros(4), 1.0)).blocks, rng.uniform(0.5, 2.0, 4)
+    embedded, entries = entries_in_blocks(Embedding(features, gamma), blocks, scales)
+    both, owners = np.append(scales, scales[blocks.arms]), np.append(np.arange(4), blocks.arms)
+    asked = {"centre": 1, "noise_scales": both, "norm_bound": 2.0, "owners": owners}
+    found = ContrastWeights.of(embedded, entries.counts, **asked)
+    weights = found.least_squares(np.array([0, 2]))
+    flows = np.array([[sum((one * found.counts)[blocks.arms == arm]) for arm in range(4)] for one in weights])
+    wanted = np.eye(4)[[0, 2]] - np.eye(4)[1]
+    missed = np.linalg.norm(wanted @ features - flows @ features, axis=1)
+    expected = 2.0 * missed + gamma * np.abs(flows - wanted).sum(axis=1)
+    assert found.bias(np.array([0, 2]), weights) == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 @settings(max_examples=budget(40))

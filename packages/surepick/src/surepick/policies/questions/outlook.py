@@ -270,6 +270,7 @@ class Ground:
             norm_bound=self.embedding.norm_bound,
             needs=np.append(bet.needs, nothing),
             kappa=kappa,
+            owners=np.append(np.arange(self.problem.num_arms), blocks.arms),
         )
         return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
 

@@ -180,6 +180,21 @@ def test_a_study_in_blocks_and_one_of_items_verify():
     assert sp.verify_certificate(certificate_document(study)).holds
 
 
+def test_results_are_judged_as_they_come():
+    policy, rng = policy_of(40, 0.2, 1), np.random.default_rng(3)
+    study, means = sp.Study(policy, judge="as they come"), np.linspace(0.0, 2.0, 40)
+    while not study.stopped:
+        ids = rng.permutation(study.ask().pulls()).tolist()  # which come first has nothing to do with who they are
+        some = ids[: max(len(ids) // 2, 1)]
+        study.tell(some, means[[int(one) for one in some]] + 0.5 * rng.standard_normal(len(some)))
+        if len(some) < len(ids):
+            study.judge()
+    answer = study.certificate()
+    assert answer.verdict == "certified"
+    assert means[int(answer.best_arm)] >= np.sort(means)[-8] - 0.5
+    assert sp.verify_certificate(certificate_document(study)).holds
+
+
 def scores_of(good, rng):
     """A table of right and wrong answers to 60 items: of .8 of them, or of .2."""
     return np.array([rng.permutation(np.arange(60) < (48 if one else 12)) for one in good]).astype(float)

@@ -57,6 +57,15 @@ def test_no_arm_is_on_a_wrong_list_with_features(kind, best, delta, runs):
     assert wrong <= failures_allowed(runs, delta)
 
 
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("kind", ["number", "control", "top", "good"])
+@few_and_all(5)
+def test_no_arm_is_on_a_wrong_list_with_features_and_batches_of_a_size(kind, delta, runs):
+    wrong = wrong_lists(kind, runs, delta, best="noisiest", features=True, batch_size=9)
+    print(f"\n{kind}, batches of 9, delta {delta:g}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")
+    assert wrong <= failures_allowed(runs, delta)
+
+
 # --- saboteurs
 
 

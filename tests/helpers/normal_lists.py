@@ -39,11 +39,14 @@ def five_arms(kind: str, best: str) -> Environment:
     return Environment(arms=arms, means=MEANS[kind], noise=sp.SubGaussian(scales))
 
 
-def wrong_shares(kind: str, runs: int, delta: float, *, best: str, features: bool = False) -> Iterator[float]:
+def wrong_shares(
+    kind: str, runs: int, delta: float, *, best: str, features: bool = False, **options
+) -> Iterator[float]:
     """Of each study the larger of the shares of its two lists that are wrong."""
     name, more = ("certified-linear", {"norm_bound": 1.1}) if features else ("certified-independent", {})
     world = five_arms(kind, best)
-    policy = sp.make_policy(name, world.arms, epsilon=1.0, delta=delta, noise=sp.Normal(), **QUESTIONS[kind], **more)
+    asked = {"epsilon": 1.0, "delta": delta, "noise": sp.Normal(), **QUESTIONS[kind], **more, **options}
+    policy = sp.make_policy(name, world.arms, **asked)
     for seed in range(runs):
         lists = sp.simulate(policy, world, seed=seed).certificate.lists
         wrong = wrongly_listed(policy.problem, lists, world.arms, world.means)

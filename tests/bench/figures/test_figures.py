@@ -18,8 +18,7 @@ from surepick_bench.figures.figures import (
     pulls_figure,
     read_rounds,
 )
-from surepick_bench.figures.looks import looks
-from surepick_bench.figures.panels import ORACLE, OWN_STOP, read_replicates, true_answers
+from surepick_bench.figures.panels import ORACLE, OWN_STOP, looks, read_replicates, true_answers
 from surepick_bench.summary import share
 
 pytest.importorskip("matplotlib")
@@ -308,7 +307,7 @@ def test_the_median_of_the_arms_that_are_left():
 @pytest.fixture
 def undrawn(monkeypatch):
     """Figures are composed, and not drawn."""
-    saving = "surepick_bench.figures.figures.save"
+    saving = "surepick_bench.figures.panels.save"
     monkeypatch.setattr(saving, lambda figure, directory, name: [directory / name])
 
 

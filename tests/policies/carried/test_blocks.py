@@ -190,7 +190,7 @@ def test_pulls_are_dealt_so_that_blocks_are_alike(once):
 @pytest.mark.parametrize("exact", [False, True])
 def test_each_block_has_the_candidate_and_the_control(exact):
     counts, blocking = np.array([1, 9, 0, 6, 8]), Blocking("plate", 6, 2, once=False)
-    found = filled_blocks(counts, blocking, 0, exact=exact)
+    found = filled_blocks(counts, blocking, (0,), exact=exact)
     table = np.zeros((blocking.number_for(found), 5), np.int64)
     np.add.at(table, (blocking.dealt(found), np.repeat(np.arange(5), found)), 1)
     assert table[:, [0, 2]].min() >= 1

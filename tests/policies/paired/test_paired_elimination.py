@@ -10,10 +10,11 @@ from paired_studies import alike, drawn, played, policy_of, seen_of, where
 import surepick as sp
 from surepick.core.observations import BlockTotals, Observations
 from surepick.errors import InvalidInput
+from surepick.estimators.pairs import alone, pairs_with
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.policies.base import stopped
 from surepick.policies.paired import rule
-from surepick.policies.paired.rule import alone, pairs_with, spread_of_differences, spread_of_streams
+from surepick.policies.paired.rule import spread_of_differences, spread_of_streams
 from surepick.policies.sequential.state import OpenComparisons
 
 MEANS = np.array([0.0, 1.0, 0.4, 0.1, 0.6])

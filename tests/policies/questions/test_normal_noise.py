@@ -193,8 +193,45 @@ def test_a_lack_of_fit_shows():
     assert policy.claim(state).why_heuristic
 
 
-def test_with_features_batches_of_a_given_size_are_refused_so_far():
-    with pytest.raises(sp.InvalidInput, match="takes no batch_size and no constraints"):
-        sp.make_policy(
-            "certified-linear", sp.Arms(np.eye(3)), norm_bound=1.0, question="all-good", batch_size=9, **ASKED
-        )
+@pytest.mark.parametrize("question", QUESTIONS[1:3])
+def test_with_features_every_batch_has_the_size_that_was_asked(question):
+    run = run_of("certified-linear", question, norm_bound=1.0, batch_size=20)
+    assert (run.verdict, run.success) == ("certified", True)
+    assert {look["pulls"] for look in certificate_document(run.study)["rounds"]} == {20}
+
+
+def test_with_features_the_first_batches_give_few_arms_the_repeats_for_a_bound():
+    arms = sp.Arms(FEATURES)
+    policy = sp.make_policy("certified-linear", arms, norm_bound=1.0, question="top", m=3, batch_size=7, **ASKED)
+    rng, state, counts = np.random.default_rng(4), policy.init(), np.zeros(30, int)
+    whole = sp.make_policy("certified-linear", arms, norm_bound=1.0, question="top", m=3, **ASKED)
+    usual = whole.ask(whole.init()).counts
+    for _ in range(-(-usual.sum() // 7)):
+        plan = policy.ask(state)
+        assert plan.total == 7
+        state, counts = policy.tell(state, plan, seen_of(plan.counts, rng)).state, counts + plan.counts
+    assert np.all(counts >= usual)
+    assert np.array_equal(counts > 0, usual > 0)
+
+
+def test_with_features_the_best_that_keeps_a_bound_is_found():
+    """One quantity without noise, which each candidate has to be measured for once, and one with noise."""
+    heat = np.where(np.arange(30) % 3 == 0, 2.0, 0.0)
+    constraints = ["heat<=1", "pressure<=1,tolerance=1,noise=subgaussian:0.5"]
+    policy = sp.make_policy(
+        "certified-linear", sp.Arms(FEATURES), norm_bound=1.0, constraints=constraints, **{**ASKED, "epsilon": 0.3}
+    )
+    rng = np.random.default_rng(5)
+
+    def measure(ids):
+        arms = np.array([int(one) for one in ids])
+        rewards = MEANS[arms] + SCALES[arms] * rng.normal(size=len(arms))
+        return np.column_stack([rewards, heat[arms], heat[::-1][arms] + 0.5 * rng.normal(size=len(arms))])
+
+    study = sp.Study(policy)
+    found = study.run(measure, progress=False)
+    keeps = (heat <= 1) & (heat[::-1] <= 1)
+    assert found.verdict == "certified"
+    assert keeps[int(found.best_arm)]
+    assert MEANS[int(found.best_arm)] >= MEANS[keeps].max() - 0.3
+    assert sp.verify_certificate(certificate_document(study)).holds

@@ -1,18 +1,21 @@
 """One of the best share of a list: how large the sample is, what it misses, and that its price does not grow."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from block_studies import played as in_blocks_played
 from bounds import counted, failures_allowed, trials_to_notice
 from budgets import STUDIES, few_and_all
 from scipy.stats import hypergeom
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
-from surepick.core.observations import Observations
+from surepick.core.observations import Answers, Observations
 from surepick.errors import InvalidInput
 from surepick.policies.base import stopped
+from surepick.policies.questions.one_of_share import OneOfShare
 from surepick.questions import OneOf, question_spec
 
 DELTA = 0.1
@@ -119,6 +122,122 @@ def test_results_of_others_than_the_sample_are_not_looked_at():
 def test_a_share_is_between_0_and_1(share):
     with pytest.raises(InvalidInput, match="share"):
         OneOf(share)
+
+
+# --- in blocks, and of test items: the sample has nothing to do with either
+
+
+ONE_IN_FOUR = {"question": "one-of", "share": 0.25}
+GOOD = np.repeat([1.0, 0.0], [3, 9])  # the maker of the list puts its best quarter first
+
+
+def in_blocks(seed):
+    asked = {"epsilon": 0.5, "delta": DELTA, "noise": "subgaussian:0.5", "blocks": "day"}
+    return sp.make_policy("certified-independent", sp.Arms(ids=range(12)), **asked, **ONE_IN_FOUR, sample_seed=seed)
+
+
+@counted(DELTA)
+def wrong_in_blocks(runs):
+    """Studies in blocks of four whose effects, ten times the gaps, are large where the good ones are not."""
+    for seed in range(runs):
+        policy = in_blocks(seed)
+        _, states = in_blocks_played(policy, GOOD, 0.5, seed=seed, effects=against_the_good, size=4)
+        yield bool(GOOD[policy.claim(states[-1]).leader] < 0.5)
+
+
+def against_the_good(rng, counts):
+    share = counts @ GOOD / np.maximum(counts.sum(axis=1), 1)
+    return np.where(share > share.mean(), -10.0, 10.0) + rng.normal(0.0, 1.0, len(counts))
+
+
+@few_and_all("runs", trials_to_notice(DELTA, 0.9), STUDIES)
+def test_in_blocks_the_answer_is_right(runs):
+    assert wrong_in_blocks(runs) <= failures_allowed(runs, DELTA)
+
+
+def test_results_whose_blocks_are_lost_are_noticed(monkeypatch):
+    told = OneOfShare._seen
+    monkeypatch.setattr(OneOfShare, "_seen", lambda self, seen: replace(told(self, seen), blocks=None))
+    assert wrong_in_blocks(20) > failures_allowed(20, DELTA)
+
+
+def test_a_study_in_blocks_and_one_of_items_verify():
+    rng = np.random.default_rng(2)
+    study = sp.Study(in_blocks(1))
+    found = study.run(
+        lambda ids: GOOD[[int(one) for one in ids]] + rng.normal(0.0, 20.0) + 0.5 * rng.normal(size=len(ids))
+    )
+    assert (found.verdict, GOOD[int(found.best_arm)]) == ("certified", 1.0)
+    assert any(sentence.startswith("Measurements of the same day") for sentence in found.certificate.assumptions)
+    assert sp.verify_certificate(certificate_document(study)).holds
+    study = sp.Study(of_items(1))
+    table = scores_of(GOOD, rng)
+    found = study.run(lambda ids, items: [table[int(one), int(item) - 1] for one, item in zip(ids, items, strict=True)])
+    assert (found.verdict, GOOD[int(found.best_arm)]) == ("certified", 1.0)
+    said = " ".join(found.certificate.assumptions)
+    assert "were drawn at random (seed 1" in said
+    assert "the order of the test items" in said
+    assert sp.verify_certificate(certificate_document(study)).holds
+
+
+def test_results_are_judged_as_they_come():
+    policy, rng = policy_of(40, 0.2, 1), np.random.default_rng(3)
+    study, means = sp.Study(policy, judge="as they come"), np.linspace(0.0, 2.0, 40)
+    while not study.stopped:
+        ids = rng.permutation(study.ask().pulls()).tolist()  # which come first has nothing to do with who they are
+        some = ids[: max(len(ids) // 2, 1)]
+        study.tell(some, means[[int(one) for one in some]] + 0.5 * rng.standard_normal(len(some)))
+        if len(some) < len(ids):
+            study.judge()
+    answer = study.certificate()
+    assert answer.verdict == "certified"
+    assert means[int(answer.best_arm)] >= np.sort(means)[-8] - 0.5
+    assert sp.verify_certificate(certificate_document(study)).holds
+
+
+def scores_of(good, rng):
+    """A table of right and wrong answers to 60 items: of .8 of them, or of .2."""
+    return np.array([rng.permutation(np.arange(60) < (48 if one else 12)) for one in good]).astype(float)
+
+
+def of_items(seed, **more):
+    asked = {"epsilon": 0.3, "delta": DELTA, "noise": "bernoulli", "items": 60, "seed": seed}
+    arms = sp.Arms(ids=range(12))
+    return sp.make_policy("certified-items", arms, **asked, **ONE_IN_FOUR, sample_seed=seed, **more)
+
+
+@counted(DELTA)
+def wrong_of_items(runs, *, sample=None):
+    for seed in range(runs):
+        policy, table = of_items(seed), scores_of(GOOD, np.random.default_rng(seed))
+        if sample is not None:
+            inner = sp.make_policy(
+                "certified-items",
+                sp.Arms(ids=sample),
+                epsilon=0.3,
+                delta=DELTA / 2,
+                noise="bernoulli",
+                items=60,
+                seed=seed,
+            )
+            policy = type(policy)(policy.problem, inner, np.array(sample))
+        state = policy.init()
+        while not stopped(policy, state):
+            plan = policy.ask(state)
+            arms, items = np.repeat(np.arange(12), plan.counts), policy.traits.items.order[plan.places]
+            scores = table[arms, items]
+            totals = plan.counts, np.bincount(arms, scores, minlength=12), np.bincount(arms, scores**2, minlength=12)
+            state = policy.tell(state, plan, Observations(*totals, answers=Answers(arms, items, scores))).state
+        yield bool(GOOD[policy.claim(state).leader] < 0.5)
+
+
+@few_and_all("runs", trials_to_notice(DELTA, 0.9), STUDIES)
+def test_of_items_the_answer_is_right(runs):
+    assert wrong_of_items(runs) <= failures_allowed(runs, DELTA)
+
+
+def test_a_sample_without_the_good_is_noticed_of_items_too():
+    assert wrong_of_items(10, sample=list(range(4, 12))) > failures_allowed(10, DELTA)
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ def run(study: sp.Study, means, rng):
     ],
 )
 def test_the_study_stops_where_its_reading_says_so(assume, trust, text, minimize):
-    features, means, rng = plane(5)
+    features, means, rng = plane(5, 20)
     policy = sp.make_policy("certified-readings", sp.Arms(features), assume=assume, trust=trust, **GOAL)
     study = sp.Study(policy, minimize=minimize)
     result = run(study, means, rng)
@@ -62,7 +62,7 @@ def test_under_a_smooth_class_every_length_that_fits_lets_it_stand():
 
 
 def largest_process(policy, features, means, rng, batches: int = 6) -> float:
-    """The largest log of the second-best arm's process, whose mean is at most 1 at the true means, over some batches."""
+    """The largest log of the second-best arm's process, whose mean at the true means is at most 1, in some batches."""
     state, second, most = policy.init(), int(np.argsort(means)[-2]), 0.0
     for _ in range(batches):
         if policy.claim(state).finished:

@@ -217,9 +217,7 @@ QUESTIONS = spec.Experiment(
 
 
 def ratio_lines(spent: Mapping[tuple[str, str], float]) -> list[str]:
-    """For each environment and each policy of ours a line: its pulls over those of the best peer, and of the best one
-    that is tuned.
-    """
+    """A line an environment and policy of ours: its pulls over those of the best peer, and of the best tuned one."""
     lines = []
     for place in dict.fromkeys(place for place, _ in spent):
         here = {policy: pulls for (where, policy), pulls in spent.items() if where == place}
@@ -398,19 +396,14 @@ Name = tuple[str, str, str]  # experiment, environment, policy
 
 @record
 class Published:
-    """What is known about one cell.
-
-    Args:
-        own: own-stop pulls of the reimplementation; None if it has none. The paper reports none at all.
-        rounds: (d_k, s_k) of the paper's last table: mean dimension, and share of runs done, for each round k.
-    """
+    """What is known about one cell; the paper reports no pulls until its own stop."""
 
     figure: str = ""  # the paper's number of pulls as it can be read off, e.g. "2,800-3,200"; "" if it has none
     success: float | None = None  # the paper's success rate; None if it gives none
     expected: float | None = None  # oracle pulls of the reimplementation; None if it has none
-    own: float | None = None
+    own: float | None = None  # own-stop pulls of the reimplementation; None: it has none
     by_median: bool = False  # the numbers are medians, because the tails are heavy
-    rounds: tuple[tuple[float, float], ...] = ()
+    rounds: tuple[tuple[float, float], ...] = ()  # of the paper's last table: mean dimension and share done of a round
     end: int | None = None  # which end of a range in `figure` this cell is, 0 or 1; None: neither
 
     @property

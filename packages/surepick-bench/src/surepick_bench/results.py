@@ -42,22 +42,10 @@ from surepick_bench.theory.complexity import hardness, reference_pulls
 
 @dataclass(frozen=True, slots=True)
 class Replicate:
-    """What one replicate spent, and whether its answer was right.
-
-    Args:
-        experiment, environment, policy: names, as in the tables and figures.
-        pulls: until the policy stopped by itself, or its budget or max_pulls did it: what a user pays; None if failed.
-        success: it stopped by itself, and the arm is epsilon-best, or no arm is on a wrong list; None if failed.
-        oracle_pulls: until the active set first held only epsilon-best arms. Needs the truth; None if never, and for
-            policies that do not eliminate.
-        best_eliminated: the best arm, the first of equals, was ruled out; None for policies that do not eliminate.
-        proved: its verdict is "certified", or, if a budget ended it, would have been at its own stop; False: the stop
-            is a heuristic.
-        wrong_share: of the list of which more is wrong, the share that is; None likewise. Needs the truth.
-    """
+    """What one replicate spent, and whether its answer was right."""
 
     key: str  # unique; the tables are sorted by it
-    experiment: str
+    experiment: str  # this, environment and policy: names, as in the tables and figures
     environment: str
     num_arms: int | None  # num_arms, dim: K and the columns of the features
     dim: int | None
@@ -66,13 +54,13 @@ class Replicate:
     epsilon: float  # epsilon, delta, max_pulls: settings
     delta: float
     max_pulls: int
-    pulls: int | None = None
-    success: bool | None = None
+    pulls: int | None = None  # until its own stop, a budget or max_pulls: what a user pays; None if failed
+    success: bool | None = None  # it stopped by itself, and is right; None if failed
     best_arm: str | None = None  # id of the recommended arm
     verdict: str | None = None  # of the certificate
     true_gap: float | None = None  # how much worse than the best arm the recommended one is. Needs the truth.
-    oracle_pulls: int | None = None
-    best_eliminated: bool | None = None
+    oracle_pulls: int | None = None  # until only epsilon-best arms were active. Needs the truth; None if never
+    best_eliminated: bool | None = None  # the best arm, the first of equals, was; None: the policy does not eliminate
     all_best_eliminated: bool | None = None  # all arms that are exactly as good as the best were ruled out
     num_rounds: int | None = None  # rounds opened
     stops: str | None = None  # "own", "never" or "budget": how the policy ends
@@ -81,22 +69,16 @@ class Replicate:
     failure: str = ""  # why there is no result; "" when there is one
     seconds: float | None = None  # wall-clock time of the study
     ended_by: str | None = None  # "policy", by itself; "batches", "pulls" or "seconds", the budget that was exhausted
-    proved: bool | None = None
+    proved: bool | None = None  # certified, or would have been at its own stop; else that is a heuristic
     listed: int | None = None  # arms on the first list, where the question is answered by lists; else None
-    wrong_share: float | None = None
+    wrong_share: float | None = None  # of the list of which more is wrong; None likewise. Needs the truth.
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One row of the trace of a replicate.
+    """One row of the trace of a replicate."""
 
-    Args:
-        key, experiment, environment, policy, seed: as in `Replicate`.
-        round, look, looks, dim, value, lower_bound, misspecification, pulls, total_pulls, certified_gap: as in the
-            trace.
-    """
-
-    key: str
+    key: str  # as in `Replicate`, up to the seed, and in the trace
     experiment: str
     environment: str
     policy: str
@@ -217,10 +199,7 @@ def _proved(policy: Policy[Any], run: Run) -> bool:
 
 
 def _reference(cell: Cell, environment: Environment, problem: Problem) -> float | None:
-    """2 sigma^2 rho* log(1/(2.4 delta)) with the vectors that the cell names; None where it has no meaning.
-
-    It is a bound for normal noise, means linear in those vectors and one best arm; elsewhere a unit of measurement.
-    """
+    """2 sigma^2 rho* log(1/(2.4 delta)) with the vectors that the cell names; a mere unit for other rewards."""
     if not 2.4 * cell.delta < 1.0 or problem.question is not None:
         return None
     vectors: Embedded = IndependentArms(environment.num_arms)
@@ -312,11 +291,7 @@ class Results:
 
 @record
 class Place:
-    """The files of one `--out`.
-
-    Raises:
-        InvalidInput: the name ends otherwise.
-    """
+    """The files of one `--out`; a name that ends otherwise is refused."""
 
     out: Path  # the file of replicates; its name ends in .parquet
 

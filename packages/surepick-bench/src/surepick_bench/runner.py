@@ -154,10 +154,7 @@ def _refuse_unknown(place: Place, kept: dict[str, Played], wanted: Sequence[Task
 
 @contextlib.contextmanager
 def _alone(place: Place) -> Iterator[None]:
-    """Hold the folder of parts: two runs that write the same files would remove each other's.
-
-    The lock is the operating system's, so a process that was killed holds nothing.
-    """
+    """Hold the folder of parts by a lock, which a killed process loses: two runs would remove each other's."""
     try:
         import fcntl  # noqa: PLC0415 (not on Windows)
     except ImportError:
@@ -277,10 +274,8 @@ def procedures_for(experiment: str, environment: str) -> tuple[Procedure, ...]:
 
 
 def right_in_the_long_run(rows: Sequence[Row]) -> tuple[int, int]:
-    """How many of these runs chose a design whose throughput is within epsilon of the best, and how many stopped.
-
-    An observation's mean exceeds the throughput, not by the same for all designs, so the two may rank differently.
-    """
+    """How many of these runs chose a design whose throughput is within epsilon of the best, and how many stopped. An
+    observation's mean exceeds the throughput, not by the same for all designs, so the two may rank differently."""
     ended = [row for row in rows if row["experiment"] == NAME and row["ended_by"] == "policy"]
     return sum(_is_good(row) for row in ended), len(ended)
 

@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 from surepick.core.arms import Arms
 from surepick.core.observations import Observations
 from surepick.core.random_streams import stream
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.core.values import positive_number, whole_number
 from surepick.environments.environment import Environment
 from surepick.errors import ContractError, InvalidInput
@@ -66,18 +66,12 @@ def observe_line(
     return values
 
 
-@record
+@frozen
 class SimulatedThroughputs:
-    """Observations of simulated lines.
-
-    The i-th observation of an arm in a call has a random-number stream of its own, named after the design and i.
-    """
+    """Observations of simulated lines, the i-th of an arm in a call from a stream named after the design and i."""
 
     designs: IntArray  # (s1, s2, s3, b2, b3) of each arm, shape (K, 5)
     means: FloatArray  # the mean of an observation of each arm, shape (K,)
-
-    def __post_init__(self) -> None:
-        freeze(self, designs=np.int64, means=np.float64)
 
     def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
         """Pull arm k `counts[k]` times; costs a simulation for each pull."""
@@ -142,8 +136,7 @@ def _times(designs: IntArray, keys: Sequence[StreamKey], seed: int, warm_up: int
             third += three
             if start + job + 1 == warm_up:
                 began = third.copy()
-    ended: FloatArray = third - began
-    return ended
+    return np.asarray(third - began)
 
 
 def _services(drawn: Sequence[np.random.Generator], row_of_line: IntArray, number: int) -> FloatArray:
@@ -168,15 +161,11 @@ NODES = 6  # of the quadrature; 4 leave 3e-9 of the mean
 
 @record
 class _Chain:
-    """Moves of the chain, and how likely each state is in the long run.
-
-    Args:
-        within: moves in which no job leaves the line: from where, at what rate, how many states on.
-    """
+    """Moves of the chain, and how likely each state is in the long run."""
 
     width: int  # states of station 3; state i * width + j has i jobs at station 2 and j at station 3
     possible: BoolArray  # states that can occur
-    within: tuple[tuple[BoolArray, int, int], ...]
+    within: tuple[tuple[BoolArray, int, int], ...]  # where no job leaves: from where, at what rate, how many states on
     leaving: tuple[tuple[BoolArray, int, int], ...]  # moves in which one does
     chances: FloatArray  # of each state, in the long run
 

@@ -189,11 +189,9 @@ def spread(numbers: Iterable[float]) -> Spread | None:
 
 
 def median_of_all(own: Sequence[Row], cut: Sequence[Row]) -> AtLeast | None:
-    """The median of the pulls until the own stop where a budget ended some runs; None if it ended none.
-
-    A run that max_pulls ended would have taken more than that, one that time or batches ended more than it had. The
-    median is exact where it is the same for any such numbers.
-    """
+    """The median of the pulls until the own stop where a budget ended some runs; None if it ended none. A run that
+    max_pulls ended would have taken more than that, one that time or batches ended more than it had. The median is
+    exact where it is the same for any such numbers."""
     if not cut:
         return None
     least = [row["pulls"] if row["ended_by"] in ("seconds", "batches") else row["max_pulls"] for row in cut]
@@ -263,10 +261,7 @@ AXES: Mapping[str, tuple[float, ...]] = MappingProxyType(
 def grid_experiment(
     base: Experiment, policy: str, *, environment: str | None = None, axes: Mapping[str, Sequence[float]] | None = None
 ) -> Experiment:
-    """Every combination of the grid for one policy of an experiment, in one of its environments.
-
-    Source: "Experimental setups": C and gamma in 1e-5 to 1e3, eps-bar in 1e-5 to 1e-1, by powers of ten.
-    """
+    """Every combination of the paper's grid ("Experimental setups") for one policy, in one environment."""
     cell = _cell_of(base, policy, environment)
     spec, known = cell.policy, policy_options(cell.policy.name)
     varied = {name: tuple(dict.fromkeys(values)) for name, values in (axes or AXES).items() if name in known}
@@ -284,10 +279,7 @@ def grid_experiment(
 
 
 def ranked(cells: Sequence[CellSummary]) -> tuple[CellSummary, ...]:
-    """As the paper ranks them: the highest true success rate first, then the fewest oracle pulls.
-
-    Success is the paper's: the active set came to hold only epsilon-best arms.
-    """
+    """As the paper ranks them: the highest true success rate of active sets, then the fewest oracle pulls."""
 
     def merit(cell: CellSummary) -> tuple[float, float]:
         reached = cell.reached.count / cell.reached.total if cell.reached else 0.0

@@ -69,11 +69,7 @@ class Items:
 
 @record
 class ItemOrder:
-    """The items in the one order in which all arms answer them.
-
-    Raises:
-        InvalidInput: the seed is no whole number, or negative.
-    """
+    """The items in the one order in which all arms answer them."""
 
     items: Items  # the set
     seed: int  # of the order, a non-negative integer
@@ -85,11 +81,9 @@ class ItemOrder:
     @property
     def order(self) -> IntArray:
         """The index of the item at each place, shape (N,): a permutation drawn from the seed and the ids."""
-        order: IntArray = stream(self.seed, "order of items", self.items.digest).permutation(self.items.num_items)
-        return order
+        return np.asarray(stream(self.seed, "order of items", self.items.digest).permutation(self.items.num_items))
 
     @property
     def places(self) -> IntArray:
         """The place of each item, shape (N,)."""
-        places: IntArray = np.argsort(self.order)
-        return places
+        return np.asarray(np.argsort(self.order))

@@ -26,17 +26,14 @@ class Noise(Protocol):
     @property
     def sigma(self) -> float | tuple[float, ...]:
         """The sub-Gaussian scale, in reward units: one number, or one per arm."""
-        ...
 
     @property
     def support(self) -> tuple[float, float] | None:
         """(low, high) when every reward lies there, else None."""
-        ...
 
     @property
     def spec(self) -> str:
         """The one-line text from which `parse_noise` gives an equal noise."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +230,8 @@ def known_scale(noise: Noise) -> bool:
 
 
 def failure_probability(noise: Noise, delta: float) -> float:
-    """The probability with which the scales that are used may be too small, a part of delta.
-
-    A pilot's failure; the share of `Normal`; 0 for what is declared.
-    """
+    """The probability with which the scales that are used may be too small, a part of delta. A pilot's failure; the
+    share of `Normal`; 0 for what is declared."""
     if isinstance(noise, Normal):
         return noise.share * delta
     return noise.failure if isinstance(noise, PilotGaussian) else 0.0
@@ -257,13 +252,8 @@ def largest_scale(noise: Noise) -> float:
 
 
 def unrounded(rewards: FloatArray, noise: Noise) -> FloatArray:
-    """Rewards, in which those that pass a bound of the noise by rounding alone are that bound.
-
-    A share that a program computed may be 1.0000000000000002. Of 0 and 1 those that miss them so are they, too.
-
-    Args:
-        rewards: in reward units, of any shape.
-    """
+    """Rewards, of any shape, in which those that pass a bound of the noise by rounding alone are that bound. A share
+    that a program computed may be 1.0000000000000002. Of 0 and 1 those that miss them so are they, too."""
     if noise.support is None:
         return rewards
     low, high = noise.support

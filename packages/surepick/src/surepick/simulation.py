@@ -13,7 +13,7 @@ from surepick.core.certificate import Certificate
 from surepick.core.observations import Observations
 from surepick.core.plans import RoundRecord
 from surepick.core.random_streams import stream, streams
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record, rows_of
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record, rows_of
 from surepick.core.values import not_negative, whole_number
 from surepick.environments import Environment
 from surepick.environments.environment import RecordedAnswers
@@ -167,36 +167,19 @@ def simulate(
     )
 
 
-@record
+@frozen
 class Replications:
-    """What many simulated studies of one policy spent, and whether their answers were right; an entry a seed.
-
-    Args:
-        seeds: of the studies, shape (n,).
-        counts: pulls of each arm, shape (n, K).
-        arms: index of the arm returned, shape (n,).
-        pulls: measurements until the policy stopped by itself, shape (n,).
-        rounds: batches that were measured, shape (n,).
-        verdicts: of the certificates; "budget-exhausted" where the next plan would have passed max_pulls.
-        right: whether the arm is epsilon-best, or no arm is on a wrong list, shape (n,).
-        success: right, and stopped by itself, shape (n,).
-        certified_gaps: by how much the arm is worse than the best one at most, in reward units; infinite where nothing
-            is known, shape (n,).
-    """
+    """What many simulated studies of one policy spent, and whether their answers were right; an entry a seed, (n,)."""
 
     seeds: IntArray
-    counts: IntArray
-    arms: IntArray
-    pulls: IntArray
-    rounds: IntArray
-    verdicts: tuple[str, ...]
-    right: BoolArray
-    success: BoolArray
-    certified_gaps: FloatArray
-
-    def __post_init__(self) -> None:
-        freeze(self, seeds=np.int64, arms=np.int64, pulls=np.int64, counts=np.int64, rounds=np.int64)
-        freeze(self, right=np.bool_, success=np.bool_, certified_gaps=np.float64)
+    counts: IntArray  # pulls of each arm, (n, K)
+    arms: IntArray  # index of the arm returned
+    pulls: IntArray  # measurements until the policy stopped by itself
+    rounds: IntArray  # batches that were measured
+    verdicts: tuple[str, ...]  # of the certificates; "budget-exhausted" where the next plan would have passed max_pulls
+    right: BoolArray  # whether the arm is epsilon-best, or no arm is on a wrong list
+    success: BoolArray  # right, and stopped by itself
+    certified_gaps: FloatArray  # by how much the arm is worse than the best one at most; infinite: unknown
 
 
 def simulate_many(

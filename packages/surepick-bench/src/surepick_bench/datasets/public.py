@@ -35,11 +35,7 @@ def data_file(folder: Path, name: str, recipe: str) -> Path:
 
 
 def refuse_rows(table: Table, bad: BoolArray, fault: Callable[[int], str], recipe: str) -> None:
-    """Refuse a table with bad rows.
-
-    Args:
-        bad: shape (rows,).
-    """
+    """Refuse a table with bad rows."""
     rows = np.flatnonzero(bad)
     if rows.size:
         raise InvalidInput(f"{table.source}, row {table.line_of(rows[0])}: {fault(int(rows[0]))} {recipe}")
@@ -62,8 +58,7 @@ def in_row_space(features: FloatArray, *, tolerance: float) -> FloatArray:
     """The rows in orthonormal coordinates of their span, U diag(s), shape (K, rank)."""
     u, singular, _ = thin_svd(features)
     kept = singular > tolerance * singular[0]
-    coordinates: FloatArray = u[:, kept] * singular[kept]
-    return coordinates
+    return np.asarray(u[:, kept] * singular[kept])
 
 
 # --- Crossed barrels: 600 designs of a plastic part, each printed and crushed three times.
@@ -176,8 +171,7 @@ def _coordinates(scores: FloatArray, dim: int) -> FloatArray:
             f"{min(scores.shape)} directions."
         )
     u, singular, _ = thin_svd(scores / np.sqrt(scores.shape[1]))
-    coordinates: FloatArray = u[:, :dim] * singular[:dim]
-    return coordinates
+    return np.asarray(u[:, :dim] * singular[:dim])
 
 
 def _environment(scores: dict[str, FloatArray], arms: Arms) -> Environment:

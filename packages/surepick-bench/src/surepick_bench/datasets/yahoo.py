@@ -208,10 +208,7 @@ def _article(block: str) -> tuple[str, Features]:
 
 
 def _features(whose: str, text: str) -> Features:
-    """Six finite values in the order of their ids, from "2:.5 3:.5 ..." in any order.
-
-    First the quick way for blocks without a fault, four times as fast as naming the fault.
-    """
+    """Six finite values in the order of their ids, from "2:.5 3:.5 ..."; the quick way first, for faultless blocks."""
     tokens = text.split()
     if len(tokens) == NUM_FEATURES and "_" not in text:
         try:
@@ -287,12 +284,9 @@ class _Seat:
 
 
 class DistinctSample:
-    """The `size` different rows that come first when all lines stand in the order of their random places.
-
-    A row that falls out cannot come back by a place already seen: the last place kept only becomes earlier.
-
-    Cost: O(size) time a line that is kept, O(1) for the others; memory for `size` lines and the places of repeats.
-    """
+    """The `size` different rows that come first when all lines stand in the order of their random places. A row that
+    falls out cannot come back by a place already seen: the last place kept only becomes earlier. Cost: O(size) time a
+    line that is kept, O(1) for the others; memory for `size` lines and the places of repeats."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -316,10 +310,8 @@ class DistinctSample:
         return self.seats[row].places[0]
 
     def first(self, number: int, excluded: AbstractSet[Row] = frozenset()) -> tuple[list[YahooRecord], int]:
-        """The first `number` lines without an excluded row, and how many others were passed over on the way.
-
-        There are fewer lines where the log has not so many different rows.
-        """
+        """The first `number` lines without an excluded row, and how many others were passed over on the way. There are
+        fewer lines where the log has not so many different rows."""
         rows = [row for row in sorted(self.seats, key=self._first_place) if row not in excluded][:number]
         end = self._first_place(rows[-1]) if rows else -math.inf
         met = sum(place <= end for seat in self.seats.values() for place in seat.places)

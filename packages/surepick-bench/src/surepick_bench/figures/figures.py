@@ -20,25 +20,8 @@ import numpy as np
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.reports import figure_page
 from surepick.tables import Table
-from surepick_bench.figures.looks import Looks, looks, name_series, save, write_note
-from surepick_bench.figures.panels import (
-    FILLED,
-    ORACLE,
-    OWN_STOP,
-    Measure,
-    Replicates,
-    always_certified,
-    draw_boxes,
-    draw_error_rates,
-    draw_lines,
-    filled_looks,
-    missing,
-    numbers,
-    only_certified,
-    own_stop_notes,
-    read_replicates,
-    texts,
-)
+from surepick_bench.figures import panels as panel
+from surepick_bench.figures.panels import ORACLE, OWN_STOP, Looks, Measure, Replicates
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,12 +47,16 @@ def read_rounds(table: Table) -> RoundCurves | None:
     """The rounds of the table that `surepick bench run` wrote; None if it lacks a column that is drawn."""
     if any(name not in table.columns for name in COLUMNS):
         return None
-    keys, pulls, active = texts(table.column("key")), numbers(table.column("total_pulls")), table.column("active")
+    keys, pulls, active = (
+        panel.texts(table.column("key")),
+        panel.numbers(table.column("total_pulls")),
+        table.column("active"),
+    )
     order: IntArray = np.lexsort((pulls, keys)).astype(np.int64)
     names, first = np.unique(keys[order], return_index=True)
     ends = [*first[1:].tolist(), len(order)]
     span = {name: (start, end) for name, start, end in zip(names.tolist(), first.tolist(), ends, strict=True)}
-    return RoundCurves(pulls[order], numbers(active)[order], span)
+    return RoundCurves(pulls[order], panel.numbers(active)[order], span)
 
 
 def arms_left_figure(rows: Replicates, rounds: RoundCurves, styles: Looks, *, title: str) -> Figure | None:
@@ -79,7 +66,7 @@ def arms_left_figure(rows: Replicates, rounds: RoundCurves, styles: Looks, *, ti
         return None
     places = here.environments
     page = figure_page.open_page(len(places), columns=3, width=4.0, height=3.2, room=2.6)
-    name_series(page, {policy: styles[policy] for policy in here.policies}, {}, marker=False)
+    panel.name_series(page, {policy: styles[policy] for policy in here.policies}, {}, marker=False)
     for axes, place in zip(page.axes, places, strict=True):
         part = here.where(here.environment == place)
         curves = {policy: median_curve(part.where(part.policy == policy), rounds) for policy in part.policies}
@@ -92,10 +79,7 @@ def arms_left_figure(rows: Replicates, rounds: RoundCurves, styles: Looks, *, ti
 
 
 def median_curve(rows: Replicates, rounds: RoundCurves) -> tuple[FloatArray, FloatArray]:
-    """Pulls, increasing, and the median over the rows' runs of the arms left after so many.
-
-    All arms are left until the first round of a run has ended.
-    """
+    """Pulls, increasing, and the median over the runs of the arms left after so many; all before a first round."""
     spans = [rounds.span[key] for key in rows.key.tolist()]
     ends = np.concatenate([rounds.pulls[start:end] for start, end in spans])
     grid = np.geomspace(max(ends.min(), 1.0) / 1.5, max(ends.max(), 1.0), NUM_POINTS)
@@ -129,28 +113,28 @@ INTERVAL = (
 def error_figure(rows: Replicates, styles: Looks, *, title: str) -> Figure:
     """One panel an environment: the share of wrong answers of each policy at each delta, and the line error = delta."""
     judged = rows.where(rows.own_stop & ~np.isnan(rows.success))
-    drawn = filled_looks(styles, judged.policies, always_certified(judged))
+    drawn = panel.filled_looks(styles, judged.policies, panel.always_certified(judged))
     deltas = np.unique(rows.delta).tolist()
     places = rows.environments
     width = max(3.4, 0.6 + 0.22 * len(drawn) * len(deltas))
     page = figure_page.open_page(
         len(places), columns=max(1, min(3, int(13.0 / width))), width=width, height=3.6, room=2.8
     )
-    name_series(page, drawn, only_certified(judged), line=False)
+    panel.name_series(page, drawn, panel.only_certified(judged), line=False)
     page.name_mark("error = delta", color="black", linestyle="--")
     exceeding = []
     for axes, place in zip(page.axes, places, strict=True):
         answers = answers_by_cell(judged.where(judged.environment == place))
-        exceeding += [f"{policy} ({place})" for policy in draw_error_rates(axes, answers, drawn, deltas=deltas)]
+        exceeding += [f"{policy} ({place})" for policy in panel.draw_error_rates(axes, answers, drawn, deltas=deltas)]
         axes.set_title(place, fontsize="medium")
         axes.set_xlabel("delta")
         axes.set_ylabel("wrong answers at the own stop")
         if not answers:
-            write_note(axes, "no run ended at its own stop")
-    page.notes.extend((INTERVAL, FILLED))
+            panel.write_note(axes, "no run ended at its own stop")
+    page.notes.extend((INTERVAL, panel.FILLED))
     if exceeding:
         page.notes.append(f"Wholly above delta (ringed): {', '.join(exceeding)}.")
-    page.notes.extend(missing(rows, OWN_STOP))
+    page.notes.extend(panel.missing(rows, OWN_STOP))
     return page.finish(title)
 
 
@@ -195,8 +179,8 @@ def pulls_figure(
     if _marks(drawn, marks):
         page.name_mark("published", color="black", marker="D", linestyle="", markerfacecolor="none", markersize=8)
     if measure is OWN_STOP:
-        page.notes.append(FILLED)
-    page.notes.extend(missing(rows, measure))
+        page.notes.append(panel.FILLED)
+    page.notes.extend(panel.missing(rows, measure))
     if (measure.of(rows) == 0.0).any():
         page.notes.append("Runs that needed no pull at all are drawn at 1.")
     return page.finish(title)
@@ -225,20 +209,20 @@ def _lines(
     other = _panel_of(rows, panels)
     values = np.unique(other)
     page = figure_page.open_page(len(values), columns=2, width=5.2, height=4.2, room=2.6)
-    drawn = filled_looks(styles, rows.policies, _filled(rows, measure))
-    name_series(page, drawn, own_stop_notes(rows) if measure is OWN_STOP else {})
+    drawn = panel.filled_looks(styles, rows.policies, _filled(rows, measure))
+    panel.name_series(page, drawn, panel.own_stop_notes(rows) if measure is OWN_STOP else {})
     page.name_mark("mean outside the quartiles", color="white", marker="*", linestyle="", markeredgecolor="black")
     for axes, value in zip(page.axes, values.tolist(), strict=True):
         part = rows.where(other == value)
-        at, numbers = getattr(part, across), _drawable(part, measure)
+        at, drawable = getattr(part, across), _drawable(part, measure)
         settings = np.unique(at)
         measured = {
-            policy: [numbers[(part.policy == policy) & (at == x) & ~np.isnan(numbers)] for x in settings]
+            policy: [drawable[(part.policy == policy) & (at == x) & ~np.isnan(drawable)] for x in settings]
             for policy in rows.policies
         }
         where = dict(zip(part.environment.tolist(), at.tolist(), strict=True))
         marks = {(policy, where[place]): number for (policy, place), number in _marks(part, published).items()}
-        draw_lines(axes, settings, measured, drawn, marks)
+        panel.draw_lines(axes, settings, measured, drawn, marks)
         axes.set_xlabel(AXES[across])
         axes.set_ylabel(measure.label)
         if panels is not None:
@@ -248,23 +232,23 @@ def _lines(
 
 
 def _boxes(rows: Replicates, measure: Measure, styles: Looks, published: Published) -> figure_page.Page:
-    places, policies, numbers = rows.environments, rows.policies, _drawable(rows, measure)
+    places, policies, drawable = rows.environments, rows.policies, _drawable(rows, measure)
     page = figure_page.open_page(
         len(places), columns=3, width=3.6, height=1.2 + 0.36 * len(policies), room=2.8, legend="above"
     )
-    drawn = filled_looks(styles, policies, _filled(rows, measure))
-    notes = own_stop_notes(rows) if measure is OWN_STOP else {}
+    drawn = panel.filled_looks(styles, policies, _filled(rows, measure))
+    notes = panel.own_stop_notes(rows) if measure is OWN_STOP else {}
     marks = _marks(rows, published)
     page.name_mark("mean", color="black", marker="*", linestyle="")
     for axes, place in zip(page.axes, places, strict=True):
         here = rows.environment == place
-        known = here & ~np.isnan(numbers)
-        measured = {policy: numbers[known & (rows.policy == policy)] for policy in policies}
+        known = here & ~np.isnan(drawable)
+        measured = {policy: drawable[known & (rows.policy == policy)] for policy in policies}
         runs = {policy: int((here & (rows.policy == policy)).sum()) for policy in policies}
         told = {policy: number for (policy, where), number in marks.items() if where == place}
-        draw_boxes(axes, measured, runs, drawn, told)
+        panel.draw_boxes(axes, measured, runs, drawn, told)
         if not known.any():
-            write_note(axes, "no run gave a number")
+            panel.write_note(axes, "no run gave a number")
         axes.set_title(place, fontsize="medium")
         axes.set_xlabel(measure.label)
         first_in_row = axes.get_subplotspec().is_first_col()  # type: ignore[union-attr]
@@ -276,7 +260,7 @@ def _boxes(rows: Replicates, measure: Measure, styles: Looks, published: Publish
 
 def _filled(rows: Replicates, measure: Measure) -> Sequence[str]:
     """Certified policies are filled; a verdict belongs to the own stop, so oracle pulls are all alike."""
-    return rows.policies if measure is ORACLE else always_certified(rows)
+    return rows.policies if measure is ORACLE else panel.always_certified(rows)
 
 
 def _marks(rows: Replicates, published: Published) -> dict[tuple[str, str], float]:
@@ -308,20 +292,16 @@ LAYOUTS = MappingProxyType(
 def experiment_figures(
     replicates: Table, rounds: Table | None, directory: str | Path, *, published: Published | None = None
 ) -> list[Path]:
-    """Draw every figure for which there is an experiment, as PNG and SVG; equal tables give equal files.
-
-    Returns:
-        The files, in the order in which they were written.
-    """
-    everything = read_replicates(replicates)
-    styles = looks(everything.policies)
+    """Draw every figure for which there is an experiment, as PNG and SVG; equal tables give equal files."""
+    everything = panel.read_replicates(replicates)
+    styles = panel.looks(everything.policies)
     traces = None if rounds is None else read_rounds(rounds)
     paths: list[Path] = []
     with figure_page.reproducible():
         for experiment in sorted(set(everything.experiment.tolist())):
             rows = everything.where(everything.experiment == experiment)
             for name, figure in _figures(rows, traces, experiment, styles, published or {}):
-                paths += save(figure, Path(directory), name)
+                paths += panel.save(figure, Path(directory), name)
     return paths
 
 

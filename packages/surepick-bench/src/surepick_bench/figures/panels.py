@@ -1,31 +1,91 @@
-"""One panel of a figure of an experiment: lines with quartiles, boxes, error rates."""
+"""One panel of a figure of an experiment: lines with quartiles, boxes, error rates; and how its series are drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surepick.core.records import BoolArray, FloatArray, record
-from surepick.reports.figure_page import scale_pulls
+from surepick.errors import InvalidInput
+from surepick.reports.figure_page import COLOURS, Page, scale_pulls, write_figure
 from surepick.tables import Table
 from surepick.tables.numbers import number_or_none
 from surepick.tables.table import Column
-from surepick_bench.figures.looks import Look, Looks
 from surepick_bench.results import ended_by_itself
 from surepick_bench.summary import share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-
+MARKERS = ("o", "s", "^", "v", "P", "X", "h", "<", ">", "p", "d", "8", "H")
+LINES = ("-", "--", ":", "-.")
 SPREAD = 0.3  # share of the distance between two settings over which policies are set apart
 LARGE_RATIO = 8.0  # settings that differ by more are drawn on a logarithmic axis
 ROOM_ABOVE = 0.7  # an error rate above it leaves no room for a number on top
 RATES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+@record
+class Look:
+    """How a series is drawn: colour, marker and line are the same in all figures of a table."""
+
+    colour: str
+    marker: str
+    line: str
+    filled: bool = True
+
+    @property
+    def face(self) -> str:
+        """The colour inside its marks."""
+        return self.colour if self.filled else "white"
+
+
+Looks = Mapping[str, Look]
+
+
+def looks(names: Sequence[str]) -> dict[str, Look]:
+    """A look for each series; no two are equal up to 91 of them."""
+    return {
+        name: Look(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], LINES[i // len(COLOURS) % len(LINES)])
+        for i, name in enumerate(names)
+    }
+
+
+def name_series(page: Page, styles: Looks, notes: Mapping[str, str], *, marker: bool = True, line: bool = True) -> None:
+    """A legend entry for each series, with what is to be said of it, and those of its marks that are drawn."""
+    for name, look in styles.items():
+        page.name_mark(
+            f"{name} ({notes[name]})" if name in notes else name,
+            color=look.colour,
+            marker=look.marker if marker else "",
+            linestyle=look.line if line else "",
+            markerfacecolor=look.face,
+        )
+
+
+def save(figure: Figure, directory: Path, name: str) -> list[Path]:
+    """Write the figure as PNG and SVG."""
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
+    paths = [directory / f"{name}.png", directory / f"{name}.svg"]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"the figure cannot be written to {directory}: {error}.") from error
+    write_figure(figure, paths[0], dpi=150)
+    figure.set_layout_engine("none")  # where everything is has been found, and takes most of the time
+    write_figure(figure, paths[1], metadata={"Date": None})
+    return paths
+
+
+def write_note(axes: Axes, words: str) -> None:
+    """A panel with nothing to draw says so."""
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center")
 
 
 def filled_looks(styles: Looks, policies: Sequence[str], filled: Collection[str]) -> dict[str, Look]:
@@ -174,12 +234,7 @@ TextArray = NDArray[np.str_]
 
 @record
 class Replicates:
-    """Rows of the table, shape (rows,) each; NaN where a number is missing.
-
-    Args:
-        key, experiment, environment, policy, verdict, stops, failure: text, "" where it is missing.
-        num_arms, dim, epsilon, delta: settings; the first two are those of the environment where a failed run has none.
-    """
+    """Rows of the table, shape (rows,) each; NaN, or "", where something is missing."""
 
     key: TextArray
     experiment: TextArray
@@ -188,7 +243,7 @@ class Replicates:
     verdict: TextArray
     stops: TextArray
     failure: TextArray
-    num_arms: FloatArray
+    num_arms: FloatArray  # as `dim` of the environment, where a run failed
     dim: FloatArray
     epsilon: FloatArray
     delta: FloatArray
@@ -229,8 +284,7 @@ class Replicates:
         """Whether the policy ended the run by itself: no failure, no budget, and one that does so at all."""
         columns = zip(self.failure.tolist(), self.stops.tolist(), self.verdict.tolist(), strict=True)
         named = [ended_by_itself(failure=failure, stops=stops, verdict=verdict) for failure, stops, verdict in columns]
-        ended: BoolArray = np.array(named, dtype=bool) & ~np.isnan(self.pulls)
-        return ended
+        return np.asarray(np.array(named, dtype=bool) & ~np.isnan(self.pulls))
 
 
 def read_replicates(table: Table) -> Replicates:
@@ -322,10 +376,7 @@ def always_certified(rows: Replicates) -> list[str]:
 
 
 def own_stop_notes(rows: Replicates) -> dict[str, str]:
-    """What stands beside a policy's name: whether it is certified, and how many of its own stops were wrong.
-
-    Wrong answers are named where their rate is above delta beyond chance, so that a short bar is not taken for a merit.
-    """
+    """What stands beside a policy's name: whether it is certified, how many of its stops were wrong beyond chance."""
     found = only_certified(rows)
     for policy in rows.policies:
         mine = (rows.policy == policy) & rows.own_stop

@@ -134,9 +134,7 @@ class MercerEmbedding:
 
 def _pointwise_tails(diagonal: FloatArray, scores: FloatArray, approximate: bool) -> FloatArray:
     """max_x sqrt(k(x, x) - ||psi_d(x)||^2 + rounding) for d = 0 .. count, shape (count + 1,), from psi (K, count).
-
-    InvalidInput where ||psi_d(x)||^2 exceeds k(x, x) of an expansion that is not said to be approximate.
-    """
+    InvalidInput where ||psi_d(x)||^2 exceeds k(x, x) of an expansion that is not said to be approximate."""
     num_arms, count = scores.shape
     lacks = np.empty((num_arms, count + 1))
     lacks[:, 0] = diagonal
@@ -151,8 +149,7 @@ def _pointwise_tails(diagonal: FloatArray, scores: FloatArray, approximate: bool
         )
     np.maximum(lacks, 0.0, out=lacks)
     lacks += (16.0 + 8.0 * np.arange(count + 1)) * EPS * diagonal[:, None]
-    tails: FloatArray = np.sqrt(lacks.max(axis=0))
-    return tails
+    return np.asarray(np.sqrt(lacks.max(axis=0)))
 
 
 def _check(matrix: FloatArray, expansion: Expansion, bound: str, max_dim: int | None) -> None:

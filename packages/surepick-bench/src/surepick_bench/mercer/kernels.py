@@ -28,44 +28,35 @@ class Expansion(Protocol):
 
     def eigenvalues(self, count: int) -> FloatArray:
         """mu_1 .. mu_count, shape (count,)."""
-        ...
 
     def eigenfunctions(self, features: FloatArray, count: int) -> FloatArray:
         """phi_j(x) for j = 1 .. count, shape (K, count); InvalidInput where x is outside the domain."""
-        ...
 
     def diagonal(self, features: FloatArray) -> FloatArray:
         """k(x, x), shape (K,)."""
-        ...
 
     def tails(self, count: int) -> FloatArray:
         """Proved to be at least sum_{j>d} mu_j for d = 0 .. count, shape (count + 1,); infinite without a proof."""
-        ...
 
     @property
     def eigenfunction_bound(self) -> float:
         """C_phi >= |phi_j(x)| for every j and every x of the domain; may be infinite."""
-        ...
 
     @property
     def max_count(self) -> int | None:
         """How many eigenfunctions there are to ask for; None for no end."""
-        ...
 
     @property
     def num_columns(self) -> int | None:
         """How many feature columns an arm has; None for any."""
-        ...
 
     @property
     def heuristic(self) -> str:
         """Why the expansion is not exact; empty when it is."""
-        ...
 
     @property
     def spec(self) -> str | None:
         """The one-line text from which `parse_expansion` gives an equal expansion; None when it has no name."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +83,7 @@ class SineExpansion:
         return np.asarray((np.pi * (np.arange(1, count + 1) - 0.5)) ** -2.0, dtype=np.float64)
 
     def eigenfunctions(self, features: FloatArray, count: int) -> FloatArray:
-        waves: FloatArray = SQRT2 * np.sin(np.pi * np.outer(unit_column(features), np.arange(1, count + 1) - 0.5))
-        return waves
+        return np.asarray(SQRT2 * np.sin(np.pi * np.outer(unit_column(features), np.arange(1, count + 1) - 0.5)))
 
     def diagonal(self, features: FloatArray) -> FloatArray:
         return unit_column(features).copy()
@@ -175,8 +165,7 @@ class HermiteExpansion:
         return np.ones_like(_column(features))
 
     def tails(self, count: int) -> FloatArray:
-        sums: FloatArray = self._first / (1.0 - self.ratio) * TAIL_ALLOWANCE * self._powers(count + 1)
-        return sums
+        return np.asarray(self._first / (1.0 - self.ratio) * TAIL_ALLOWANCE * self._powers(count + 1))
 
     @property
     def spec(self) -> str:
@@ -184,8 +173,7 @@ class HermiteExpansion:
 
     def _powers(self, count: int) -> FloatArray:
         """1, q, q^2, ..., shape (count,)."""
-        powers: FloatArray = self.ratio ** np.arange(count, dtype=np.float64)
-        return powers
+        return np.asarray(self.ratio ** np.arange(count, dtype=np.float64))
 
     @property
     def _precision(self) -> float:
@@ -213,8 +201,7 @@ def hurwitz_zeta(power: float, start: FloatArray) -> FloatArray:
     """sum_{n>=0} (start + n)^-power; the trigamma function at power 2."""
     from scipy.special import zeta  # noqa: PLC0415 - loaded on first use
 
-    sums: FloatArray = zeta(power, start)
-    return sums
+    return np.asarray(zeta(power, start))
 
 
 def _column(features: FloatArray) -> FloatArray:
@@ -313,16 +300,14 @@ class FourierExpansion:
     def _pair_values(self, pairs: IntArray) -> FloatArray:
         """v_m of given m, of their shape."""
         orders = pairs.astype(np.float64)
-        values: FloatArray = orders ** (-2.0 * self.rate) if self.decay_of == "polynomial" else self.rate**orders
-        return values
+        return np.asarray(orders ** (-2.0 * self.rate) if self.decay_of == "polynomial" else self.rate**orders)
 
     def _pairs_after(self, pairs: IntArray) -> FloatArray:
         """2 sum_{m > pairs} v_m."""
         first = pairs.astype(np.float64) + 1.0
         if self.decay_of == "polynomial":
             return 2.0 * hurwitz_zeta(2.0 * self.rate, first)
-        sums: FloatArray = self.rate**first * (2.0 / (1.0 - self.rate))
-        return sums
+        return np.asarray(self.rate**first * (2.0 / (1.0 - self.rate)))
 
 
 # --- Expansions made of others, or supplied by hand; and expansions by name.

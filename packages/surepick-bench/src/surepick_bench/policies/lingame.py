@@ -7,7 +7,7 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan, Step
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, frozen, record
 from surepick.designs import solve_star_design
 from surepick.estimators import RegularisedEstimate, regularised_least_squares, self_normalised_radius
 from surepick.linalg.factorisations import cholesky, solve_lower
@@ -156,7 +156,7 @@ HEURISTIC_EVERYWHERE = 1e-6  # share of the weights that is spread over all arms
 HEURISTIC_RIDGE_OF_TRACE = 1e-13  # of the trace, against rounding
 
 
-@record
+@frozen
 class Learner:
     """An AdaHedge learner over the arms."""
 
@@ -164,31 +164,20 @@ class Learner:
     losses: FloatArray  # cumulated losses of each arm, shape (K,)
     mixability: float  # cumulated mixability gap, which sets the learning rate log(K) / gap
 
-    def __post_init__(self) -> None:
-        freeze(self, weights=np.float64, losses=np.float64)
-
 
 def hedged(learner: Learner) -> FloatArray:
-    """The weights that AdaHedge plays: proportional to exp(-log(K) / gap * losses); the best arms alike at gap 0.
-
-    Source: de Rooij, van Erven, Grunwald & Koolen (2014), AdaHedge.
-    """
+    """AdaHedge's weights, as exp(-log(K) / gap * losses) (de Rooij et al. 2014); at gap 0 the best arms alike."""
     excess = learner.losses - learner.losses.min()
     if learner.mixability == 0.0:
         best = (excess == 0.0).astype(np.float64)
-        equal: FloatArray = best / best.sum()
-        return equal
+        return np.asarray(best / best.sum())
     rate = math.log(max(len(excess), 2)) / learner.mixability
     unscaled = np.exp(-rate * excess)
-    weights: FloatArray = unscaled / unscaled.sum()
-    return weights
+    return np.asarray(unscaled / unscaled.sum())
 
 
 def taught(learner: Learner, weights: FloatArray, losses: FloatArray, pulls: int) -> Learner:
-    """AdaHedge after a turn: its losses, and the mixability gap, the loss of the weights less their mix loss.
-
-    Source: de Rooij, van Erven, Grunwald & Koolen (2014), AdaHedge.
-    """
+    """AdaHedge's losses after a turn, and the mixability gap, the loss of the weights less their mix loss."""
     least = float(losses[weights > 0].min())
     if learner.mixability == 0.0:
         mixed = least
@@ -202,13 +191,8 @@ def taught(learner: Learner, weights: FloatArray, losses: FloatArray, pulls: int
 def nearest_contradiction(rows: FloatArray, scores: FloatArray, weights: FloatArray, *, epsilon: float) -> FloatArray:
     """<theta-hat - lambda, x> of every arm, for nature's best answer lambda to the weights; 0 if it has none.
 
-        j = argmin of (score(i) - score(j) + epsilon)^2 / ||x_i - x_j||^2_{V_w^-1}
-        theta-hat - lambda = (score(i) - score(j) + epsilon) V_w^-1 (x_i - x_j) / ||x_i - x_j||^2_{V_w^-1}
-
-    Args:
-        rows: x, shape (K, r), of rank r.
-        scores: <theta-hat, x>, shape (K,), in reward units.
-        weights: w, shape (K,), sum 1.
+    j = argmin of (score(i) - score(j) + epsilon)^2 / ||x_i - x_j||^2_{V_w^-1}
+    theta-hat - lambda = (score(i) - score(j) + epsilon) V_w^-1 (x_i - x_j) / ||x_i - x_j||^2_{V_w^-1}
     """
     leader, dim = int(np.argmax(scores)), rows.shape[1]
     spread = (1.0 - HEURISTIC_EVERYWHERE) * weights + HEURISTIC_EVERYWHERE / len(weights)
@@ -227,8 +211,7 @@ def nearest_contradiction(rows: FloatArray, scores: FloatArray, weights: FloatAr
     rival = int(np.argmin(cost))
     if not math.isfinite(cost[rival]):
         return np.zeros(len(scores))
-    answer: FloatArray = coordinates @ away[rival] * (lead[rival] / squares[rival])
-    return answer
+    return np.asarray(coordinates @ away[rival] * (lead[rival] / squares[rival]))
 
 
 def tracked(weights: FloatArray, counts: IntArray, total: int) -> IntArray:
@@ -253,24 +236,17 @@ STYLISED = (
 )
 
 
-@record
+@frozen
 class GameState:
-    """Where the game stands.
+    """Where the game stands."""
 
-    Args:
-        round, active, seen, leader, gap, finished: as in `MeansState`.
-    """
-
-    round: int
+    round: int  # as in `MeansState`, with what follows
     active: IntArray
     seen: Observations
     learner: Learner  # the player of weights, before the next batch
     leader: int
     gap: float | None
     finished: str
-
-    def __post_init__(self) -> None:
-        freeze(self, active=np.int64)
 
     @property
     def pulls(self) -> int:

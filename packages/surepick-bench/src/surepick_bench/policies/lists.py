@@ -8,7 +8,7 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan, Step
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.errors import InvalidInput
 from surepick.estimators import anytime_radius, mixture_radius
 from surepick.policies import options
@@ -19,7 +19,7 @@ from surepick.questions import NAMES, Above, AllGood, TopM, inquiry_of, question
 BOUNDARIES = ("union", "mixture")
 
 
-@record
+@frozen
 class ListingState:
     """Where a study stands."""
 
@@ -31,24 +31,18 @@ class ListingState:
     leader: int  # the arm of highest mean
     finished: str  # why it stopped: "" while it runs, or "certified"
 
-    def __post_init__(self) -> None:
-        freeze(self, inside=np.bool_, outside=np.bool_, active=np.int64)
-
     @property
     def pulls(self) -> int:
         """All pulls received."""
         return self.seen.total
 
 
-@record
+@frozen
 class Bounds:
     """An interval for the mean of each arm; all hold at once, and at all times."""
 
     means: FloatArray  # the centres, shape (K,)
     radius: FloatArray  # half the widths, shape (K,); infinite for an arm that was never pulled
-
-    def __post_init__(self) -> None:
-        freeze(self, means=np.float64, radius=np.float64)
 
     @property
     def lower(self) -> FloatArray:
@@ -95,7 +89,8 @@ def bounds_of(problem: Problem, seen: Observations, boundary: str, accuracy: flo
 
 
 def listed_arms(problem: Problem, bounds: Bounds) -> tuple[BoolArray, BoolArray]:
-    """(arms that the bounds put on the first list, on the second), each of shape (K,).
+    """(arms that the bounds put on the first list, on the second), each of shape (K,); all lists ever made are right,
+    where all intervals hold.
 
         above      inside where lower >= upper(tau) - epsilon        outside where upper <= lower(tau) + epsilon
         top        all at once, where the lowest lower bound of the m highest means is at least the highest upper bound
@@ -103,8 +98,7 @@ def listed_arms(problem: Problem, bounds: Bounds) -> tuple[BoolArray, BoolArray]
         all-good   inside where lower >= (highest upper bound of the others) - epsilon - slack
                    outside where upper < highest lower bound - epsilon
 
-    tau is the threshold plus `by`, or the interval of the control plus `by`. Where all intervals hold, no arm is on a
-    wrong list; so all lists ever made are right, except with probability delta.
+    tau is the threshold plus `by`, or the interval of the control plus `by`.
     """
     asked, lower, upper = problem.question, bounds.lower, bounds.upper
     nobody = np.zeros(problem.num_arms, bool)
@@ -191,8 +185,29 @@ def shared_growth(state: ListingState, arms: list[int], growth: float) -> Plan:
 PULLED = ("all", "undecided")
 
 
+class ListsPeer:
+    """What peers whose answer is lists have in common."""
+
+    __slots__ = ()
+    problem: Problem
+    boundary: str
+    accuracy: float | None
+
+    def init(self) -> ListingState:
+        return initial_lists(self.problem)
+
+    def tell(self, state: ListingState, plan: Plan, seen: Observations) -> Step[ListingState]:
+        return listed_after(self.problem, state, plan, seen, self._bounds(state.seen.plus(seen)))
+
+    def claim(self, state: ListingState) -> Claim:
+        return claim_of(state, spent_by(self.problem, self.boundary))
+
+    def _bounds(self, seen: Observations) -> Bounds:
+        return bounds_of(self.problem, seen, self.boundary, self.accuracy)
+
+
 @record
-class UniformLists:
+class UniformLists(ListsPeer):
     """Pull every arm equally often, until intervals that hold for all arms at all times put every arm on a list.
 
     The lists are those of `listed`; with errors="discovery" no arm at all is on a wrong list, except with probability
@@ -228,24 +243,12 @@ class UniformLists:
         check_options(self)
         check_question("uniform-lists", self.problem, Above, TopM, AllGood)
 
-    def init(self) -> ListingState:
-        return initial_lists(self.problem)
-
     def ask(self, state: ListingState) -> Plan:
         if (first := opening_pulls(state)) is not None:
             return first
         more = np.maximum(1, np.ceil(self.growth * state.seen.counts)).astype(np.int64)
         counts = more if self.pulled == "all" else np.where(self._open(state), more, 0)
         return Plan(round=state.round, counts=counts)
-
-    def tell(self, state: ListingState, plan: Plan, seen: Observations) -> Step[ListingState]:
-        return listed_after(self.problem, state, plan, seen, self._bounds(state.seen.plus(seen)))
-
-    def claim(self, state: ListingState) -> Claim:
-        return claim_of(state, spent_by(self.problem, self.boundary))
-
-    def _bounds(self, seen: Observations) -> Bounds:
-        return bounds_of(self.problem, seen, self.boundary, self.accuracy)
 
     def _open(self, state: ListingState) -> BoolArray:
         """The arms on which a list still depends, shape (K,)."""
@@ -266,7 +269,7 @@ class UniformLists:
 
 
 @record
-class ST2:
+class ST2(ListsPeer):
     """Pull the arm of highest upper bound, the doubtful arm that looks good and the doubtful arm that looks bad.
 
         G = the arms whose mean is at least the highest mean - epsilon;   doubtful: on no list (`listed`)
@@ -303,9 +306,6 @@ class ST2:
         check_options(self)
         check_question("st2", self.problem, AllGood)
 
-    def init(self) -> ListingState:
-        return initial_lists(self.problem)
-
     def ask(self, state: ListingState) -> Plan:
         if (first := opening_pulls(state)) is not None:
             return first
@@ -318,12 +318,3 @@ class ST2:
         if np.any(doubtful & ~good):
             arms.append(int(np.argmax(np.where(doubtful & ~good, bounds.upper, -np.inf))))
         return shared_growth(state, arms, self.growth)
-
-    def tell(self, state: ListingState, plan: Plan, seen: Observations) -> Step[ListingState]:
-        return listed_after(self.problem, state, plan, seen, self._bounds(state.seen.plus(seen)))
-
-    def claim(self, state: ListingState) -> Claim:
-        return claim_of(state, spent_by(self.problem, self.boundary))
-
-    def _bounds(self, seen: Observations) -> Bounds:
-        return bounds_of(self.problem, seen, self.boundary, self.accuracy)

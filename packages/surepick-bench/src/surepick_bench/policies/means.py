@@ -8,7 +8,7 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Deciding, Plan, Step
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, frozen, record
 from surepick.errors import InvalidInput
 from surepick.estimators import anytime_radius, mixture_radius
 from surepick.policies import options
@@ -20,7 +20,7 @@ from surepick_bench.policies import lists
 ELIMINATION_BOUNDARIES = ("union", "mixture")
 
 
-@record
+@frozen
 class MeansState:
     """Where action elimination stands."""
 
@@ -31,9 +31,6 @@ class MeansState:
     gap: float | None  # the leader is at most this much worse than the best arm; None if nothing can be said
     finished: str  # why it stopped: "" while it runs, "certified", "single" or "given"
 
-    def __post_init__(self) -> None:
-        freeze(self, active=np.int64)
-
     @property
     def pulls(self) -> int:
         """All pulls received."""
@@ -42,14 +39,10 @@ class MeansState:
 
 @record
 class Judgement:
-    """What one look says.
-
-    Args:
-        gap: the leader is at most this much worse than the best arm, in reward units; infinite if nothing can be said.
-    """
+    """What one look says."""
 
     leader: int  # the arm that would be recommended
-    gap: float
+    gap: float  # the leader is at most this much worse than the best arm; infinite: nothing can be said
     active: IntArray  # the leader and the rivals that stay in question, ascending
     finished: str  # "certified" or "single" if that ends it, else ""
     deciding: Deciding | None = field(default=None, compare=False)  # gives the intervals that decided
@@ -232,14 +225,8 @@ class LUCB:
 
 
 def lucb_radius(counts: IntArray, sigma: FloatArray, *, delta: float) -> FloatArray:
-    """beta(u, t) = sigma sqrt(2 log(K1 K t^4 / delta) / u) with t = max(half of all pulls, largest u).
-
-    Args:
-        counts: u of each arm, shape (K,); 0 gives infinity.
-        sigma: sub-Gaussian scale of each arm, shape (K,), in reward units.
-
-    Source: the exploration rate of LUCB1, Kalyanakrishnan et al. (2012).
-    """
+    """sigma sqrt(2 log(K1 K t^4 / delta) / u), t = max(half of all pulls, largest u), infinite at u = 0, shape (K,).
+    Source: the exploration rate of LUCB1, Kalyanakrishnan et al. (2012)."""
     t = max(1.0, math.ceil(int(counts.sum()) / 2), float(np.max(counts)))
     log_term = math.log(K1 * len(counts) / delta) + 4.0 * math.log(t)
     radius = sigma * np.sqrt(2.0 * log_term / np.maximum(counts, 1))
@@ -252,7 +239,7 @@ TOP_BOUNDARIES = ("published", "mixture")
 
 
 @record
-class LUCBTop:
+class LUCBTop(lists.ListsPeer):
     """Pull the arm of the guess whose lower bound is lowest and the other arm whose upper bound is highest.
 
         J = the m highest means,   h = argmin over J of mean(x) - beta(x),   l = argmax outside J of mean(x) + beta(x)
@@ -291,9 +278,6 @@ class LUCBTop:
         check_options(self)
         lists.check_question("lucb-top", self.problem, TopM)
 
-    def init(self) -> lists.ListingState:
-        return lists.initial_lists(self.problem)
-
     def ask(self, state: lists.ListingState) -> Plan:
         if (first := lists.opening_pulls(state)) is not None:
             return first
@@ -302,9 +286,6 @@ class LUCBTop:
         lowest = int(np.argmin(np.where(top, bounds.lower, np.inf)))
         highest = int(np.argmax(np.where(top, -np.inf, bounds.upper)))
         return lists.shared_growth(state, [lowest, highest], self.growth)
-
-    def tell(self, state: lists.ListingState, plan: Plan, seen: Observations) -> Step[lists.ListingState]:
-        return lists.listed_after(self.problem, state, plan, seen, self._bounds(state.seen.plus(seen)))
 
     def claim(self, state: lists.ListingState) -> Claim:
         spent = ZETA_3 / K1 if self.boundary == "published" else 1.0
@@ -320,7 +301,7 @@ class LUCBTop:
 
 
 @record
-class APT:
+class APT(lists.ListsPeer):
     """Pull the arm of smallest index; an arm that is on a list is not pulled again.
 
         index(x) = sqrt(n_x) (|mean(x) - tau| + epsilon) / sigma_x,   tau = threshold + by
@@ -363,9 +344,6 @@ class APT:
                 "Take certified-independent or uniform-lists, or give threshold."
             )
 
-    def init(self) -> lists.ListingState:
-        return lists.initial_lists(self.problem)
-
     def ask(self, state: lists.ListingState) -> Plan:
         if (first := lists.opening_pulls(state)) is not None:
             return first
@@ -376,13 +354,6 @@ class APT:
         counts[state.active] = dealt(state.seen.counts[state.active], gaps[state.active], total)
         return Plan(round=state.round, counts=counts)
 
-    def tell(self, state: lists.ListingState, plan: Plan, seen: Observations) -> Step[lists.ListingState]:
-        bounds = lists.bounds_of(self.problem, state.seen.plus(seen), self.boundary, self.accuracy)
-        return lists.listed_after(self.problem, state, plan, seen, bounds)
-
-    def claim(self, state: lists.ListingState) -> Claim:
-        return lists.claim_of(state, lists.spent_by(self.problem, self.boundary))
-
     @property
     def _asked(self) -> Above:
         return cast(Above, self.problem.question)
@@ -390,13 +361,7 @@ class APT:
 
 def dealt(counts: IntArray, gaps: FloatArray, total: int) -> IntArray:
     """Pulls that single pulls of the arm of smallest sqrt(n) gap would give each arm, shape (m,); their sum is `total`.
-
-    The j-th pull of an arm is made when its index is sqrt(n + j - 1) gap; the `total` smallest of these are made.
-
-    Args:
-        counts: n, shape (m,).
-        gaps: positive, shape (m,).
-    """
+    The j-th pull of an arm is made when its index is sqrt(n + j - 1) gap; the `total` smallest of these are made."""
     low, high = 0.0, float(np.min((counts + total) * gaps**2))  # squared indices; at the second all go to one arm
     for _ in range(60):
         middle = 0.5 * (low + high)

@@ -8,13 +8,13 @@ from numpy.typing import ArrayLike
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan, Step
-from surepick.core.records import IntArray, freeze, record
+from surepick.core.records import IntArray, frozen, record
 from surepick.core.values import not_negative, positive_number, whole_number
 from surepick.errors import InvalidInput
 from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 
 
-@record
+@frozen
 class HalvingState:
     """Where sequential halving stands."""
 
@@ -25,9 +25,6 @@ class HalvingState:
     leader: int  # leader, gap: as in `MeansState`
     gap: float | None
     finished: str  # why it stopped: "" while it runs, "budget", "single" or "given"
-
-    def __post_init__(self) -> None:
-        freeze(self, active=np.int64)
 
     @property
     def pulls(self) -> int:
@@ -132,19 +129,11 @@ class SequentialHalving:
 
 
 def halving_error_bound(gaps: ArrayLike, *, budget: int, sigma: float = 0.5) -> float:
-    """The paper's bound on the probability that sequential halving does not return the best arm, at most 1.
+    """The paper's bound on the probability that sequential halving errs, at most 1: 1 for two best arms, 0 for one arm.
 
         3 log2(K) exp(-budget / (8 H2 (2 sigma)^2 log2 K)),   H2 = max over i > 1 of i / gap_i^2, gaps in rising order
 
-    Args:
-        gaps: how much worse than the best each arm is, shape (K,), in reward units, >= 0; the smallest, which is 0,
-            is that of the best arm itself.
-
-    Returns:
-        The bound; 1 where two arms are best, 0 for one arm.
-
-    Source: Karnin, Koren & Somekh (2013), Theorem 4.1; the factor (2 sigma)^2 is ours. Like the paper it ignores that
-    pulls are whole; log2 K is rounded up.
+    Karnin, Koren & Somekh (2013), Theorem 4.1; the factor (2 sigma)^2 is ours; pulls are whole, which it ignores.
     """
     ordered = np.sort(np.asarray(gaps, dtype=np.float64))
     if ordered.ndim != 1 or len(ordered) == 0 or not np.all(np.isfinite(ordered)) or ordered[0] != 0.0:

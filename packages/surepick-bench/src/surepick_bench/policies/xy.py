@@ -9,7 +9,7 @@ import numpy as np
 from surepick.core.arms import Arms
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedding, Plan, Step, intervals_after
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, frozen, record
 from surepick.core.values import positive_number, probability
 from surepick.designs import allocate, design_value, round_design, solve_design
 from surepick.errors import InvalidInput
@@ -31,10 +31,7 @@ HEURISTIC_HIDDEN = 0.1  # of epsilon: what rounding of the features may add to t
 
 @record
 class Span:
-    """The features in orthonormal coordinates W of their span: x = W'u_x + e_x.
-
-    The part of theta outside the span has no effect on any arm but through e_x, and W theta is no longer than theta.
-    """
+    """The features in orthonormal coordinates W of their span, x = W'u_x + e_x, through which alone theta acts."""
 
     rows: FloatArray  # u_x, shape (K, r)
     lost: float  # ||e_x|| is at most this for every arm: directions too short to be told from rounding, and rounding
@@ -91,13 +88,9 @@ def check_norm_bound(name: str, norm_bound: float | None) -> float:
 
 
 def in_span(features: FloatArray) -> Span:
-    """The features in orthonormal coordinates of their span, and what these coordinates miss.
-
-    Directions whose singular value cannot be told from rounding are dropped: with exactly dependent columns nothing but
-    rounding is lost; where a column is huge beside the others, the others may be.
-
-    Source: ours; e_x as computed, plus a bound on the rounding of that, (r + 2) eps (||x|| + sqrt(r) ||u_x||).
-    """
+    """The features in orthonormal coordinates of their span, without directions that look like rounding; ours. What
+    these coordinates miss is e_x as computed, plus a bound on its rounding, (r + 2) eps (||x|| + sqrt(r) ||u_x||): with
+    exactly dependent columns that is all; where a column is huge beside the others, the others may be lost."""
     _, singular, directions = thin_svd(features)
     eps = float(np.finfo(np.float64).eps)
     kept = directions[singular > max(features.shape) * eps * singular[0]]
@@ -135,33 +128,25 @@ def pieces(total: int, most: int) -> IntArray:
 
 
 def pulled_more(coordinates: FloatArray, arm: int, pulls: int) -> FloatArray:
-    """The coordinates after `pulls` more pulls of one arm: u with ||u_a - u_b|| the distance in (A + n x x')^-1.
-
-        u -> (I + n v v')^(-1/2) u,   v the coordinates of the arm
-
-    Source: the matrix inversion lemma. Cost: O(K r).
-    """
+    """The coordinates after `pulls` more pulls of one arm, v: u -> (I + n v v')^(-1/2) u (matrix inversion lemma).
+    ||u_a - u_b|| is then the distance in (A + n x x')^-1. Cost: O(K r)."""
     direction = coordinates[arm]
     square = float(direction @ direction)
     if square == 0.0:
         return coordinates
     share = (1.0 - 1.0 / math.sqrt(1.0 + pulls * square)) / square
-    moved: FloatArray = coordinates - np.outer(share * (coordinates @ direction), direction)
-    return moved
+    return np.asarray(coordinates - np.outer(share * (coordinates @ direction), direction))
 
 
 def judge_pairs(
     fitted: LeastSquaresEstimate, *, multiplier: float, epsilon: float, misspecification: float = 0.0
 ) -> Judgement:
-    """Who leads, and by how much it can fall short of the best.
+    """Who leads, and by how much it can fall short of the best where no difference errs by more than its width; ours.
 
         gap = max over x != leader of score(x) - score(leader) + width(x)
         width(x) = (multiplier + sqrt(n) m) ||x - leader|| + 2 m        n: pulls told,   m: misspecification
 
-    Where no difference errs by more than its width, the leader is within `gap` of the best arm. Without
-    misspecification equal arms are 0 apart.
-
-    Source: ours; means off by m_x move the estimate by ||X'Nm|| in V^-1 <= sqrt(m'Nm) <= sqrt(n) m.
+    Means off by m_x move the estimate by ||X'Nm|| in V^-1 <= sqrt(m'Nm) <= sqrt(n) m; at m = 0 equal arms are 0 apart.
     """
     leader = int(np.argmax(fitted.scores))
     everybody = np.arange(len(fitted.scores))
@@ -180,16 +165,11 @@ RESOLUTION = 1000  # pulls per supported arm in which a design is written down
 ROUNDING = 1e-9  # pulls
 
 
-@record
+@frozen
 class PhaseState:
-    """Where an algorithm stands that follows fixed allocations.
+    """Where an algorithm stands that follows fixed allocations."""
 
-    Args:
-        round, leader, gap, finished: as in `MeansState`.
-        looks: how often it was decided so far whether arms go or the study stops; 0 where no width depends on that.
-    """
-
-    round: int
+    round: int  # as in `MeansState`, with what follows
     active: IntArray  # the arms in question: not ruled out, or the leader and the open rivals
     opened: Plan | None  # the latest plan of the phase; its allocation holds for the whole phase. None between phases.
     seen: Observations  # what was told in the phase
@@ -199,10 +179,7 @@ class PhaseState:
     gap: float | None
     finished: str
     alarms: tuple[str, ...] = ()  # what the check of linearity found so far, in words
-    looks: int = 0
-
-    def __post_init__(self) -> None:
-        freeze(self, active=np.int64)
+    looks: int = 0  # how often it was decided whether arms go or it stops; 0: no width depends on that
 
 
 @record
@@ -302,11 +279,9 @@ def linear_claim(policy: Linear, state: PhaseState) -> Claim:
 
 
 def next_part(whole: Plan, state: PhaseState, growth: float, *, most: int | None = None) -> Plan:
-    """The next batch of a phase: what its allocation, scaled to m pulls, has beyond the pulls received.
+    """The next batch of a phase: what its allocation, scaled to m pulls, has beyond the pulls received; ours.
 
-        n_i(m) = ceil(m allocation_i / sum of allocation),   m = pulls of the phase + next batch (at most `most`)
-
-    Source: ours; the counts are functions of m alone and never fall.
+    n_i(m) = ceil(m allocation_i / sum of allocation),   m = pulls of the phase + next batch (at most `most`)
     """
     allocation = whole.counts if whole.allocation is None else whole.allocation
     wanted = state.seen.total + next_xy_batch(state.pulls, growth)

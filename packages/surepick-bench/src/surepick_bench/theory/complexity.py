@@ -133,8 +133,7 @@ def linear_part(embedded: Embedded, means: FloatArray, theta: ArrayLike | None =
     if isinstance(embedded, IndependentArms):
         return means
     basis = whitened(embedded.features).basis  # Z'Z = K I, in the span of the columns of psi
-    part: FloatArray = basis @ (basis.T @ means) / len(means)
-    return part
+    return np.asarray(basis @ (basis.T @ means) / len(means))
 
 
 def relaxation_bound(
@@ -245,10 +244,7 @@ def _from_gaps(embedded: Embedded, best: int, gaps: FloatArray, epsilon: float, 
 
 
 def _star_design(embedded: Embedded, centre: int, scales: FloatArray, tolerance: float) -> Design:
-    """min over lambda of max over j != c of ||psi(c) - psi(j)||^2 in A(lambda)^-1 / scale_j^2, with a certificate.
-
-    scales are positive, shape (K,), in reward units; the entry of the centre c is not used.
-    """
+    """min over lambda of max over j != c of ||psi(c) - psi(j)||^2 in A(lambda)^-1 / scale_j^2, scales (K,) positive."""
     if isinstance(embedded, IndependentArms):
         return independent_star_design(centre, scales)
     return solve_star_design(embedded.features, centre, scales, tolerance=tolerance)

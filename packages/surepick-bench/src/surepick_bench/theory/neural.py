@@ -244,10 +244,7 @@ def proof_parameters(spectrum: ArrayLike, **settings: Any) -> TheoremParameters:
 
 
 def rounding_floor(dim: int, slack: float) -> int:
-    """r_d(zeta) = min((d^2 + d + 2) / zeta, 180 d / zeta^2), rounded up: pulls below which rounding promises nothing.
-
-    Source: section 3, the two rounding procedures.
-    """
+    """r_d(zeta) = min((d^2 + d + 2) / zeta, 180 d / zeta^2), rounded up: with less section 3 promises nothing."""
     return math.ceil(min((dim**2 + dim + 2) / slack, 180.0 * dim / slack**2))
 
 

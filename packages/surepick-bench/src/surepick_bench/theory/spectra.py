@@ -21,13 +21,8 @@ ASYMMETRY = 1e-10
 
 
 def neural_gram(features: ArrayLike, *, depth: int = 3, form: str = "H", inputs: str = "raw") -> FloatArray:
-    """The neural tangent kernel's gram matrix of the arms, shape (K, K).
-
-    The paper also doubles each coordinate (x becomes (x, x) / sqrt(2)); that leaves this matrix as it is.
-
-    Source: appendix F, definition of the NTK.
-    Cost: O(K^2 (D + L)) time.
-    """
+    """The neural tangent kernel's gram matrix of the arms, (K, K) (appendix F); O(K^2 (D + L)) time. The paper also
+    doubles each coordinate (x becomes (x, x) / sqrt(2)); that leaves this matrix as it is."""
     check_choice("inputs", inputs, INPUTS)
     rows = np.asarray(Arms(features).features, dtype=np.float64)
     if inputs == "normalized":
@@ -36,22 +31,14 @@ def neural_gram(features: ArrayLike, *, depth: int = 3, form: str = "H", inputs:
 
 
 def spectrum_effective_dimension(spectrum: ArrayLike, tolerance: float, *, rounding: float | None = None) -> int:
-    """min {d >= 1 : sum_{i > d} (s_i + e) <= tolerance}: d_eff, and never too small where e bounds the rounding.
-
-    Args:
-        spectrum: eigenvalues, shape (K,), in any order, or a gram matrix, shape (K, K).
-
-    Source: section 5, definition of the effective dimension, neural version.
-    Cost: O(K^3) time for a gram matrix.
-    """
+    """min {d >= 1 : sum_{i > d} (s_i + e) <= tolerance}: d_eff, and never too small where e bounds the rounding. Of
+    eigenvalues, (K,), in any order, or of a gram matrix, (K, K), in O(K^3). Source: section 5, neural version."""
     return first_within(spectrum_tails(*checked_spectrum(spectrum, rounding)), tolerance)
 
 
 def checked_spectrum(spectrum: ArrayLike, rounding: float | None, *, columns: int = 0) -> tuple[FloatArray, float]:
-    """Eigenvalues, decreasing and not negative, shape (K,), and by how much each may be too small.
-
-    As `spectrum_effective_dimension`, which says what is refused; a sum over `columns` features may be rounded.
-    """
+    """Eigenvalues, decreasing and not negative, shape (K,), and by how much each may be too small. As
+    `spectrum_effective_dimension`, which says what is refused; a sum over `columns` features may be rounded."""
     given = finite_numbers(spectrum)
     if given.ndim == 1 and given.size > 0:
         if not np.isfinite(given).all():
@@ -88,10 +75,8 @@ def checked_gram(gram: FloatArray) -> FloatArray:
 def clipped_spectrum(
     values: FloatArray, rounding: float | None, *, computed: bool, columns: int
 ) -> tuple[FloatArray, float]:
-    """Decreasing eigenvalues (K,), negative ones as 0, and by how much each may be too small.
-
-    InvalidInput where rounding, of exact eigenvalues or computed ones, does not explain how far one is below 0.
-    """
+    """Decreasing eigenvalues (K,), negative ones as 0, and by how much each may be too small. InvalidInput where
+    rounding, of exact eigenvalues or computed ones, does not explain how far one is below 0."""
     usual = EPS * (len(values) * abs(float(values[0])) + (columns + 16) * float(np.abs(values).sum()))
     if rounding is None:
         allowance = usual if computed else 0.0

@@ -269,8 +269,7 @@ class ExponentialDecay:
 
     def tails(self, count: int) -> FloatArray:
         """At least sum_{j>d} mu_j for d = 0 .. count: C_k exp(-beta d)/(exp(beta) - 1), the geometric series."""
-        values: FloatArray = self.scale / math.expm1(self.rate) * np.exp(-self.rate * np.arange(count + 1))
-        return values
+        return np.asarray(self.scale / math.expm1(self.rate) * np.exp(-self.rate * np.arange(count + 1)))
 
     def effective_dimension_bound(
         self, epsilon: float, *, norm_bound: float = 1.0, eigenfunction_bound: float = 1.0

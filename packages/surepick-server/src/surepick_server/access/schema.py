@@ -170,10 +170,7 @@ class AuditLog:
         self.store()
 
     def soon(self, who: str, address: str, action: str, study: str | None = None, words: str = "") -> None:
-        """Store an entry within a fifth of a second, together with others.
-
-        For what the study's own log says too, with who and when: leases and results. A kill may lose from where it was.
-        """
+        """Store within a fifth of a second, with others, what the study's own log says too: a kill may lose it."""
         self._keep(who, address, action, study, words)
         with self._lock:
             if self._thread is None:

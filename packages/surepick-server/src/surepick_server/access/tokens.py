@@ -50,10 +50,8 @@ class Principal:
     token: int = 0  # number of the token; 0 for the person at this machine, before there are tokens
 
     def is_worker(self, worker: str) -> bool:
-        """Whether a worker of that name is they, or one of theirs: "lab" has "lab/1", "lab/2", ...
-
-        Before there are tokens nobody is told from anybody: the person at this machine is every worker.
-        """
+        """Whether a worker of that name is they, or one of theirs: "lab" has "lab/1", "lab/2", ... Before there are
+        tokens nobody is told from anybody: the person at this machine is every worker."""
         return self.token == 0 or worker == self.name or worker.startswith(f"{self.name}/")
 
 
@@ -206,10 +204,8 @@ class Tokens:
         return _token(row, ())
 
     def principal(self, text: str) -> Principal | None:
-        """Whose token it is; None: nobody's, or it is worth nothing any more.
-
-        What was read a moment ago is not read again: a token that another process revoked works a second longer here.
-        """
+        """Whose token it is; None: nobody's, or it is worth nothing any more. What was read a moment ago is not read
+        again: a token that another process revoked works a second longer here."""
         hashed, now = hash_of(text), system_clock()
         known = self._known.get(hashed)
         if known is not None and abs(now - known[0]) < REMEMBERED and now < known[2]:
@@ -335,11 +331,9 @@ def target_of(url: str, *, private: bool) -> Target:
 
 
 def is_public(number: Number) -> bool:
-    """Whether an address is one of the internet, also as it is written in other forms.
-
-    Python's own lists lag behind the registries, so these stand here. Of IPv6 only what is given out as unicast is
-    public, and an address of IPv4 inside one of IPv6 is judged as itself.
-    """
+    """Whether an address is one of the internet, also as it is written in other forms. Python's own lists lag behind
+    the registries, so these stand here. Of IPv6 only what is given out as unicast is public, and an address of IPv4
+    inside one of IPv6 is judged as itself."""
     if isinstance(number, ipaddress.IPv4Address):
         return not any(number in network for network in SPECIAL_4)
     inner = _inner(number)

@@ -9,7 +9,7 @@ from dataclasses import asdict, field
 from functools import partial
 from http import HTTPStatus
 from itertools import zip_longest
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from fastapi import Depends, Header, Request, Response
@@ -52,10 +52,7 @@ def worker_of(caller: Principal, given: str | None) -> str:
 def receipt_told(
     study: Study, caller: Principal, came: ResultsBody, salt: str | None = None
 ) -> tuple[dict[str, Any], Receipt]:
-    """Store results; the answer depends on what is stored, so that the same results again have the same answer.
-
-    The receipt says what became of them this time.
-    """
+    """Store results; the same again have the same answer, which is about what is stored, and another receipt."""
     worker, rows = worker_of(caller, came.worker), came.results
     ids, keys = [row.id for row in rows], _keys(study, rows, salt)
     check_own(study, caller, ids, keys)
@@ -140,10 +137,7 @@ def plan_next(study: Study, receipt: Receipt) -> None:
 
 
 def check_own(study: Study, caller: Principal, ids: Sequence[str], keys: Sequence[str]) -> None:
-    """Refuse keys under which somebody else reported, and keys of measurements that are leased to somebody else.
-
-    Whoever may try values under another's key learns whether they are the right ones.
-    """
+    """Refuse keys of somebody else's results or leases: who may try values under them learns whether they are right."""
     stored = study.log.recorded(list(keys))
     others = [key for key, one in stored.items() if not caller.is_worker(one.source)]
     if others:
@@ -220,7 +214,8 @@ def _values(study: Study, rows: Sequence[ResultBody]) -> Any:
 routes = Routes(prefix=API, tags=["measuring"])
 RECEIPT = "X-Surepick-Receipt"
 Once = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
-Store = Callable[[Study], tuple[dict[str, Any], Receipt]]
+Came = TypeVar("Came")
+Store = Callable[[Study, Principal, Came, str | None], Receipt]
 
 
 @record
@@ -235,14 +230,20 @@ class Reporter:
 
     def results(self, name: str, read: Callable[[Study], ResultsBody]) -> dict[str, Any]:
         """Store single results."""
-        return self.stored(
-            name, "tell", "results", lambda study: receipt_told(study, self.caller, read(study), self.salt)
-        )
-
-    def stored(self, name: str, action: str, rows: str, store: Store) -> dict[str, Any]:
-        """Store what came, count what is new, put that on the trail, and the receipt into a header."""
         with self.server.studies.open(name) as study:
-            answer, receipt = store(study)
+            answer, receipt = receipt_told(study, self.caller, read(study), self.salt)
+        return self._noted(name, "tell", "results", answer, receipt)
+
+    def stored(
+        self, name: str, action: str, rows: str, answer: dict[str, Any], store: Store[Came], came: Came
+    ) -> dict[str, Any]:
+        """Store what came; the answer says how much that is."""
+        with self.server.studies.open(name) as study:
+            receipt = store(study, self.caller, came, self.salt)
+        return self._noted(name, action, rows, answer, receipt)
+
+    def _noted(self, name: str, action: str, rows: str, answer: dict[str, Any], receipt: Receipt) -> dict[str, Any]:
+        """Count what is new, put what came on the trail, and the receipt into a header."""
         self.server.metrics.results.inc(receipt.counted)
         number = answer.get("stored", 0) + answer.get("failed", 0)
         self.server.trail.soon(self.caller.name, self.address, action, name, f"{number} {rows}")
@@ -332,31 +333,19 @@ async def tell_results(name: str, request: Request, reporter: Telling) -> dict[s
 @routes.add("POST", "/studies/{name}/totals", Visibility.own, who=Role.measurer)
 def tell_totals(name: str, came: Totals, reporter: Telling) -> dict[str, Any]:
     """Report totals of several measurements, a row each, for instruments that add up."""
-
-    def store(study: Study) -> tuple[dict[str, Any], Receipt]:
-        return {"stored": len(came.ids)}, totals_told(study, reporter.caller, came, reporter.salt)
-
-    return reporter.stored(name, "tell totals", "rows", store)
+    return reporter.stored(name, "tell totals", "rows", {"stored": len(came.ids)}, totals_told, came)
 
 
 @routes.add("POST", "/studies/{name}/prior", Visibility.own, who=Role.measurer)
 def tell_prior(name: str, came: ResultsBody, reporter: Telling) -> dict[str, Any]:
     """Keep results that the study did not ask for; they are never used."""
-
-    def store(study: Study) -> tuple[dict[str, Any], Receipt]:
-        return {"stored": len(came.results)}, prior_told(study, reporter.caller, came, reporter.salt)
-
-    return reporter.stored(name, "tell prior", "results", store)
+    return reporter.stored(name, "tell prior", "results", {"stored": len(came.results)}, prior_told, came)
 
 
 @routes.add("POST", "/studies/{name}/failures", Visibility.own, who=Role.measurer)
 def report_failures(name: str, came: Failures, reporter: Telling) -> dict[str, Any]:
     """Report measurements that gave no result; they are offered again at once."""
-
-    def store(study: Study) -> tuple[dict[str, Any], Receipt]:
-        return {"failed": len(came.ids)}, failures_told(study, reporter.caller, came, reporter.salt)
-
-    return reporter.stored(name, "fail", "measurements", store)
+    return reporter.stored(name, "fail", "measurements", {"failed": len(came.ids)}, failures_told, came)
 
 
 @routes.add("POST", "/studies/{name}/release", Visibility.own, who=Role.measurer)

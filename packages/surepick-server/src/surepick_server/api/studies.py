@@ -21,21 +21,6 @@ from surepick.text import did_you_mean
 from surepick_server.access.tokens import Role, Token
 from surepick_server.access.webhooks import Webhook
 from surepick_server.api import models
-from surepick_server.api.models import (
-    MOST_ROWS,
-    PLAIN,
-    AllowWebhook,
-    ForecastOf,
-    Ids,
-    NewStudy,
-    NewToken,
-    NewWebhook,
-    Reason,
-    ReasonFor,
-    ResultBody,
-    ResultsBody,
-    brought,
-)
 from surepick_server.api.routing import API, Admin, Owner, Routes, Shared, Viewer, Visibility
 from surepick_server.web.auth import address_of
 from surepick_server.web.open_studies import HTTPError
@@ -67,7 +52,7 @@ def read_studies(server: Shared, caller: Viewer) -> dict[str, Any]:
 
 
 @routes.add("POST", "/studies", Visibility.terms, who=Role.owner, status_code=HTTPStatus.CREATED)
-def start_study(new: NewStudy, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
+def start_study(new: models.NewStudy, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """A new study. A name is used once: a second study of that name is refused."""
     arms, notes = models.candidates_of(new)
     policy = models.policy_of(new, arms)
@@ -84,7 +69,7 @@ def start_study(new: NewStudy, request: Request, server: Shared, caller: Owner) 
 
 
 @routes.add("POST", "/forecasts", Visibility.nothing, who=Role.owner)
-def forecast_study(asked: ForecastOf, server: Shared, caller: Owner) -> dict[str, Any]:  # noqa: ARG001 (the role counts)
+def forecast_study(asked: models.ForecastOf, server: Shared, caller: Owner) -> dict[str, Any]:  # noqa: ARG001 (the role counts)
     """What a study would cost, before it is made."""
     return models.forecast_of(asked)
 
@@ -104,7 +89,7 @@ def candidates(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # 
 
 
 @routes.add("POST", "/studies/{name}/abandon", Visibility.closed, who=Role.owner)
-def abandon_round(name: str, why: ReasonFor, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
+def abandon_round(name: str, why: models.ReasonFor, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """Give up the missing measurements of the open round, or those of some candidates."""
     with server.studies.open(name) as study:
         study.abandon(why.reason, why.ids)
@@ -114,7 +99,9 @@ def abandon_round(name: str, why: ReasonFor, request: Request, server: Shared, c
 
 
 @routes.add("POST", "/studies/{name}/withdraw", Visibility.closed, who=Role.owner)
-def withdraw_candidates(name: str, why: ReasonFor, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
+def withdraw_candidates(
+    name: str, why: models.ReasonFor, request: Request, server: Shared, caller: Owner
+) -> dict[str, Any]:
     """Go on without some candidates."""
     with server.studies.open(name) as study:
         study.withdraw(why.ids or [], why.reason)
@@ -124,7 +111,7 @@ def withdraw_candidates(name: str, why: ReasonFor, request: Request, server: Sha
 
 
 @routes.add("POST", "/studies/{name}/add", Visibility.closed, who=Role.owner)
-def add_candidates(name: str, which: Ids, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
+def add_candidates(name: str, which: models.Ids, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """From the next round on, some candidates that were declared to come later."""
     with server.studies.open(name) as study:
         study.add(which.ids)
@@ -143,7 +130,7 @@ def judge_round(name: str, request: Request, server: Shared, caller: Owner) -> d
 
 
 @routes.add("POST", "/studies/{name}/close", Visibility.closed, who=Role.owner)
-def close_study(name: str, why: Reason, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
+def close_study(name: str, why: models.Reason, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """End a study early."""
     with server.studies.open(name) as study:
         study.close(why.reason)
@@ -156,17 +143,17 @@ def close_study(name: str, why: Reason, request: Request, server: Shared, caller
 THE_TABLE = Path("the table")
 
 
-def results_in(body: bytes, kind: str, study: Study) -> tuple[ResultsBody, list[str]]:
+def results_in(body: bytes, kind: str, study: Study) -> tuple[models.ResultsBody, list[str]]:
     """The results of a body, and what is to be known of how its numbers were read."""
     if kind == "application/json":
-        return brought(ResultsBody, body, "The results are"), []
+        return models.brought(models.ResultsBody, body, "The results are"), []
     if kind == "text/csv":
         rows, notes = uploaded_rows(body, study)
-        return ResultsBody(results=rows), notes
+        return models.ResultsBody(results=rows), notes
     raise HTTPError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Results come as application/json or text/csv.")
 
 
-def uploaded_rows(body: bytes, study: Study) -> tuple[list[ResultBody], list[str]]:
+def uploaded_rows(body: bytes, study: Study) -> tuple[list[models.ResultBody], list[str]]:
     """The rows of a table, and notes; a row without a reward is left out (it is still to be measured).
 
     Notes show cells. They are no warnings, which another thread of the process could catch.
@@ -193,8 +180,8 @@ def uploaded_rows(body: bytes, study: Study) -> tuple[list[ResultBody], list[str
             raise InvalidInput(
                 f"the table has no column {wanted!r}; it has {', '.join(map(repr, columns)) or 'none'}.{meant}"
             )
-    if len(lines) > MOST_ROWS:
-        raise InvalidInput(f"the table has more than {MOST_ROWS:,} rows; send it in parts.")
+    if len(lines) > models.MOST_ROWS:
+        raise InvalidInput(f"the table has more than {models.MOST_ROWS:,} rows; send it in parts.")
     for line, cells in lines:
         if len(cells) != len(columns):
             raise InvalidInput(f"row {line} has another number of cells than the header.")
@@ -209,7 +196,7 @@ def uploaded_rows(body: bytes, study: Study) -> tuple[list[ResultBody], list[str
             continue
         failed = cell.lower() == FAILED
         found.append(
-            ResultBody(
+            models.ResultBody(
                 id=_text("/".join(row[one].strip() for one in id_columns), line),
                 reward=None if failed else _number(cell, reward, line, how),
                 failed=failed,
@@ -242,7 +229,7 @@ def _notation(cells: list[str], name: str, table: Delimited) -> Notation:
     words = [cell for cell in cells if cell.strip().lower() != FAILED]
     found = notation(words, Written(continental=table.separator == ";"))
     if found.doubt:
-        raise InvalidInput(f"the table, column {name!r}: {found.question} {PLAIN} Nothing was stored.")
+        raise InvalidInput(f"the table, column {name!r}: {found.question} {models.PLAIN} Nothing was stored.")
     return found
 
 
@@ -275,7 +262,7 @@ def tokens(server: Shared, caller: Admin) -> dict[str, Any]:  # noqa: ARG001 (th
 
 
 @token_routes.add("POST", "/tokens", Visibility.nothing, who=Role.admin, status_code=HTTPStatus.CREATED)
-def issue_token(new: NewToken, request: Request, server: Shared, caller: Admin) -> dict[str, Any]:
+def issue_token(new: models.NewToken, request: Request, server: Shared, caller: Admin) -> dict[str, Any]:
     """A new token; it is shown this once."""
     role = Role[new.role]
     text, token = server.tokens.make(
@@ -314,7 +301,7 @@ def webhooks(name: str, server: Shared, caller: Owner) -> dict[str, Any]:  # noq
 @webhook_routes.add(
     "POST", "/studies/{name}/webhooks", Visibility.terms, who=Role.owner, status_code=HTTPStatus.CREATED
 )
-def add_webhook(name: str, new: NewWebhook, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
+def add_webhook(name: str, new: models.NewWebhook, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """A new webhook, with the secret that its messages are signed with, shown this once.
 
     Nothing is sent before an admin has allowed it; then it is told what happened since it was set.
@@ -329,7 +316,7 @@ def add_webhook(name: str, new: NewWebhook, request: Request, server: Shared, ca
 
 @webhook_routes.add("POST", "/studies/{name}/webhooks/{number}/allow", Visibility.terms, who=Role.admin)
 def allow(
-    name: str, number: Number, how: AllowWebhook, request: Request, server: Shared, caller: Admin
+    name: str, number: Number, how: models.AllowWebhook, request: Request, server: Shared, caller: Admin
 ) -> dict[str, Any]:
     """From now on it sends; to addresses of this machine or of its network only if that is said."""
     allowed = server.webhooks.allow(name, number, caller.name, private=how.private)

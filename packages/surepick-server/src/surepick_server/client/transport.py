@@ -29,19 +29,9 @@ TEXT_KINDS = ("application/json", "application/problem+json")
 
 
 class Transport:
-    """Sends requests to one server; several threads may use it.
-
-    A request that may be made twice without harm is sent again where the connection failed, or a proxy says that the
-    server is away (502, 503, 504). One that may not is sent again only where it cannot have arrived.
-
-    Args:
-        url: of the server.
-        token: who we are; None: SUREPICK_TOKEN.
-        insecure: as in `checked_address`.
-
-    Raises:
-        InvalidInput: the address or the token is none.
-    """
+    """Sends requests to one server as who the token, or else SUREPICK_TOKEN, says; several threads may use it. A
+    request that may be made twice without harm is sent again where the connection failed, or a proxy says that the
+    server is away (502, 503, 504). One that may not is sent again only where it cannot have arrived."""
 
     def __init__(self, url: str, *, token: str | None = None, insecure: bool | None = None) -> None:
         self.url = checked_address(url, insecure=insecure)
@@ -174,10 +164,8 @@ COLUMNS = ("results", "ids", "pulls", "sums", "squares", "keys", "blocks")  # an
 
 
 def in_parts(body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
-    """Requests of at most so many rows, each with whether the keys of its rows say their plan.
-
-    Rows with the key of a lease go first: those without one belong to the plan that is open when they come.
-    """
+    """Requests of at most so many rows, each with whether the keys of its rows say their plan. Rows with the key of a
+    lease go first: those without one belong to the plan that is open when they come."""
     rows = body.get("results", body.get("ids", ()))
     keys = [row["key"] for row in rows] if "results" in body else body.get("keys") or [None] * len(rows)
     leased = [key is not None and read_pull_key(key) is not None for key in keys]

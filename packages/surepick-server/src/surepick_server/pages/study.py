@@ -20,19 +20,7 @@ from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.progress import ListedSoFar, Progress, times
 from surepick.studies.study import Study
 from surepick_server.access.tokens import Principal, Role
-from surepick_server.api import documents, results, studies
-from surepick_server.api.models import (
-    Correction,
-    Ids,
-    LeaseOf,
-    Reason,
-    ReasonFor,
-    ResultBody,
-    ResultsBody,
-    Undone,
-    Worker,
-    brought,
-)
+from surepick_server.api import documents, models, results, studies
 from surepick_server.api.results import part_of
 from surepick_server.api.routing import Measurer, Routes, Shared, Viewer, Visibility
 from surepick_server.api.studies import results_in, study_status
@@ -282,7 +270,7 @@ def take(name: str, form: Form, *call: Any) -> str:
     most = form.number("max_pulls", "how many")
     whole = int(most) if most is not None and most.is_integer() else most
     fields = {"max_pulls": whole, "duration": form.text("duration") or None}
-    answer = results.lease(name, brought(LeaseOf, fields, "The measurements that you want are"), *call)
+    answer = results.lease(name, models.brought(models.LeaseOf, fields, "The measurements that you want are"), *call)
     if answer["stopped"]:
         return "The study needs no more measurements."
     if not answer["pulls"]:
@@ -294,7 +282,7 @@ def take(name: str, form: Form, *call: Any) -> str:
 def undo_form(name: str, form: Form, *call: Any) -> str:
     """Take back a result of the open round, as the API's undo."""
     fields = {"keys": [form.raw("key")], "worker": form.text("worker") or None}
-    ids = results.undo_results(name, brought(Undone, fields, "The result is"), *call)["ids"]
+    ids = results.undo_results(name, models.brought(models.Undone, fields, "The result is"), *call)["ids"]
     return f"The result of {', '.join(ids)} was taken back. Take its measurement again to enter the right one."
 
 
@@ -303,7 +291,7 @@ def correct_form(name: str, form: Form, *call: Any) -> str:
     """Correct a result of a closed round, as the API's correct."""
     fields = {"key": form.raw("key"), "value": form.number("value", "what was read"), "reason": form.text("reason")}
     fields["worker"] = form.text("worker") or None
-    told = results.correct_result(name, brought(Correction, fields, "What was read is"), *call)
+    told = results.correct_result(name, models.brought(models.Correction, fields, "What was read is"), *call)
     when = "once the round that is open is complete" if told["waits"] else "from now on"
     return f"{told['read']:.12g} counts in the place of {told['typed']:.12g} of {told['id']}, {when}."
 
@@ -311,7 +299,7 @@ def correct_form(name: str, form: Form, *call: Any) -> str:
 @form("release", Visibility.own, who=Role.measurer)
 def release_form(name: str, form: Form, *call: Any) -> str:
     """Give measurements back; an owner may do it for others."""
-    whose = brought(Worker, {"worker": form.text("worker") or None}, "The name is")
+    whose = models.brought(models.Worker, {"worker": form.text("worker") or None}, "The name is")
     answer = results.release_worker(name, whose, *call)
     return f"{times(answer['released'], 'measurement')} of {answer['worker']} can be taken by others now."
 
@@ -323,13 +311,13 @@ def tell_form(name: str, request: Request, server: Shared, caller: Measurer, for
     A result that stands out is asked about: the page comes back with what was typed, and a button that stores it as it
     is. Pressing it holds for the results that were asked about, with their values.
     """
-    came: list[ResultBody] = []
+    came: list[models.ResultBody] = []
     notes: list[str] = []
 
-    def read(study: Study) -> ResultsBody:
+    def read(study: Study) -> models.ResultsBody:
         if form.text("way") == "rows":
             came[:] = rows_in(form, study)
-            return ResultsBody(results=came)
+            return models.ResultsBody(results=came)
         content = form.files["file"][1] if "file" in form.files else form.raw("pasted").strip().encode()
         if not content.strip():
             raise InvalidInput("There is no table: choose a file, or paste its rows with their header.")
@@ -337,7 +325,7 @@ def tell_form(name: str, request: Request, server: Shared, caller: Measurer, for
         came[:] = with_keys(table.results, study, tasks_shown(study, caller))
         return table.model_copy(update={"results": came})
 
-    def accepted(study: Study) -> ResultsBody:
+    def accepted(study: Study) -> models.ResultsBody:
         return read(study).model_copy(update={"accept_unusual": True})
 
     reporter = results.Reporter(server, caller, address_of(request))
@@ -365,7 +353,7 @@ def tell_form(name: str, request: Request, server: Shared, caller: Measurer, for
     return to(request, study_path(name), " ".join([said_of(answer), *(note[:1].upper() + note[1:] for note in notes)]))
 
 
-def said_of_unusual(came: list[ResultBody], question: UnusualResult) -> list[str]:
+def said_of_unusual(came: list[models.ResultBody], question: UnusualResult) -> list[str]:
     """The results that are asked about, each with its value; what was reported before has no place among them."""
     rows = [came[row] for row in question.rows if row < len(came)]
     return [f"{one.key} {one.reward!r}" for one in rows] or [str(question)]
@@ -383,7 +371,7 @@ def said_of(answer: dict[str, Any]) -> str:
     return "; ".join(parts) + "."
 
 
-def with_keys(rows: list[ResultBody], study: Study, tasks: list[dict[str, Any]]) -> list[ResultBody]:
+def with_keys(rows: list[models.ResultBody], study: Study, tasks: list[dict[str, Any]]) -> list[models.ResultBody]:
     """The rows of a table, where one without a key gets that of the measurement that its caller holds.
 
     Rows without keys are matched by candidate (and block), if there are as many of them as measurements that the caller
@@ -413,7 +401,7 @@ def with_keys(rows: list[ResultBody], study: Study, tasks: list[dict[str, Any]])
     return found
 
 
-def rows_in(form: Form, study: Study) -> list[ResultBody]:
+def rows_in(form: Form, study: Study) -> list[models.ResultBody]:
     """The rows of the fields that were filled in, or marked as failed."""
     found = []
     for place in range(len([field for field in form.fields if field.startswith("key.")])):
@@ -429,7 +417,7 @@ def rows_in(form: Form, study: Study) -> list[ResultBody]:
         }
         fields = {"id": name, "key": key, "reward": reward, "failed": failed, "quantities": {} if failed else beside}
         fields |= {field: form.text(f"{field}.{place}") or None for field in ("block", "item")}
-        found.append(brought(ResultBody, fields, f"The result of {name!r} is"))
+        found.append(models.brought(models.ResultBody, fields, f"The result of {name!r} is"))
     return found
 
 
@@ -440,7 +428,7 @@ def rows_in(form: Form, study: Study) -> list[ResultBody]:
 def abandon_form(name: str, form: Form, *call: Any) -> str:
     """Give missing measurements up."""
     fields = {"reason": _reason(form), "ids": _ids(form) or None}
-    studies.abandon_round(name, brought(ReasonFor, fields, "The reason is"), *call)
+    studies.abandon_round(name, models.brought(models.ReasonFor, fields, "The reason is"), *call)
     return "The measurements were given up."
 
 
@@ -449,7 +437,7 @@ def withdraw_form(name: str, form: Form, *call: Any) -> str:
     """Go on without some candidates."""
     ids = _named(form, "go")
     fields = {"reason": _reason(form), "ids": ids}
-    studies.withdraw_candidates(name, brought(ReasonFor, fields, "The reason is"), *call)
+    studies.withdraw_candidates(name, models.brought(models.ReasonFor, fields, "The reason is"), *call)
     return f"Withdrawn: {_listed(ids)}."
 
 
@@ -457,7 +445,7 @@ def withdraw_form(name: str, form: Form, *call: Any) -> str:
 def add_form(name: str, form: Form, *call: Any) -> str:
     """Candidates that were declared to come later are there."""
     ids = _named(form, "come")
-    studies.add_candidates(name, brought(Ids, {"ids": ids}, "The candidates are"), *call)
+    studies.add_candidates(name, models.brought(models.Ids, {"ids": ids}, "The candidates are"), *call)
     return f"From the next round on: {_listed(ids)}."
 
 
@@ -471,7 +459,7 @@ def judge_form(name: str, form: Form, *call: Any) -> str:  # noqa: ARG001
 @form("close", Visibility.closed, who=Role.owner)
 def close_form(name: str, form: Form, *call: Any) -> str:
     """End the study early."""
-    studies.close_study(name, brought(Reason, {"reason": form.text("reason")}, "The reason is"), *call)
+    studies.close_study(name, models.brought(models.Reason, {"reason": form.text("reason")}, "The reason is"), *call)
     return "The study is closed. Its answer says what the closed rounds prove."
 
 

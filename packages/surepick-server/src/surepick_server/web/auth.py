@@ -54,15 +54,9 @@ FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"
 
 
 class Guard:
-    """Refuses bodies that are too large or too slow, foreign hosts of a local server, and whoever plays a proxy; adds
-    headers to all answers.
-
-    Args:
-        app: what is guarded.
-        server: with the limits. While there is no token only names of this machine are answered (a page elsewhere whose
-            name was made to point here would be answered as the admin else).
-        answer: makes the answers that refuse.
-    """
+    """Refuses bodies too large or too slow, foreign hosts of a local server, and who plays a proxy; adds headers. While
+    there is no token only names of this machine are answered: a page elsewhere whose name was made to point here would
+    be answered as the admin else."""
 
     def __init__(
         self, app: ASGIApp, server: ServerState, answer: open_studies.Answer = open_studies.as_document
@@ -158,10 +152,7 @@ class Guard:
 
 
 class Pace:
-    """How many requests each key may make in a minute: a bucket that fills evenly.
-
-    The keys that were quiet longest are forgotten, which only is in their favour.
-    """
+    """How many requests each key may make in a minute, a bucket that fills evenly; the quietest keys are forgotten."""
 
     def __init__(self, a_minute: int, most_keys: int = 10_000) -> None:
         self._rate = a_minute / 60.0
@@ -300,11 +291,9 @@ class ServerState:
         return self.asker(request)[1]
 
     def asker(self, request: Request) -> tuple[AuthMethod, Principal | None]:
-        """By what somebody says who they are, and who they are, now; None: nobody that is known.
-
-        One of our tokens goes before all else. What a proxy says goes before a session, so that who logs out there and
-        in as another is not taken for the first.
-        """
+        """By what somebody says who they are, and who they are, now; None: nobody that is known. One of our tokens goes
+        before all else. What a proxy says goes before a session, so that who logs out there and in as another is not
+        taken for the first."""
         given, identity = request.headers.get("authorization", ""), identity_of(request)
         ours = given.lower().startswith(BEARER)
         token = given[len(BEARER) :].strip() if ours else ""

@@ -46,13 +46,7 @@ class Named:
 
 class Proxies:
     """Notes what a named proxy says of a request, and puts the address of who is behind it in the place of its own.
-
-    Nobody is believed who was not named, also not this machine: whoever connects from it could be anybody else.
-
-    Args:
-        app: what is behind it.
-        settings: with the proxies and the header.
-    """
+    Nobody is believed who was not named, also not this machine: whoever connects from it could be anybody else."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
@@ -144,10 +138,7 @@ SLOWEST_READER = 60.0  # seconds in which somebody who is sent an answer reads n
 
 
 def most_at_once(settings: Settings) -> tuple[int, int]:
-    """(connections that are open at once, those that the kernel holds back and are taken at a time).
-
-    Both together stay below the files that this process may open, or a connection too many would stop all others.
-    """
+    """(connections open at once, those that the kernel holds back), below the files that this process may open."""
     files = USUAL_FILES if resource is None else resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     files = files if 0 < files < 10 * MOST else 10 * MOST
     held = min(max(files // 16, 8), 128)

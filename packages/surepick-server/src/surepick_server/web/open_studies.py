@@ -22,16 +22,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, His
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from surepick import errors
 from surepick.core.records import encode
-from surepick.errors import (
-    ContractError,
-    InvalidInput,
-    NotConverged,
-    OutOfTurn,
-    StorageError,
-    SurepickError,
-    UnusualResult,
-)
 from surepick.studies.database import Database
 from surepick.studies.study import Study
 
@@ -87,13 +79,13 @@ class Kept:
 
 MEDIA_TYPE = "application/problem+json"
 CONFLICT = HTTPStatus.CONFLICT
-KINDS: tuple[tuple[type[SurepickError], HTTPStatus], ...] = (
-    (UnusualResult, CONFLICT),
-    (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (OutOfTurn, CONFLICT),
-    (ContractError, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (NotConverged, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (StorageError, HTTPStatus.SERVICE_UNAVAILABLE),
+KINDS: tuple[tuple[type[errors.SurepickError], HTTPStatus], ...] = (
+    (errors.UnusualResult, CONFLICT),
+    (errors.InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (errors.OutOfTurn, CONFLICT),
+    (errors.ContractError, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (errors.NotConverged, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (errors.StorageError, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 Answer = Callable[[Request, int, str, dict[str, str] | None, str | None], Response]
 log = logging.getLogger("surepick_server")
@@ -116,7 +108,7 @@ def with_more(answer: Response, more: dict[str, Any]) -> Response:
     return JSONResponse(json.loads(bytes(answer.body)) | more, answer.status_code, media_type=MEDIA_TYPE)
 
 
-def status_of(error: SurepickError | HTTPError) -> HTTPStatus:
+def status_of(error: errors.SurepickError | HTTPError) -> HTTPStatus:
     """The status with which an error of the library, or ours, is answered."""
     if isinstance(error, HTTPError):
         return error.status
@@ -131,7 +123,7 @@ def where(error: BaseException) -> str:
     return "" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
 
 
-def problem_kind(error: SurepickError) -> str | None:
+def problem_kind(error: errors.SurepickError) -> str | None:
     """The name of an error of the library, as clients know it."""
     return next((kind.__name__ for kind, _ in KINDS if isinstance(error, kind)), None)
 
@@ -146,11 +138,11 @@ def as_document(
     return JSONResponse(body, int(status), headers=headers, media_type=MEDIA_TYPE)
 
 
-def not_understood(errors: Sequence[Mapping[str, Any]]) -> str:
+def not_understood(found: Sequence[Mapping[str, Any]]) -> str:
     """What is wrong with values, as pydantic says it."""
-    if errors and errors[0].get("type") == "json_invalid":
-        return f"no JSON ({errors[0].get('ctx', {}).get('error', errors[0]['msg'])})"
-    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in errors[:5])
+    if found and found[0].get("type") == "json_invalid":
+        return f"no JSON ({found[0].get('ctx', {}).get('error', found[0]['msg'])})"
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found[:5])
 
 
 def handle_errors(app: FastAPI, answer: Answer = as_document) -> None:
@@ -160,12 +152,12 @@ def handle_errors(app: FastAPI, answer: Answer = as_document) -> None:
     def refused(request: Request, error: HTTPError) -> Response:
         return answer(request, error.status, error.sentence, error.headers, None)
 
-    @app.exception_handler(SurepickError)
-    def ours(request: Request, error: SurepickError) -> Response:
+    @app.exception_handler(errors.SurepickError)
+    def ours(request: Request, error: errors.SurepickError) -> Response:
         found = answer(request, status_of(error), str(error), None, problem_kind(error))
-        if isinstance(error, UnusualResult):
+        if isinstance(error, errors.UnusualResult):
             return with_more(found, {"rows": list(error.rows)})
-        if isinstance(error, NotConverged):
+        if isinstance(error, errors.NotConverged):
             gap = {"gap": error.gap} if math.isfinite(error.gap) else {}
             return with_more(found, gap | ({} if error.best is None else {"design": encode(error.best, sparse=True)}))
         return found
@@ -177,7 +169,7 @@ def handle_errors(app: FastAPI, answer: Answer = as_document) -> None:
     @app.exception_handler(RequestValidationError)
     def unreadable(request: Request, error: RequestValidationError) -> Response:
         sentence = f"The request is not understood: {not_understood(error.errors())}."
-        return answer(request, HTTPStatus.UNPROCESSABLE_ENTITY, sentence, None, InvalidInput.__name__)
+        return answer(request, HTTPStatus.UNPROCESSABLE_ENTITY, sentence, None, errors.InvalidInput.__name__)
 
     @app.exception_handler(Exception)
     def unknown(request: Request, error: Exception) -> Response:
@@ -212,7 +204,7 @@ class Studies:
             if study is None:
                 try:
                     study = self.database.resume(name)
-                except InvalidInput as error:
+                except errors.InvalidInput as error:
                     raise HTTPError(HTTPStatus.NOT_FOUND, f"There is no study {name!r}.") from error
             yield study
             whole = True

@@ -35,19 +35,13 @@ def noise_scale(seen: Observations, declared: float) -> float:
 def likely_norm(
     assumption: Linear | Smooth, features: FloatArray, seen: Observations, sigma: float, epsilon: float
 ) -> float:
-    """The upper norm, at least about epsilon / 2, in reward units.
+    """The upper norm, at least about epsilon / 2, in reward units: ours, empirical Bayes; a reward has scale sigma.
 
         theta ~ N(0, tau^2 I),   tau' = the largest tau whose log marginal likelihood is within 1.5 nats of the best
         norm^2 = |E theta|^2 + sum of Var theta_k over the directions k that can move an arm by epsilon / 13 at tau'
 
-    It is no bound: differences that nobody measured, or that are below the noise, may have any norm.
-
-    Args:
-        seen: all results, of arms of shape (K,).
-        sigma: the scale of a reward.
-
-    Source: ours; empirical Bayes with a one-sided allowance.
-    Cost: O(n^3) for n of the arms, at most those that were measured and about 1,000 more.
+    It is no bound: differences that nobody measured, or that are below the noise, may have any norm. Cost: O(n^3) for n
+    of the arms, at most those that were measured and about 1,000 more.
     """
     measured = np.flatnonzero(seen.counts)
     others = np.flatnonzero(seen.counts == 0)

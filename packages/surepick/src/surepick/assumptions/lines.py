@@ -24,21 +24,13 @@ Curve = Callable[[FloatArray], FloatArray]  # u of each rival, (m,), in reward u
 
 @record
 class Lines:
-    """The differences D of m rivals, as u runs.
+    """The differences D of m rivals, as u runs."""
 
-    Args:
-        features: of all arms, shape (K, D).
-        candidate: c.
-        held: the flows of one process of each rival, m rows.
-        negated: the processes are of negated rewards, since small ones are good.
-        block_name: what the blocks of the study are called, within which the weights sum to 0; None: it has none.
-    """
-
-    features: FloatArray
-    candidate: int
-    held: ArmFlows
-    negated: bool = False
-    block_name: str | None = None
+    features: FloatArray  # of all arms, (K, D)
+    candidate: int  # c
+    held: ArmFlows  # the flows of one process of each rival, m rows
+    negated: bool = False  # the processes are of negated rewards, since small ones are good
+    block_name: str | None = None  # what the blocks are called within which the weights sum to 0
 
     @property
     def rivals(self) -> IntArray:

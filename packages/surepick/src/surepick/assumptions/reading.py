@@ -18,18 +18,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from surepick.assumptions import records
 from surepick.assumptions.lines import Curve, Lines
-from surepick.assumptions.records import (
-    Assumption,
-    InRange,
-    Linear,
-    Near,
-    NoStructure,
-    Smooth,
-    alternatives,
-    off_by,
-    scatter_of,
-)
 from surepick.core.observations import Observations
 from surepick.core.records import BoolArray, FloatArray, record
 from surepick.estimators.flows import ArmFlows
@@ -55,21 +45,13 @@ class Question:
 
 @record
 class Largest:
-    """The most that each arm, as x*, leaves of what may be assumed: better than c by at most epsilon, or not the best.
+    """The most that each arm, as x*, leaves of what may be assumed: at most epsilon better than c, or not the best."""
 
-    Args:
-        bounds: the smallest U_jc, (K,), in reward units.
-        unlike: the smallest U_jw over all witnesses w, (K,); below 0 j is beaten.
-        norms: the largest norm under which U_jc <= epsilon, (K,), and under which j is beaten.
-        misses: the same for how far means are off.
-        scatters: the same for the squared factor of the noise scales.
-    """
-
-    bounds: FloatArray
-    unlike: FloatArray
-    norms: tuple[FloatArray, FloatArray]
-    misses: tuple[FloatArray, FloatArray]
-    scatters: tuple[FloatArray, FloatArray]
+    bounds: FloatArray  # the smallest U_jc, (K,), in reward units
+    unlike: FloatArray  # the smallest U_jw over all witnesses w, (K,); below 0 j is beaten
+    norms: tuple[FloatArray, FloatArray]  # the largest with U_jc <= epsilon, and with j beaten
+    misses: tuple[FloatArray, FloatArray]  # the same for how far means are off
+    scatters: tuple[FloatArray, FloatArray]  # the same for the squared factor of the noise
 
     @property
     def beaten(self) -> BoolArray:
@@ -103,14 +85,9 @@ def compared(leaders: Sequence[int], seen: Observations) -> tuple[int, tuple[int
 
 
 def best_along(values: Curve, lengths: FloatArray, special: tuple[FloatArray, ...]) -> FloatArray:
-    """The largest value over u >= 0 that a search finds, for each of m lines, shape (m,).
-
-    A grid in log u, then the golden section around its best entry: values have one peak.
-
-    Args:
-        lengths: of the flows: 2 / length is a u of about the right size.
-        special: further u that are tried where they are positive.
-    """
+    """The largest value over u >= 0 that a search finds, for each of m lines of flows of these lengths, shape (m,). A
+    grid in log u around 2 / length, then the golden section around its best entry: values have one peak. Of the special
+    u those are tried that are positive."""
     middle = np.where(lengths > 0.0, 2.0 / np.where(lengths > 0.0, lengths, 1.0), 1.0)
     best, place = values(np.zeros_like(middle)), np.zeros_like(middle)
     grid = np.linspace(-0.5 * DECADES, 0.5 * DECADES, DECADES * PER_DECADE + 1)
@@ -148,9 +125,9 @@ def _share(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 class _Search:
     """The lines of some rivals against one arm, under one assumption."""
 
-    def __init__(self, lines: Lines, part: Assumption, scatter: float | None, *, scaled: bool) -> None:
+    def __init__(self, lines: Lines, part: records.Assumption, scatter: float | None, *, scaled: bool) -> None:
         held, self.support, self.length = lines.held, part.support(lines), lines.length()
-        self.known_off = off_by(part)
+        self.known_off = records.off_by(part)
         self.lack, self.cost = held.lack, held.spent
         if scatter is not None:
             self.cost = 0.5 * scatter**2 * held.squares
@@ -193,24 +170,21 @@ class _Search:
         return self._best(factor)
 
 
-def largest_of(question: Question, assumption: Assumption, past: Iterable[ArmFlows], *, edges: bool = True) -> Largest:
-    """What every row of flows says of its arm, the best of all rows and batches.
-
-    Args:
-        past: the flows after each batch, of the rows that changed; the first has a row of nothing for every arm.
-        edges: False: bounds alone.
-    """
+def largest_of(
+    question: Question, assumption: records.Assumption, past: Iterable[ArmFlows], *, edges: bool = True
+) -> Largest:
+    """What the rows of flows that changed with each batch say of their arms, the best of all; bounds alone or edges."""
     num_arms, nothing = len(question.features), -np.inf
     bounds, unlike = np.full(num_arms, np.inf), np.full(num_arms, np.inf)
     columns = {name: [np.full(num_arms, nothing) for _ in range(2)] for name in ("norms", "misses", "scatters")}
-    scatter = scatter_of(assumption)
+    scatter = records.scatter_of(assumption)
     for held in past:
         for arm in (question.candidate, *question.witnesses):
             rows = np.flatnonzero(held.arms != arm)
             if len(rows) == 0:
                 continue
             lines = Lines(question.features, arm, held.rows(rows), question.negated, question.block_name)
-            for part in alternatives(assumption):
+            for part in records.alternatives(assumption):
                 search = _Search(lines, part, scatter, scaled=question.scale is not None)
                 found, rivals = search.bound(), lines.rivals
                 np.minimum.at(unlike, rivals, found)
@@ -234,7 +208,7 @@ class Reading:
     others as they are in `assumption`; two of them together are not claimed.
     """
 
-    assumption: Assumption  # as it was read, its norm filled in
+    assumption: records.Assumption  # as it was read, its norm filled in
     candidate: str  # the answer
     epsilon: float
     delta: float
@@ -274,25 +248,25 @@ class Reading:
     @property
     def condition(self) -> str:
         """What is assumed, in words."""
-        scatter, suggested = scatter_of(self.assumption), self.suggested_norm
+        scatter, suggested = records.scatter_of(self.assumption), self.suggested_norm
         scale = self.declared_scatter if scatter is None else scatter
         data = "" if suggested is None else f" (the results suggest up to {suggested:.3g})"
         noise = [] if scale is None else [f"the noise is at most {scale:.4g}"]
-        return " and ".join([class_in_words(one, data) for one in alternatives(self.assumption)] + noise)
+        return " and ".join([class_in_words(one, data) for one in records.alternatives(self.assumption)] + noise)
 
 
-def class_in_words(assumption: Assumption, data: str) -> str:
+def class_in_words(assumption: records.Assumption, data: str) -> str:
     """What is said of the means, as a clause; `data` is what the results say of a norm."""
-    if isinstance(assumption, Near):
+    if isinstance(assumption, records.Near):
         return f"{class_in_words(assumption.assumption, data)}, each off by at most {assumption.gamma:.4g}"
-    if isinstance(assumption, InRange):
+    if isinstance(assumption, records.InRange):
         return f"all means are {assumption}"
-    if isinstance(assumption, NoStructure):
+    if isinstance(assumption, records.NoStructure):
         return "the means are whatever they are"
-    if not isinstance(assumption, Linear | Smooth):
+    if not isinstance(assumption, records.Linear | records.Smooth):
         return f"the means are {assumption}"
     kind = "linear in the features"
-    if isinstance(assumption, Smooth):
+    if isinstance(assumption, records.Smooth):
         kind = str(replace(assumption, norm=None, level=True)).replace("smooth:", "smooth (") + ")"
     level = " and a level" if assumption.level else ""
     return f"the means are {kind}{level}, with a norm of at most {assumption.norm:.4g}{data}"

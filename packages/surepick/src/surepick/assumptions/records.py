@@ -36,11 +36,9 @@ class Assumption(Protocol):
         Raises:
             InvalidInput: it lacks a norm, or what it is about is not known of this study.
         """
-        ...
 
     def __str__(self) -> str:
         """The text from which `parse_assumption` gives an equal one."""
-        ...
 
 
 def plain(number: float) -> str:

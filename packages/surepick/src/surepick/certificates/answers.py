@@ -164,12 +164,7 @@ PARTS = ("leads", "widths", "margins")  # of an interval
 
 @dataclass(frozen=True, slots=True)
 class DocumentComparison:
-    """How stored and computed values are compared.
-
-    Args:
-        tolerance: relative, of numbers; the parts of an interval are compared on the scale of the largest of them and
-            of epsilon.
-    """
+    """How values are compared; the parts of an interval on the scale of the largest of them and of epsilon."""
 
     tolerance: float
     epsilon: float

@@ -43,18 +43,13 @@ SCHEMA = Path(__file__).with_name("certificate.schema.json")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that a certificate rests on.
-
-    Args:
-        reproduced: how many plans, from the first, came out equal when it computed them again; others were asked for
-            elsewhere, or were not tried.
-    """
+    """All that a certificate rests on."""
 
     study: str | None
     study_id: str
     made_by: str
     arithmetic: str  # how that process rounds (`linalg.arithmetic`)
-    reproduced: int
+    reproduced: int  # plans, from the first, that came out equal when it computed them again
     arms: Arms
     policy: Policy[Any]
     minimize: bool
@@ -174,20 +169,12 @@ def document_of(
     document = {
         "format": FORMAT,
         "version": VERSION,
-        "made_by": facts.made_by,
-        "arithmetic": facts.arithmetic,
-        "reproduced": facts.reproduced,
-        "study": facts.study,
-        "study_id": facts.study_id,
+        **{name: getattr(facts, name) for name in ("made_by", "arithmetic", "reproduced", "study", "study_id")},
         "best_arm": answer.best_arm,
         "lists": encode(answer.lists),
         "epsilon": float(answer.epsilon),
         "delta": float(answer.delta),
-        "pulls": answer.pulls,
-        "cost": answer.cost,
-        "verdict": answer.verdict,
-        "promise": answer.promise,
-        "reason": answer.reason,
+        **{name: getattr(answer, name) for name in ("pulls", "cost", "verdict", "promise", "reason")},
         "certified_gap": None if answer.certified_gap is None else float(answer.certified_gap),
         "minimize": answer.minimize,
         "judge": facts.judge,

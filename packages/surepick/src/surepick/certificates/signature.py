@@ -35,14 +35,9 @@ if TYPE_CHECKING:
 
 
 def arithmetic() -> str:
-    """How this process rounds, in 16 hexadecimal digits: with equal digits, equal programs may be expected to give
-    equal bits.
-
+    """How this process rounds, in 16 hexadecimal digits: equal programs with equal digits may give equal bits.
     Processors, numbers of threads and versions of the libraries add in different orders; a solver that iterates turns
-    differences in the last bit into another design as good as the first. Digits that differ say that such results
-    cannot be compared bit by bit. The sizes are such that more threads show (they do in factorisations, from a few
-    hundred rows on).
-    """
+    differences in the last bit into another design as good as the first. The sizes are such that more threads show."""
     grid = np.arange(1, 1 + 300 * 100, dtype=np.float64).reshape(300, 100)
     wide = np.sin(grid**1.1)
     matrix = np.ascontiguousarray(wide[:, :24])
@@ -288,11 +283,7 @@ def plan_difference(stored: Plan, again: Plan) -> str:
 
 
 def quick_plans(policy: Policy[Any], number: int) -> int:
-    """How many of so many plans can be computed again in a few seconds: all, the first 50, or none.
-
-    None where the arms times the dimensions in which a design may be searched exceed LARGEST_QUICK_DESIGN, since one
-    search may take seconds there; all where nothing is designed.
-    """
+    """How many plans can be computed again in seconds: all, the first 50, or none where a search may take seconds."""
     embedding, features = policy.traits.embedding, policy.traits.features
     size = 0 if features is None else int(features.size)
     if embedding is not None:

@@ -64,21 +64,13 @@ COMPARED = {"the configuration": FIRST, **ANSWER}
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `verify_certificate` found.
+    """What `verify_certificate` found."""
 
-    Args:
-        lines: all that was checked, in order.
-        verdict: the verdict that the file states.
-        registration: the registration code that the file amounts to; None if it has none, or none can be computed.
-        unchecked: what could not be checked, a sentence each.
-        readings: what the results say under the assumptions that were named; none where a line fails.
-    """
-
-    lines: tuple[Line, ...]
-    verdict: str
-    registration: str | None
-    unchecked: tuple[str, ...]
-    readings: tuple[Reading, ...] = ()
+    lines: tuple[Line, ...]  # all that was checked, in order
+    verdict: str  # that the file states
+    registration: str | None  # the code that the file amounts to; None: it has none, or none can be computed
+    unchecked: tuple[str, ...]  # what could not be checked, a sentence each
+    readings: tuple[Reading, ...] = ()  # under the assumptions that were named; none where a line fails
 
     @property
     def holds(self) -> bool:

@@ -295,10 +295,7 @@ MOST_GAP = 2.0  # of a design's value over its lower bound
 
 
 class Plans:
-    """The plans, computed again while the study is replayed, or their brackets checked.
-
-    `here`: whether this process rounds as the one that wrote the certificate.
-    """
+    """The plans, computed again while the study is replayed, or their brackets checked where this rounds otherwise."""
 
     def __init__(self, facts: Facts, most: int) -> None:
         self._facts = facts
@@ -385,9 +382,7 @@ def _impossible(plan: Plan, policy: Policy[Any], state: Any, seen: Observations)
 
 
 def _unlike_an_opening(plan: Plan, policy: Policy[Any]) -> str:
-    """Whether a plan is not the first part of its round: how often that is judged is fixed before its first result,
-    because its error probability is divided by it.
-    """
+    """Why a plan is not the first part of its round; delta is divided by how often that is judged, fixed before."""
     rounds = policy.traits.rounds
     if rounds is None:
         return "" if plan.looks == 1 else f"it is look 1 of {plan.looks}, and the policy judges each plan once"
@@ -397,9 +392,7 @@ def _unlike_an_opening(plan: Plan, policy: Policy[Any]) -> str:
 
 
 def _unlikely_value(plan: Plan, embedding: Any, seen: Observations) -> str:
-    """Whether the value of the first design, of which `collapsed` judges the embedding, is not that of what was
-    measured: no design can be better than the lower bound.
-    """
+    """Why the value of the first design, by which `collapsed` judges, is not that of what was measured."""
     if embedding is None or plan.round != 1 or plan.dim >= embedding.max_dim or seen.total == 0:
         return ""
     if plan.design_value is None or plan.lower_bound is None:

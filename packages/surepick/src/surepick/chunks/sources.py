@@ -25,10 +25,8 @@ LEAST_ROWS = 6  # a power of two
 @runtime_checkable
 class RowSource(Protocol):
     """Some of the rows, in a file or elsewhere. It goes to other processes and machines, so it opens files when read.
-
-    Rows that have ids of their own also have `ids(rows)`, which gives those of single rows, ascending, or None; a file
-    that another process can open again has `spec`, its absolute path and how it is read, as plain data.
-    """
+    Rows with ids of their own have `ids(rows)`; a file that another process can open has `spec`, its path and
+    reading."""
 
     @property
     def name(self) -> str: ...

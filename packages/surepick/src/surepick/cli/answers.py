@@ -245,15 +245,10 @@ LADDER = (1.0, 2.0, 5.0)
 
 @record
 class MeanSpread:
-    """How far recorded measurements lie apart.
+    """How far recorded measurements lie apart."""
 
-    Args:
-        repeats: standard deviation of the repeats of a candidate, typically; None where nothing was measured twice.
-        low, high: the smallest and the largest average of a candidate.
-    """
-
-    repeats: float | None
-    low: float
+    repeats: float | None  # typical standard deviation of the repeats of a candidate; None: there are none
+    low: float  # the smallest average of a candidate, and the largest
     high: float
 
 
@@ -281,11 +276,9 @@ def tolerances_near(size: float) -> tuple[float, ...]:
 
 
 def rough_pulls(means: FloatArray, sigma: float, epsilon: float, delta: float, *, least: float = 1.0) -> int:
-    """Measurements that an epsilon-best answer may take, within a factor of two or so.
+    """Measurements that an epsilon-best answer may take, within a factor of two or so; ours, tried out in tests/cli.
 
-        sum_i max(least, 4 sigma^2 log((K - 1) / delta) / (gap_i + epsilon)^2)
-
-    Source: ours. Each candidate is told from the best, up to epsilon; compared with runs in tests/cli.
+    sum_i max(least, 4 sigma^2 log((K - 1) / delta) / (gap_i + epsilon)^2)
     """
     if len(means) < 2:
         return 0

@@ -88,7 +88,7 @@ PANELS = {  # name -> (module and function, the first line of the command's own 
             "certificate:report",
             "Write a study as one page to pass on: answer, pictures, assumptions and log.",
         ),
-        "read": ("read:read", "Say what the results show under assumptions that are named now."),
+        "read": ("certificate:read", "Say what the results show under assumptions that are named now."),
         "verify": ("certificate:verify", "Compute every number of a certificate again, from its measurements."),
         "export": ("certificate:export", "Write the results of the complete rounds to a table."),
     },

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 from typer import Argument, Option
 
@@ -149,18 +149,7 @@ class Reading:
     @property
     def options(self) -> ReadOptions:
         """The same for `read_table`."""
-        found: ReadOptions = {
-            "sheet": self.sheet,
-            "sheets_are_ids": self.sheets_are_ids,
-            "header": self.header,
-            "skip_units": self.skip_units,
-            "fill_down": self.fill_down,
-            "decimal": self.decimal,
-            "thousands": self.thousands,
-            "percent": self.percent,
-            "drop_missing": self.drop_missing,
-        }
-        return found
+        return cast("ReadOptions", {each.name: getattr(self, each.name) for each in fields(self)})
 
 
 def given(group: Any) -> list[str]:

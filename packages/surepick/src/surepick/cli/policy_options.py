@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
+from surepick import questions
 from surepick.chunks.sources import RowBlocks
 from surepick.cli.options import POLICIES, QUESTIONS, Goal
 from surepick.core.arms import Arms
@@ -17,15 +18,6 @@ from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy
 from surepick.policies.options import NAMES_OF_A_KERNEL, NOTHING, OF_BLOCKS, fitting_policy
 from surepick.policies.registry import make_policy, policy_options, rehearsed
-from surepick.questions import (
-    NAMES,
-    QUESTION_OPTIONS,
-    asked_of,
-    of_question,
-    own_fields,
-    parse_constraint,
-    taken_question,
-)
 from surepick.studies.logs.keys import ITEM
 from surepick.tables.reading import read_table
 
@@ -38,7 +30,7 @@ ASKED = Annotated[str | None, Option(help=f"{QUESTIONS}: which is the best (usua
 def _flags() -> dict[str, tuple[str, Any]]:
     """option of a question -> (the name of the command line's option, its type), as the questions' files say."""
     found = {}
-    for each in (each for made in NAMES.values() for each in fields(made) if each.metadata):
+    for each in (each for made in questions.NAMES.values() for each in fields(made) if each.metadata):
         said = dict(each.metadata)
         kind, flag = said.pop("kind"), said.pop("flag", each.name)
         found[each.name] = (flag, Annotated[kind | None, Option(**said)])
@@ -60,7 +52,7 @@ class QuestionOptions(OfQuestions):  # type: ignore[misc]
 
     def measured_beside(self) -> tuple[str, ...]:
         """The columns that constraints are on."""
-        return tuple(parse_constraint(text).name for text in self.constraint or ())
+        return tuple(questions.parse_constraint(text).name for text in self.constraint or ())
 
     def question_values(self) -> dict[str, list[Any]]:
         """The options of the question that were given; several questions where commas stand between them."""
@@ -83,8 +75,8 @@ class QuestionOptions(OfQuestions):  # type: ignore[misc]
         if self.asks_several:
             return f"{len(values['question'])} questions, each with epsilon {goal.epsilon:g} and delta {goal.delta:g}."
         given = {name: value for name, (value,) in values.items()} | self.own_values()
-        question = taken_question({**given, "control": getattr(self, "control", None)})
-        question = asked_of(question, by_segment=by_segment)
+        question = questions.taken_question({**given, "control": getattr(self, "control", None)})
+        question = questions.asked_of(question, by_segment=by_segment)
         if question is None:
             return f"one {goal}."
         return " ".join((*question.said(goal.epsilon, by_segment=by_segment), question.guarantee(goal.delta)))
@@ -104,9 +96,11 @@ WHO_KNOWS = {
     "batch_cost": WITHOUT_FEATURES,
     "later": WITHOUT_FEATURES,
     "items": "certified-items",
-    **dict.fromkeys(("question", *QUESTION_OPTIONS), WITHOUT_FEATURES),
+    **dict.fromkeys(("question", *questions.QUESTION_OPTIONS), WITHOUT_FEATURES),
     **dict.fromkeys(OF_BLOCKS, WITHOUT_FEATURES),
 }
+NUMBERS = 'a number, or several with commas between: "1,2"'
+WHOLES = 'a whole number, or several with commas: "48,96"'
 Values = dict[str, list[Any]]  # option -> the values that were given, one or several
 
 
@@ -247,7 +241,7 @@ class PolicyOptions(QuestionOptions):
             _check_estimate(name, values)
             known = {option: several for option, several in values.items() if option in known_to[name]}
             for combination in product(*known.values()):
-                options = of_question(dict(zip(known, combination, strict=True)))
+                options = questions.of_question(dict(zip(known, combination, strict=True)))
                 own = policy_options(name, options)  # without those of another question of another package
                 options = {option: value for option, value in options.items() if option in own}
                 grid[_label(name, options)] = (name, options)
@@ -255,7 +249,7 @@ class PolicyOptions(QuestionOptions):
 
     def own_values(self) -> dict[str, Any]:
         """The options of a question of another package that were given."""
-        own = own_fields(self.question)
+        own = questions.own_fields(self.question)
         return {name: value for name, (value,) in _more_options(self.option or []).items() if name in own}
 
     def _values(self) -> Values:
@@ -278,13 +272,13 @@ class PolicyOptions(QuestionOptions):
             "assume": [] if self.assume in (None, NOTHING) else [self.assume],
             "trust": _trusted(self.trust),
             "gap_bound": [] if self.gap_bound is None else [self.gap_bound],
-            "batch_size": _wholes("--batch-size", self.batch_size),
-            "max_batches": _wholes("--max-batches", self.max_batches),
+            "batch_size": _numbers("--batch-size", self.batch_size, int, wanted=WHOLES),
+            "max_batches": _numbers("--max-batches", self.max_batches, int, wanted=WHOLES),
             "batch_cost": _numbers("--batch-cost", self.batch_cost),
             "items": [] if self.items is None else [_items(self.items)],
             "blocks": [] if self.blocks is None else [self.blocks],
             "streams": [] if self.streams is None else [self.streams],
-            "block_size": _wholes("--block-size", self.block_size),
+            "block_size": _numbers("--block-size", self.block_size, int, wanted=WHOLES),
             "control": [] if self.control is None else [self.control],
             "once_a_block": [True] if self.once_a_block else [],
             "later": [tuple(self.later)] if self.later else [],
@@ -299,9 +293,7 @@ def _trusted(given: str | None) -> list[str | float]:
 
 
 def _items(given: str) -> int | list[str]:
-    """The test items that --items names: their number, or a table with a column "item", or else with one column;
-    or the files of a program that evaluates models.
-    """
+    """The test items that --items names: their number, a table's column "item" or only one, or a program's files."""
     if given.isascii() and given.isdigit():
         return int(given)
     from surepick.cli.programs import items_in  # noqa: PLC0415 (their files: where items are given)
@@ -372,11 +364,11 @@ def _words(text: str | None) -> list[str]:
     return [] if not text else [word.strip() for word in text.split(",")]
 
 
-def _numbers(flag: str, text: str | None) -> list[float]:
+def _numbers(flag: str, text: str | None, kind: type = float, *, wanted: str = NUMBERS) -> list[Any]:
     try:
-        return [float(word) for word in _words(text)]
+        return [kind(word) for word in _words(text)]
     except ValueError as error:
-        raise InvalidInput(f'{flag} is {text!r}; give a number, or several with commas between: "1,2".') from error
+        raise InvalidInput(f"{flag} is {text!r}; give {wanted}.") from error
 
 
 def _label(name: str, options: dict[str, Any]) -> str:
@@ -391,10 +383,3 @@ def _flag(option: str) -> str:
     if option == "norm_source":
         return "--norm-estimate"
     return f"--{option.replace('_', '-')}" if option in {*WHO_KNOWS, "gap_bound"} else f"--option {option}"
-
-
-def _wholes(flag: str, text: str | None) -> list[int]:
-    try:
-        return [int(word) for word in _words(text)]
-    except ValueError as error:
-        raise InvalidInput(f'{flag} is {text!r}; give a whole number, or several with commas: "48,96".') from error

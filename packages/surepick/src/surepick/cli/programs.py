@@ -42,13 +42,9 @@ class AnswerOptions:
         expected = Expected(study.ids, order.items.ids, self.candidate, self.metric, self.filter)
         if self.program is not RecognisedProgram.lm_eval and self.filter is not None:
             raise InvalidInput(f"--filter is for --as {RecognisedProgram.lm_eval}; leave it out.")
-        if self.program is RecognisedProgram.promptfoo:
-            return promptfoo.read_answers(path, expected)
-        return (
-            _inspect().read_answers(path, expected)
-            if self.program is RecognisedProgram.inspect
-            else (lm_eval.read_answers(path, expected))
-        )
+        modules: dict[Any, Any] = {RecognisedProgram.lm_eval: lm_eval, RecognisedProgram.promptfoo: promptfoo}
+        read: FileAnswers = (modules.get(self.program) or _inspect()).read_answers(path, expected)
+        return read
 
 
 def check_command_options(answers: AnswerOptions, *, beside: bool) -> None:

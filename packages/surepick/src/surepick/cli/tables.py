@@ -90,8 +90,7 @@ class TableReader:
         beside: Sequence[str] = (),
         totals: Mapping[str, str | None] | None = None,
     ) -> Environment:
-        """The recorded measurements as an environment; `beside` names columns of what else was measured, and `totals`
-        those of pulls and sum in place of a reward."""
+        """The recorded measurements, with what else was measured `beside`, or `totals` in place of a reward."""
         keywords = self._keywords | dict(totals or {})
         return table(source, reward=reward, noise=noise, minimize=minimize or None, beside=beside, **keywords)
 

@@ -67,13 +67,9 @@ def _unreadable(path: Path, error: OSError | ValueError) -> InvalidInput:
 
 
 def write_whole(path: str | Path, content: bytes, *, what: str = "") -> None:
-    """Write a file; anyone who looks at any moment finds the old content or the new one.
-
-    The content goes to a new file in the same folder, which is renamed when all of it is on the disk. The new file has
-    the permissions of the one that it replaces, or those that `open` gives. A symbolic link stays, and its target is
-    replaced. Devices and pipes (/dev/stdout, a FIFO) cannot be replaced, so we write to them directly. Of several
-    writers the last one wins. A process that is killed can leave a file `.surepick-*.part` behind; nothing reads it.
-    """
+    """Write a file; anyone who looks at any moment finds the old content or the new one. A new file in the same folder,
+    with the permissions of the old one, is renamed when all is on the disk; a symbolic link stays. Devices and pipes
+    are written to. A killed process can leave `.surepick-*.part`; nothing reads it."""
     try:
         target = _followed(Path(path))
         if _is_stream(target):

@@ -48,6 +48,11 @@ class BlockTotals:
         arms = np.flatnonzero(counts)
         return BlockTotals(np.zeros_like(arms), arms, counts[arms], sums[arms])
 
+    def plus(self, other: BlockTotals) -> BlockTotals:
+        """With those of other blocks."""
+        both = zip((self.arms, self.counts, self.sums), (other.arms, other.counts, other.sums), strict=True)
+        return BlockTotals(np.append(self.blocks, other.blocks + self.number), *(np.append(*pair) for pair in both))
+
     @property
     def typical(self) -> float:
         """The median of the entries' mean rewards, in reward units: one of them; 0 without any."""

@@ -25,11 +25,11 @@ class Blocking:
     @staticmethod
     def stored_in(spec: Mapping[str, Any]) -> Blocking | None:
         """What a policy's spec says of blocks, but for the control, whose index it does not know; None: no blocks."""
-        name, paired = spec.get("blocks") or spec.get("streams"), spec.get("evidence") == "paired"
+        name, normal = spec.get("blocks") or spec.get("streams"), str(spec.get("noise")).startswith("normal")
         if name is None:
             return None
-        once, streams = paired or bool(spec.get("once_a_block")), spec.get("streams") is not None
-        return Blocking(name, spec.get("block_size"), None, once, anew=paired, again=streams)
+        once, streams = normal or bool(spec.get("once_a_block")), spec.get("streams") is not None
+        return Blocking(name, spec.get("block_size"), None, once, anew=normal, again=streams)
 
     def number_for(self, counts: IntArray) -> int:
         """How many blocks a plan with these counts fills, shape (K,)."""

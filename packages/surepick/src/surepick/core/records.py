@@ -128,10 +128,7 @@ def _constructor(cls: type, arrays: Mapping[object, type]) -> Any:
 
 
 def settled(array: NDArray[Any]) -> bool:
-    """Nobody can write to the array: it and every array that it is a view of are read-only, down to the memory.
-
-    The memory is an array's own, or what an array was laid over: bytes, a file mapped for reading.
-    """
+    """Nobody can write to the array, nor to what it is a view of, down to memory, bytes or a file mapped to read."""
     owner: object = array
     while isinstance(owner, np.ndarray):
         if owner.flags.writeable:
@@ -156,8 +153,7 @@ def set_fields(instance: object, **values: object) -> None:
 
 
 def freeze(instance: object, **arrays: np.dtype[Any] | type) -> None:
-    """Replace the named array fields of a frozen record by read-only arrays of the given dtype: copies, unless
-    nobody can write to the given one."""
+    """Replace array fields of a frozen record by read-only ones of these dtypes: copies, unless nobody can write."""
     for name, dtype in arrays.items():
         object.__setattr__(instance, name, _kept(getattr(instance, name), dtype))
 

@@ -49,11 +49,9 @@ class SparseDesign:
 
 
 def d_optimal(passes: Passes, where: Coordinates, *, tolerance: float = 0.05) -> SparseDesign:
-    """The weights that minimise max over all rows of u'A^-1 u, A = sum lambda_i u_i u_i', to a proven gap.
-
-    The rows that are longest in A^-1 join a pool, whose design is solved anew, until a pass finds no row that is longer
-    than (1 + tolerance) r. Bound: Kiefer and Wolfowitz (1960); steps: Titterington (1976); the passes are ours.
-    """
+    """The weights that minimise max over all rows of u'A^-1 u, A = sum lambda_i u_i u_i', to a proven gap. The rows
+    that are longest in A^-1 join a pool, whose design is solved anew, until a pass finds no row that is longer than (1
+    + tolerance) r. Bound: Kiefer and Wolfowitz (1960); steps: Titterington (1976); the passes are ours."""
     unit, pool, features = unit_factor(where.information), np.empty(0, np.int64), np.empty((0, where.rank))
     design, value = None, np.inf
     for _ in range(MOST_PASSES):

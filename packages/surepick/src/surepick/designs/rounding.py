@@ -150,9 +150,8 @@ THINNED = 0.03  # the gap at which the weights of few arms are good enough
 
 
 def reduced(problem: DesignProblem, weights: FloatArray) -> FloatArray:
-    """Weights on at most r(r+1)/2 arms with the same information matrix and no larger sum (Caratheodory): where
-    sum_i v_i z_i z_i' = 0, sum_i v_i >= 0, moving along -v until a weight vanishes keeps A and does not raise the
-    sum."""
+    """Weights on at most r(r+1)/2 arms with the same information matrix and no larger sum (Caratheodory): where sum_i
+    v_i z_i z_i' = 0, sum_i v_i >= 0, moving along -v until a weight vanishes keeps A and does not raise the sum."""
     support = np.flatnonzero(weights)
     upper = np.triu_indices(problem.rank)
     factor = cholesky(information(problem.basis, weights))

@@ -232,11 +232,8 @@ MOST_KEPT = 2  # dimensions whose features are kept
 
 @record
 class CentredWithinBlocks:
-    """The family psi_{d-1} of an embedding, and a coordinate that all arms have alike: their differences stay.
-
-    Designs and fits that have it count no level of the rewards as known: A^-1 of a difference is then that of
-    (sum w z z' - sum w z sum w z' / sum w)^-1, what one block tells.
-    """
+    """psi_{d-1} of an embedding, and a coordinate that all arms have alike: no level of the rewards counts as known.
+    A^-1 of a difference is then that of (sum w z z' - sum w z sum w z' / sum w)^-1, what one block tells."""
 
     inner: ArmEmbedding  # the embedding, with features
     _kept: dict[int, Embedding] = field(default_factory=dict, init=False, compare=False, repr=False)

@@ -106,10 +106,8 @@ def kernel_directions(
     passes: Passes, kernel: kernel_functions.Kernel, *, norm_bound: float, epsilon: float, max_rank: int = 200
 ) -> KernelDirections:
     """Landmarks, and as many as are predicted to cost the fewest pulls, 4 d / (epsilon - 2 C left_d (1 + sqrt(d)))^2.
-
     They are the pivots of a partial Cholesky factorisation of some rows: of a sample spread over the list, then of that
-    and the rows of which the first ones leave most. Cost: two passes of O(K m (m + D)) time each.
-    """
+    and the rows of which the first ones leave most. Cost: two passes of O(K m (m + D)) time each."""
     positive_number("norm_bound", norm_bound, "the norm that the reward function can have in the kernel's space.")
     whole_number("max_rank", max_rank, least=1, meaning="the most landmarks.")
     number = passes.rows.num_rows

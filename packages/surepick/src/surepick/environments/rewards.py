@@ -41,7 +41,6 @@ class DrawsMany(Protocol):
 
     def draw_many(self, counts: IntArray, rngs: Iterable[np.random.Generator]) -> Observations:
         """Pull arm k `counts[i, k]` times in study i, with its randomness; as `draw` of each row, (n, K)."""
-        ...
 
 
 @runtime_checkable

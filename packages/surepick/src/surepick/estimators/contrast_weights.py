@@ -86,6 +86,7 @@ class ContrastWeights:
     coordinates: FloatArray  # Y, (K, r)
     own: FloatArray  # W, (r, p), with u = (Y_j - Y_c) W for each pair
     lengths: FloatArray  # of the pulled arms' vectors, (p,)
+    owners: IntArray | None = None  # whose pulls the p entries are, where an arm may have several; None: each its own
 
     @staticmethod
     def of(
@@ -96,6 +97,7 @@ class ContrastWeights:
         noise_scales: FloatArray,  # s, positive, (K,)
         norm_bound: float,
         white: Whitened | None = None,
+        owners: IntArray | None = None,
     ) -> ContrastWeights:
         """The contrasts of a batch with some counts.
 
@@ -116,6 +118,7 @@ class ContrastWeights:
             coordinates,
             coordinates[pulled].T / variances,
             row_norms(embedded.features[pulled]),
+            None if owners is None else owners[pulled],
         )
 
     def least_squares(self, rows: IntArray) -> FloatArray:
@@ -166,12 +169,16 @@ class ContrastWeights:
 
     def l1_deviation(self, rows: IntArray, flow: FloatArray) -> FloatArray:
         """sum_x |n(x) u_x - 1{x = j} + 1{x = c}| of each row; `flow`, n u, is overwritten."""
-        place = np.minimum(np.searchsorted(self.pulled, rows), len(self.pulled) - 1)
-        there = np.flatnonzero(self.pulled[place] == rows)
+        pulled = self.pulled
+        if self.owners is not None:
+            pulled, own = np.unique(self.owners, return_inverse=True)
+            flow = flow @ (own[:, None] == np.arange(len(pulled)))
+        place = np.minimum(np.searchsorted(pulled, rows), len(pulled) - 1)
+        there = np.flatnonzero(pulled[place] == rows)
         flow[there, place[there]] -= 1.0
         total = np.ones(len(rows))
         total[there] = 0.0
-        at_centre = np.flatnonzero(self.pulled == self.centre)
+        at_centre = np.flatnonzero(pulled == self.centre)
         if len(at_centre):
             flow[:, at_centre[0]] += 1.0
         else:

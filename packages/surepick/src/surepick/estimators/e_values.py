@@ -73,6 +73,7 @@ def batch_evidence(
     offset: float = 0.0,
     white: Whitened | None = None,
     kappa: float = HEURISTIC_KAPPA,
+    owners: IntArray | None = None,
 ) -> Evidence:
     """The logarithm of each rival's e-value from one batch, against "rival j is better than c by more than epsilon".
 
@@ -93,6 +94,7 @@ def batch_evidence(
             be to expect about twice that. None: as high as promises most.
         scores: guesses of the means from before the batch, shape (K,): where the weights would turn them into a larger
             lead of the rival than they say, the bet is on what is left. None: no guess of the bias itself.
+        owners: whose pulls those of each entry are, shape (K,), where an arm may have several; None: each its own.
 
     Source: ours. Cost: O(K p d) for p arms pulled, in blocks of bounded memory; of many rivals and arms, with noise
     whose scale is declared, O(K p d) with misspecification and O(K d^2) without (`ImplicitWeights`).
@@ -105,7 +107,13 @@ def batch_evidence(
     if not seen.counts.any():
         return Evidence(gains, bets, drawn)
     contrast = ContrastWeights.of(
-        embedded, seen.counts, centre=centre, noise_scales=noise_scales, norm_bound=norm_bound, white=white
+        embedded,
+        seen.counts,
+        centre=centre,
+        noise_scales=noise_scales,
+        norm_bound=norm_bound,
+        white=white,
+        owners=owners,
     )
     pulled, counts = contrast.pulled, contrast.counts
     wanted = np.flatnonzero((margins > 0.0) & (np.arange(len(gains)) != centre))

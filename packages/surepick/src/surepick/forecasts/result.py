@@ -6,32 +6,18 @@ from surepick.text import about, html_table
 
 @record
 class ForecastRound:
-    """What one round is expected to take; of several simulated studies the mean, but the median for `dim`.
+    """What one round is expected to take; of several simulated studies the mean, but the median for `dim`."""
 
-    Args:
-        round: 1, 2, ...
-        dim: d, dimension of the embedding; 0 for policies that use no features.
-        value: tau; None without a design, or where the plan has a prediction in its place.
-        misspecification: gamma-tilde(d), in reward units.
-        bias: how far misspecification can move a difference of two arms, in reward units; where tau is not known, the
-            least that it can, twice the misspecification.
-        accuracy: t_k, the half-width that the round must reach, bias included; None for policies without such rounds.
-        pulls: measurements of this round; a study that ended before counts as 0.
-        total: measurements up to its end.
-        active: arms left after it: not ruled out, or the candidate and its unsettled rivals.
-        reached: share of the simulated studies that got so far.
-    """
-
-    round: int
-    dim: int
-    value: float | None
-    misspecification: float
-    bias: float
-    accuracy: float | None
-    pulls: int
-    total: int
-    active: float
-    reached: float
+    round: int  # 1, 2, ...
+    dim: int  # d, of the embedding; 0 for policies that use no features
+    value: float | None  # tau; None without a design, or with a prediction in its place
+    misspecification: float  # gamma-tilde(d), in reward units
+    bias: float  # of a difference of two arms by misspecification, in reward units; without tau the least
+    accuracy: float | None  # t_k, the half-width that it must reach, bias included; None: it has none
+    pulls: int  # measurements of this round; 0 of a study that ended before
+    total: int  # measurements up to its end
+    active: float  # arms left after it: not ruled out, or the candidate and its unsettled rivals
+    reached: float  # share of the simulated studies that got so far
 
 
 @record

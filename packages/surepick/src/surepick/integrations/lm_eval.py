@@ -69,8 +69,7 @@ def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
 
 
 def write_samples(batch: Batch, folder: Path) -> list[Path]:
-    """Write a file for --samples for each candidate of a batch; `tasks_of` says which tasks to run. Numbers are
-    ascending, as the harness names samples by the order in the file; a task without any is absent, or all would run."""
+    """Write a file for --samples for each candidate of a batch, numbers ascending, as the harness names samples."""
     wanted: dict[str, dict[str, list[int]]] = {}
     for name, item in zip(batch.pulls(), batch.item_ids, strict=True):
         task, number, _ = parts_of(item)

@@ -184,11 +184,9 @@ def pivoted_cholesky(
 
 
 def triangular_factor(matrix: FloatArray) -> FloatArray:
-    """R with X'X = R'R, shape (min(K, D), D), by Householder reflections of one block of rows after the other.
-
-    The singular values and right singular vectors of X are those of R, found as well as from X itself; X'X is never
-    formed. X is read once (Demmel, Grigori, Hoemmen and Langou 2012, the sequential form). Cost: O(K D^2) time.
-    """
+    """R with X'X = R'R, shape (min(K, D), D), by Householder reflections of one block of rows after the other. The
+    singular values and right singular vectors of X are those of R, found as well as from X itself; X'X is never formed.
+    X is read once (Demmel, Grigori, Hoemmen and Langou 2012, the sequential form). Cost: O(K D^2) time."""
     num_rows, num_columns = matrix.shape
     step = max(TRIANGLE_ROWS, 4 * num_columns)
     factor = np.zeros((0, num_columns))

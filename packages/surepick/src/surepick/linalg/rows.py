@@ -41,8 +41,7 @@ def _libraries(_modules: int) -> Any:
 
 
 class _OneBlasThread:
-    """The limit is the process's, on the BLAS libraries loaded by then: the first block that begins sets it, the last
-    one that ends takes it back."""
+    """The limit is the process's, on BLAS libraries loaded by then: set by the first block, taken back by the last."""
 
     def __init__(self) -> None:
         from threadpoolctl import ThreadpoolController  # noqa: PLC0415
@@ -84,8 +83,7 @@ def row_blocks(num_rows: int, size: int = ROWS) -> list[slice]:
 
 
 def each_row_block(work: Callable[[slice], None], num_rows: int, size: int = ROWS, *, most: int = MOST_THREADS) -> None:
-    """Do some work for each block of rows; of many rows on all processors that this process may use, which changes no
-    bit of what the work writes of its own block."""
+    """Do some work for each block of rows, of many on all processors of this process; no bit depends on that."""
     blocks = row_blocks(num_rows, size)
     if num_rows < MANY:
         for rows in blocks:
@@ -198,10 +196,8 @@ class EqualRows:
 
 def equal_rows(matrix: NDArray[Any]) -> EqualRows:
     """Classes of rows of floats that are equal as numbers (-0.0 equals 0.0), numbered in order of their first rows.
-
-    Each row gets 64 bits, sum_j r_j fold(bits of x_j) modulo 2^64 with odd r_j; rows that share them are compared
-    entry by entry, and the rare classes in which that fails are told apart by their bytes (multilinear hashing).
-    """
+    Each row gets 64 bits, sum_j r_j fold(bits of x_j) modulo 2^64 with odd r_j; rows that share them are compared entry
+    by entry, and the rare classes in which that fails are told apart by their bytes (multilinear hashing)."""
     num_rows = len(matrix)
     if matrix.size == 0:
         return EqualRows(np.zeros(min(num_rows, 1), np.int64), np.zeros(num_rows, np.int64))

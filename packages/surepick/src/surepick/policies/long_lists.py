@@ -55,10 +55,16 @@ def shortened_first(
     if options.get("norm_bound") is None:
         raise InvalidInput("candidates in blocks need norm_bound: the largest norm that the linear reward can have.")
     if options.get("question") not in (None, BEST):
-        raise InvalidInput("candidates in blocks answer which is the best, and no other question so far.")
+        raise InvalidInput(
+            "candidates in blocks answer which is the best, and no other question: of those that are not among the few "
+            "that may be the best hardly anything is measured. Ask the other question of a table of those that matter."
+        )
     said = [option for option in options if options[option] not in (None, refused.get(option, options[option]))]
     if said:
-        raise InvalidInput(f"candidates in blocks take no {said[0]} so far; leave it out.")
+        raise InvalidInput(
+            f"candidates in blocks take no {said[0]}: the list is shortened by few measurements of its own, which come "
+            "in batches of their own. Leave it out."
+        )
     share, size = as_number("share", own.get("share", USUAL_SHARE)), own.get("size", USUAL_SIZE)
     if not 0.0 < share < 1.0:
         raise InvalidInput(f"share is {share}; it is the part of delta for the short list, between 0 and 1.")
@@ -148,6 +154,11 @@ def one_of_share(
     **options: Any,
 ) -> Policy[Any]:
     """The policy of that name for a random sample of the arms, as the answer of the whole list."""
+    if options.get("later") is not None:
+        raise InvalidInput(
+            "the sample of question 'one-of' is drawn before the first measurement, from candidates that are all "
+            "there: leave later out."
+        )
     assumed = parse_noise(noise) if isinstance(noise, str) else noise
     problem = Problem(arms.num_arms, epsilon, delta, assumed, options.get("gap_bound"), arms, question)
     members = question.sample(arms.num_arms, delta)

@@ -142,7 +142,6 @@ EXPANSIONS = "mercer"  # the embedding that has them, in surepick-bench
 MERCER = ("expansion", "norm_bound", "bound", "max_dim", "norm_source")
 NAMES_OF_A_KERNEL = ("gamma", "kernel", "expansion")
 OF_BLOCKS = ("blocks", "block_size", "control", "once_a_block", "streams")
-OF_LISTS = ("batch_size", "max_batches", "batch_cost", "blocks", "block_size", "once_a_block")
 NOTHING = "nothing"  # what is assumed of the means, where no class is named
 PAIRED = "paired"  # the evidence of differences within blocks
 NETWORK = ("depth", "width", "architecture", "inputs", "seed", "device", "precision")
@@ -373,11 +372,23 @@ def check_answered(name: str, spec: PolicySpec, asked: str) -> None:
         )
 
 
-def refuse_beside_lists(
-    name: str, hidden_defaults: Mapping[str, Any], given: Mapping[str, Any], *, allowed: tuple[str, ...] = ()
-) -> None:
-    """Refuse options of the best arm's evidence where the question is another one, but for those allowed."""
-    beside = {option: usual for option, usual in hidden_defaults.items() if option not in allowed}
-    said = [option for option, usual in beside.items() if given.get(option, usual) not in (usual, None)]
-    if said:
-        raise InvalidInput(f"{name} takes {said[0]} for question 'best' only, so far; leave {said[0]} out.")
+WHO_COMES = (
+    "who comes later changes who is among the best, and what is on a list stays on it: begin a study when all are "
+    "there (with a threshold or a control a study of those that come says the same of them)"
+)
+NOT_BESIDE_LISTS = MappingProxyType(  # options of the best arm's evidence -> why no list has them
+    {
+        "control": "only question 'above' compares with a control, and every other one has an arm of its own for that",
+        "later": WHO_COMES,
+        "later_share": WHO_COMES,
+        "gap_bound": "where no two candidates differ by more than epsilon every list is right, and nothing has to be "
+        "measured; a larger bound says nothing of who is on which list",
+    }
+)
+
+
+def refuse_beside_lists(given: Mapping[str, Any]) -> None:
+    """Refuse options of the best arm's evidence where the question is another one."""
+    for option, why in NOT_BESIDE_LISTS.items():
+        if given.get(option) is not None:
+            raise InvalidInput(f"{why}: leave {option} out.")

@@ -118,6 +118,7 @@ ENTRIES: Mapping[str, PolicySpec] = MappingProxyType(
             "surepick.policies.items:CertifiedItems",
             parts_of.nothing,
             "fewest answers for a certificate on a finite set of test items, which all candidates answer in one order",
+            questions=(BEST, OneOf.name),
         ),
         "neural-embedding": PolicySpec(
             "surepick.policies.paper.neural_elimination:NeuralElimination",
@@ -310,8 +311,8 @@ def built_policy(
     if (question is not None and kind not in (None, "lists")) or (kind == "lists" and question is None):
         raise InvalidInput("evidence='lists' answers questions other than 'best', and no other evidence does.")
     if question is not None and entry.evidence:
-        kind, hidden = "lists", {**entry.hidden_defaults, "gap_bound": None}
-        parts_of.refuse_beside_lists(name, hidden, given, allowed=parts_of.OF_LISTS)
+        kind = "lists"
+        parts_of.refuse_beside_lists(given)
     if kind is None and "paired" in entry.evidence and parts_of.are_paired(given, known_scale=known_scale(assumed)):
         kind = "paired"
     if kind is not None:
@@ -427,12 +428,13 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
 
 def _check_kind(name: str, entry: PolicySpec, kind: str | None, given: dict[str, Any]) -> None:
     """Take out options that this kind of evidence does not have, if they say nothing."""
-    if kind is None:
+    if kind is None and not entry.evidence:
         return
     known = {each.name for each in fields(entry.record(kind))}
     for option in [each for each in given if each not in known]:
         value = given.pop(option)
         if option not in entry.hidden_defaults or value != entry.hidden_defaults[option]:
+            kind = kind or "carried"
             raise InvalidInput(f"{name} with evidence={kind!r} has no option {option!r}; leave out one of the two.")
 
 

@@ -10,19 +10,10 @@ from surepick.core.files import write_whole
 from surepick.core.records import TOLERANCE, first_difference, from_json
 from surepick.errors import StorageError, SurepickError
 from surepick.policies.prices import cost_of
+from surepick.studies import replay
 from surepick.studies.logs.base import AS_THEY_COME, Decision, Planned, format_utc
 from surepick.studies.logs.hash_chain import UNREADABLE, CorruptRow
 from surepick.studies.logs.open_plan import OpenPlan
-from surepick.studies.replay import (
-    Closed,
-    Judged,
-    closed_plan,
-    contradiction,
-    decision_on,
-    first_decision,
-    in_order,
-    replay,
-)
 from surepick.studies.slips import Repeats
 from surepick.studies.study import Study
 from surepick.tables.delimited import check_suffix, write_table
@@ -37,22 +28,15 @@ COMPARED = ("state", "stopped", "verdict", "leader", "seen", "row", "deviations"
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What follows from what was recorded, computed while one goes through it.
-
-    Args:
-        replayed: the plans that were judged, in order. Going on raises a StorageError where a decision does not follow;
-            go to the end, so that nothing is left out.
-    """
+    """What follows from what was recorded, computed while one goes through it. Going on raises a StorageError where a
+    decision does not follow; go to the end, so that nothing is left out."""
 
     judged: int
-    replayed: Iterator[Judged]
+    replayed: Iterator[replay.Judged]
 
 
 def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
-    """Replay the log from its start, with the stored plans, and compare each decision with the stored one.
-
-    Discrete content (arms, counts, dimensions, verdicts, words) must be equal, numbers within `tolerance`, relative.
-    """
+    """Replay the log with the stored plans, and compare decisions: words exactly, numbers within `tolerance`."""
     for _ in audited(study, name, tolerance=tolerance).replayed:
         pass
 
@@ -68,10 +52,10 @@ def audited(study: Study, name: str, *, tolerance: float = TOLERANCE) -> Audit:
 
 def _replayed(
     study: Study, name: str, stored: list[Decision], plans: list[Planned], tolerance: float
-) -> Iterator[Judged]:
+) -> Iterator[replay.Judged]:
     policy, doubtful = study.policy, False
     repeats = Repeats(policy)
-    steps = replay(policy, in_order(_closed(study, planned, name) for planned in plans))
+    steps = replay.replay(policy, replay.in_order(_closed(study, planned, name) for planned in plans))
     for planned, decision in zip_longest([None, *plans], stored):
         if decision is None:  # the plan is open, or closed and about to be judged: nothing may be wanting
             try:
@@ -86,14 +70,14 @@ def _replayed(
             break
         if planned is None and decision.plan > 0:
             raise StorageError(f"study {name!r}: decision {decision.plan} is on a plan that is not there.")
-        judged: Judged | None = None
+        judged: replay.Judged | None = None
         try:
             if planned is None:
-                again = first_decision(policy)
+                again = replay.first_decision(policy)
             else:
                 judged = next(steps)
-                contradicted = contradiction(repeats, judged.closed)
-                again = decision_on(policy, judged, doubtful=doubtful, contradicted=contradicted)
+                contradicted = replay.contradiction(repeats, judged.closed)
+                again = replay.decision_on(policy, judged, doubtful=doubtful, contradicted=contradicted)
             difference = _difference(decision, again, tolerance)
         except (SurepickError, *UNREADABLE) as error:
             if isinstance(error, StorageError) and not isinstance(error, CorruptRow):
@@ -128,13 +112,13 @@ def _cause(error: Exception) -> object:
     return error.__cause__ if isinstance(error, CorruptRow) else error
 
 
-def _closed(study: Study, planned: Planned, name: str) -> Closed:
+def _closed(study: Study, planned: Planned, name: str) -> replay.Closed:
     """A plan that must be closed, and complete."""
     open_plan = _open_plan(study, planned)
     if not open_plan.closed:
         raise StorageError(f"study {name!r}: decision {planned.number} is on a plan that was never closed. {ALTERED}")
     _check_complete(study, open_plan, name)
-    return closed_plan(study.log, open_plan, len(study.ids), minimize=study.minimize)
+    return replay.closed_plan(study.log, open_plan, len(study.ids), minimize=study.minimize)
 
 
 def _open_plan(study: Study, planned: Planned) -> OpenPlan:

@@ -428,10 +428,7 @@ def _parts(batch: Batch, missing: IntArray, most: int | None) -> Iterator[Batch]
 
 @contextmanager
 def round_bars(shown: bool | None = None) -> Iterator[Callable[[Batch, Askable], None]]:
-    """One bar on standard error: the round, who is left, how much of the work is in; and what is proved, below it.
-
-    The bar measures the looks of a round, or, where the plan predicts how many pulls are still to come, all pulls.
-    """
+    """One bar on standard error, of the looks of a round or of all predicted pulls; and what is proved, below it."""
     if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda _batch, _study: None
         return

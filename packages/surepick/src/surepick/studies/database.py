@@ -239,10 +239,7 @@ class Database:
         return file is not None and file.moved
 
     def reopen(self) -> None:
-        """Open the file that is there now in place of the one that was opened, and make its tables if need be.
-
-        Studies that were opened before refuse everything from now on: they know the file before.
-        """
+        """Open the file that is there now, with its tables; studies opened before refuse everything from now on."""
         file = file_of(self.engine)
         if file is not None:
             file.renew(self.engine)

@@ -25,17 +25,13 @@ AS_THEY_CAME = (
 
 @record
 class EarlyEnd:
-    """A study was closed before its policy stopped.
-
-    Args:
-        withdrawn: the arms that would not have been asked for after the open plan any more.
-    """
+    """A study was closed before its policy stopped."""
 
     reason: str  # why, in the user's words; may be empty
     at: float  # when, seconds since 1970 (UTC)
     missing: int  # pulls that were not in, of the plan that was open or would have been next
     predicted: float | None  # how many were predicted to be enough, None where that is not known
-    withdrawn: tuple[base.Withdrawal, ...] = ()
+    withdrawn: tuple[base.Withdrawal, ...] = ()  # arms that would not have been asked for after the open plan
 
     @staticmethod
     def of(ended: base.Event, plan: Plan, missing: int, withdrawn: tuple[base.Withdrawal, ...] = ()) -> EarlyEnd:
@@ -80,13 +76,9 @@ def answer_of(
 def with_deviations(
     answer: Certificate, prepared: tuple[str, ...], deviations: Sequence[base.Deviations], judge: str
 ) -> Certificate:
-    """The answer with prepared features, and how its plans were carried out, in its assumptions and its reason.
-
-    Missing results become an assumption when they are declared to be independent of their values, and otherwise take
-    the theorem away. So do repeats that contradict the declared noise.
-
-    Source: docs/certified-elimination.md, line 35; docs/changing-candidates.md, lines 29 and 30.
-    """
+    """The answer with prepared features, and how its plans were carried out, in its assumptions and its reason. Missing
+    results become an assumption when they are declared to be independent of their values; else they take the theorem
+    away, as do repeats that contradict the noise (docs/certified-elimination.md, line 35)."""
     if answer.pulls > 0:
         answer = replace(answer, assumptions=(*answer.assumptions, *_facts(prepared, deviations, judge)))
     reasons = [one.abandoned for one in deviations if one.abandoned]

@@ -58,22 +58,10 @@ class Batch(Plan):
     block_name: str = ""
 
     @staticmethod
-    def of(
-        plan: Plan,
-        ids: tuple[str, ...],
-        number: int,
-        *,
-        counts: IntArray | None = None,
-        lease: Lease | None = None,
-        ordinals: IntArray | None = None,
-        items: IntArray | None = None,
-        item_ids: tuple[str, ...] = (),
-    ) -> Batch:
-        """The batch of a plan: all of it, or the part with these counts."""
+    def of(plan: Plan, ids: tuple[str, ...], number: int, **part: Any) -> Batch:
+        """The batch of a plan: all of it, or the part with these counts, and other fields."""
         decided = {field.name: getattr(plan, field.name) for field in fields(Plan)}
-        if counts is not None:
-            decided["counts"] = counts
-        return Batch(**decided, ids=ids, number=number, lease=lease, ordinals=ordinals, items=items, item_ids=item_ids)
+        return Batch(**decided | part, ids=ids, number=number)
 
     def table(self) -> list[tuple[str, int]]:
         """[(id, pulls)] of the arms to be pulled."""
@@ -337,7 +325,7 @@ class StudyLog(ResultParser):
         Of test items, all that the arms of that part did not answer; a lease of them is one of whole arms.
         """
         if planned.plan.places is None:
-            batch = Batch.of(planned.plan, self.ids, planned.number, counts=counts)
+            batch = Batch.of(planned.plan, self.ids, planned.number, **({} if counts is None else {"counts": counts}))
             return self.in_blocks(batch, 0 if counts is None else int(self.replay.look(planned).recorded.sum()))
         plan, order = planned.plan, self.replay.item_order
         arms, items = np.repeat(np.arange(len(plan.counts)), plan.counts), order.order[plan.places]

@@ -35,9 +35,7 @@ class Corrected:
     typed: float  # what counted before, in the user's sign and unit
     read: float  # what counts in its place
     plan: int  # number of the plan that the result is of
-    waits: (
-        int  # number of the open plan, with which it will count, and which asks for what it did; 0: it counts already
-    )
+    waits: int  # number of the open plan, with which it will count; 0: it counts already
 
 
 class Operations:

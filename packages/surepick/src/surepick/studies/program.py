@@ -28,14 +28,9 @@ Reading = float | tuple[float, ...]  # a reward, or with it what constraints are
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one call gave.
+    """What one call gave."""
 
-    Args:
-        rewards: the numbers that it printed, at most as many as were asked, in their order; None for one that failed;
-            with constraints the numbers of a line, the reward first.
-    """
-
-    rewards: tuple[Reading | None, ...] = ()
+    rewards: tuple[Reading | None, ...] = ()  # in the order that was asked; None: it failed
     failure: str = ""
 
 
@@ -50,12 +45,7 @@ class Program(Protocol):
     def measure(
         self, names: Sequence[str], running: Running | None = None, blocks: Sequence[str] | None = None, values: int = 1
     ) -> Outcome:
-        """Call it once for measurements of these ids.
-
-        Args:
-            values: numbers that each measurement gives: the reward, then what constraints are on.
-        """
-        ...
+        """Call it once for measurements of these ids, each of which gives so many values, the reward first."""
 
 
 def words_of(template: str, timeout: float | None) -> tuple[str, ...]:
@@ -71,21 +61,12 @@ def words_of(template: str, timeout: float | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program that measures.
+    """A program that measures, run without a shell; InvalidInput where the template lacks "{id}" or is not well-formed.
+    "{id}" becomes the candidate's id, as (a part of) one argument whatever it contains; "{pulls}" the number of
+    measurements, without which it is called for each; "{block}" the name of the block, of which a call has one."""
 
-    Args:
-        template: the command line, split as a shell would but run without one. "{id}" becomes the candidate's id, as
-            (a part of) one argument whatever it contains; "{pulls}" the number of measurements; "{block}" the name of
-            the block, of which one call has one measurement. Without "{pulls}" the program is called once a
-            measurement.
-        timeout: seconds after which a call and all that it started are killed; None: never.
-
-    Raises:
-        InvalidInput: the template has no command or no "{id}", or is not well-formed; the time-out is not positive.
-    """
-
-    template: str
-    timeout: float | None = None
+    template: str  # the command line, split as a shell would
+    timeout: float | None = None  # seconds after which a call and all that it started are killed; None: never
     _words: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -223,10 +204,7 @@ def number_in(line: str) -> float | None:
 
 
 def numbers_in(line: str, values: int) -> Reading | None:
-    """The numbers of a line with spaces between, the reward first; None if they are not so many, or no numbers.
-
-    Those after the reward may be "nan": not measured.
-    """
+    """The numbers of a line, the reward first, others perhaps "nan": not measured; None if they are not so many."""
     words = line.split()
     if values == 1:
         return number_in(line)
@@ -262,16 +240,11 @@ def _read(out: str, pulls: int, values: int) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class BatchCommand:
-    """A program that measures all that it reads.
+    """A program that measures all that it reads; InvalidInput where the template says where an id belongs.
 
     It is given one id a line, an id as often as it is to be measured, and prints one reward a line in the same order.
-    Where measurements have blocks the id is followed by a tab and the name of the block.
-    A line that is no finite number says that this measurement failed. Another number of lines says nothing about any,
-    since nobody knows which line belongs to which id.
-
-    Raises:
-        InvalidInput: the template is empty, is not well-formed, or says where an id belongs; the time-out is not
-            positive.
+    Where measurements have blocks the id is followed by a tab and the name of the block. A line that is no finite
+    number says that this measurement failed; another number of lines says nothing: nobody knows which is whose.
     """
 
     template: str  # the command line, split as a shell would but run without one

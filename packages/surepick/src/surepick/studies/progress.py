@@ -20,11 +20,7 @@ LONGEST = 3.2e8  # seconds, ten years: a forecast beyond it says nothing
 
 @record
 class ListedSoFar:
-    """A study in a database, at a glance.
-
-    Args:
-        epsilon, delta: what it promises.
-    """
+    """A study in a database, at a glance, and what it promises."""
 
     name: str
     candidates: int

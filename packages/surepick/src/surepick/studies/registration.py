@@ -86,8 +86,7 @@ def code_of(
 
 
 def _covered(option: str, value: Any) -> Any:
-    """What of an option's value the code stands for: of the first look at a long list which one it is, and none of the
-    numbers that were computed of it, whose last bits differ between machines."""
+    """What of an option the code stands for: of the first look at a long list which one it is, no computed numbers."""
     return {name: value[name] for name in ("root", "sizes")} if option == "first_look" else value
 
 

@@ -70,11 +70,9 @@ class Rehearsal(Stated):
         return self._open
 
     def tell_simulated(self, seen: Observations) -> None:
-        """Judge the open plan by what was drawn for it: totals of all arms, (K,), in the user's sign and unit.
-
-        Raises InvalidInput if these are not the pulls that the plan asks for, or no totals of rewards as declared;
-        OutOfTurn if no plan is open.
-        """
+        """Judge the open plan by what was drawn for it: totals of all arms, (K,), in the user's sign and unit. Raises
+        InvalidInput if these are not the pulls that the plan asks for, or no totals of rewards as declared; OutOfTurn
+        if no plan is open."""
         if self._open is None:
             raise OutOfTurn("no plan is open: call ask() first.")
         if not np.array_equal(seen.counts, self._open.counts):

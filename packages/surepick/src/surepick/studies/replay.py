@@ -51,10 +51,7 @@ class Judged:
 
 
 def replay(policy: Policy[Any], closed: Callable[[Any], Closed | None], *, state: Any = None) -> Iterator[Judged]:
-    """Judge closed plans one after the other: `state, plan -> policy.tell -> state, plan -> ...`.
-
-    A plan with which results were corrected is judged in the state that these lead to.
-    """
+    """Judge closed plans in turn, `policy.tell`; one with corrected results in the state that these lead to."""
     state = policy.init() if state is None else state
     while (one := closed(state)) is not None:
         step = _as_read(policy, one) if one.past else _step(policy, state, one)
@@ -68,13 +65,9 @@ def _step(policy: Policy[Any], state: Any, one: Closed) -> Step[Any]:
 
 
 def _as_read(policy: Policy[Any], last: Closed) -> Step[Any]:
-    """The step of a plan, with all that was read from the first plan on in the place of what was typed.
-
+    """The step of a plan, with what was read in the place of what was typed (docs/certified-elimination.md, line 37).
     The plans are those that were carried out. Since the first corrected result they may be for a candidate that it made
-    look good: such a batch is evidence for the one that leads by what was read before it.
-
-    Source: docs/certified-elimination.md, line 37.
-    """
+    look good: such a batch is evidence for the one that leads by what was read before it."""
     if not policy.traits.corrects:
         raise StorageError("a stored plan has corrected results, and the policy cannot judge them: it was altered.")
     told, step = (*last.past, last), Step.at(policy.init())
@@ -146,10 +139,7 @@ def as_read(looks: Sequence[Closed]) -> tuple[Closed, ...]:
 
 
 def seen_of(log: base.Log, number: int, plan: Plan, num_arms: int, *, minimize: bool, known: int = 0) -> Observations:
-    """What came of the plan of that number, in the policy's sign; of test items with the single answers.
-
-    What was corrected with one of the first `known` plans is as it was read.
-    """
+    """What came of the plan of that number, in the policy's sign, corrected as with the first `known` plans."""
     results = log.results(number, known)
     seen = received(results, num_arms, minimize=minimize)
     return seen if plan.first_items is None else replace(seen, answers=answers_of(results, minimize=minimize))
@@ -199,15 +189,11 @@ def _decided(policy: Policy[Any], plan: int, state: Any, no_theorem: bool, at: f
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the log stands.
-
-    Args:
-        refusal: what is to be said of a plan that is closed and whose results the policy refuses; "": there is none.
-    """
+    """Where the log stands."""
 
     decision: base.Decision
     planned: base.Planned | None  # the open plan after it; None: there is none
-    refusal: str = ""
+    refusal: str = ""  # what is to be said of a closed plan whose results the policy refuses
 
 
 def refusal_of(open_plan: OpenPlan) -> str:
@@ -219,11 +205,7 @@ def refusal_of(open_plan: OpenPlan) -> str:
 
 
 class Replay:
-    """A log as far as it was replayed, kept so that each plan is judged once.
-
-    Args:
-        build: arms and policy; called once, and only if something must be computed.
-    """
+    """A log as far as it was replayed, kept so that each plan is judged once; `build` is called once, if it must be."""
 
     def __init__(self, log: base.Log, *, num_arms: int, minimize: bool, build: Build) -> None:
         self.log = log
@@ -326,10 +308,7 @@ class Replay:
         return self._state[1]
 
     def seen_up_to(self, judged: int) -> Observations | None:
-        """All that was seen in the plans up to that one, in the policy's sign; None before the first.
-
-        Squares are the least that they can be where they are unknown.
-        """
+        """All seen in the plans up to that one, in the policy's sign, squares at their least; None before the first."""
         number, found = self._seen
         if number < judged:
             for decision in self.log.decisions(number):

@@ -34,32 +34,21 @@ class Call:
 
 @dataclass(slots=True)
 class Loop:
-    """A study measured by a program.
-
-    Every slot is a worker of its own, so that a loop that was killed is given the same leases when it starts again.
-
-    Args:
-        worker: name of this loop among those that measure the study at the same time.
-        retries: calls for a candidate that may fail one after the other before the loop gives up.
-        most: no plan is begun that would bring the measurements above this; None: the usual limit (`usual_limit`).
-        most_money: the same in money, of all that the study has spent; None: no limit.
-        unusual: what becomes of results that stand out, as in `Study.run`.
-        heard: called with the study after every result.
-        idle: called with the study when all that is missing is out with others, so that the loop begins to wait.
-    """
+    """A study measured by a program. Every slot is a worker of its own, so that a loop that was killed is given the
+    same leases when it starts again."""
 
     study: Study
     command: Program
-    worker: str
+    worker: str  # name of this loop among those that measure the study at the same time
     slots: int = 1
-    retries: int = 3
+    retries: int = 3  # calls for a candidate that may fail one after the other before it gives up
     batch: int = 64
     lease: str | float = "1h"
-    most: int | None = None
-    most_money: float | None = None
-    unusual: OnUnusual = "warn"
-    heard: Callable[[Study, Receipt], None] | None = None
-    idle: Callable[[Study], None] | None = None
+    most: int | None = None  # no plan is begun that would pass it in measurements; None: `usual_limit`
+    most_money: float | None = None  # the same in money, of all that the study has spent; None: no limit
+    unusual: OnUnusual = "warn"  # what becomes of results that stand out, as in `Study.run`
+    heard: Callable[[Study, Receipt], None] | None = None  # after every result
+    idle: Callable[[Study], None] | None = None  # when all is out with others, so that it begins to wait
     _failures: Counter[str] = field(default_factory=Counter)
     _running: Running = field(default_factory=Running)
 

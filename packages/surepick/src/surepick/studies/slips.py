@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.observations import ROUNDING, Observations
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.errors import UnusualResult
 from surepick.estimators.goodness_of_fit import most_of_spread, spread_of, surprises, with_least_squares
 from surepick.noise import Noise, known_scale, scales
@@ -51,25 +51,16 @@ class Unusual:
     repeats: int  # other results of the candidate that it is compared with; 0: it is compared with other candidates
 
 
-@record
+@frozen
 class _Rows:
-    """Results that are looked at: of the call, and open ones of the same reporter; each entry has shape (n,).
-
-    Args:
-        arms, pulls, means, within: the candidate, how many results it adds up, their mean, and the sum of their squared
-            distances from it.
-    """
+    """Results that are looked at: of the call, and open ones of the same reporter; each entry has shape (n,)."""
 
     arms: IntArray
-    pulls: IntArray
+    pulls: IntArray  # how many results it adds up
     means: FloatArray
-    within: FloatArray
+    within: FloatArray  # squared distances from their mean, added up
     places: IntArray  # in the call; -1: before it
     numbers: IntArray  # in the log; 0: not in it
-
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, pulls=np.int64, places=np.int64, numbers=np.int64)
-        freeze(self, means=np.float64, within=np.float64)
 
     def of(self, kept: BoolArray | IntArray) -> _Rows:
         """Some of them."""
@@ -135,13 +126,9 @@ def _rows_before(own: Sequence[Reported]) -> _Rows:
 
 
 def _beside_repeats(noise: Noise, num_arms: int, base: _Base, rows: _Rows) -> list[Unusual]:
-    """The rows that stand out from the other results of their candidate, at most one in 10,000 honest ones.
-
-    Every row is compared with all others. Of those that stand out of one candidate the worst goes first, and the rest
-    are only asked about if they still stand out without it: so one slip does not cast doubt on those beside it.
-
-    Source: docs/certified-elimination.md, line 36, where a scale is declared.
-    """
+    """The rows that stand out from the other results of their candidate, at most one in 10,000 honest ones. Every row
+    is compared with all others. Of those that stand out of one candidate the worst goes first, and the rest are only
+    asked about if they still stand out without it (docs/certified-elimination.md, line 36)."""
     far = _far(noise, num_arms, base, rows)[0]
     found = []
     for arm in np.unique(rows.arms[far > 0.0]).tolist():
@@ -304,10 +291,7 @@ FALSE_CONTRADICTION = 1e-6  # of a study, at all times together
 
 
 def _declared(policy: Policy[Any]) -> list[tuple[str, int, FloatArray]]:
-    """(name, place, scales) of what declares a scale: the reward, at -1, and quantities with a constraint.
-
-    Nothing where repeats differ for other reasons: by the effect of their block, or because each answers another item.
-    """
+    """(name, place, scales) of what declares a scale, the reward at -1; () where repeats differ for other reasons."""
     if policy.traits.blocks is not None or policy.traits.items is not None:
         return []
     problem = policy.problem
@@ -329,13 +313,7 @@ def doubtful_repeats(policy: Policy[Any], seen: Observations) -> IntArray:
 
 
 class Repeats:
-    """All that was told in the judged plans of a study, and what it says against declared scales.
-
-    Args:
-        policy: whose study it is.
-        seen: what was seen before; None: nothing.
-        found: what was found before, in words; it stays.
-    """
+    """All that was told in the judged plans of a study, and what was found in it against declared scales."""
 
     def __init__(self, policy: Policy[Any], seen: Observations | None = None, found: str = "") -> None:
         self._policy = policy
@@ -348,10 +326,7 @@ class Repeats:
         self._seen, self.found = None, ""
 
     def after(self, seen: Observations) -> str:
-        """What was found so far in words, with one more plan; "" if nothing was.
-
-        Source: docs/certified-elimination.md, line 35.
-        """
+        """What was found so far, with one more plan; "" for nothing (docs/certified-elimination.md, line 35)."""
         if self.found or not self._declared:
             return self.found
         news = with_least_squares(seen)

@@ -86,8 +86,7 @@ def delimited_rows(path: Path, text: str, separator: str = ",", *, above: int = 
 
 
 def seeming_header(rows: Sequence[tuple[int, Sequence[object]]]) -> int | None:
-    """The line that seems to name the columns where the first does not: the last one above the first numbers that is as
-    wide as most rows, all of it filled; None if there is none."""
+    """The last line above the first numbers that is as wide as most rows and filled: it seems to name the columns."""
     width = Counter(len(row) for _, row in rows[1:]).most_common(1)[0][0] if len(rows) > 1 else 0
     if width <= len(rows[0][1]):
         return None

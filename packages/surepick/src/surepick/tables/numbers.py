@@ -102,8 +102,7 @@ def truth(cell: str) -> float | None:
 
 
 def cell_number(text: str, *, decimal: str = POINT, percent: bool = False) -> float | None:
-    """The number that a text means, or None; with `percent` a hundredth of what stands before a percent sign. Marks
-    between thousands are taken away, so `decimal` must be sure: `notation` and `lone_number` find it."""
+    """The number that a text means, or None; `decimal` must be sure. With `percent` a hundredth of it before a %."""
     if decimal == POINT and (plain := number_or_none(text)) is not None:
         return plain
     body = text.translate(SIGNS).strip()
@@ -153,11 +152,9 @@ def notation(cells: Sequence[str], how: Written) -> Notation:
 
 
 class _Seen:
-    """What the cells of a column show of their notation.
-
-    `sure` has the first cell that is a number in one notation only, by its decimal mark; `groups` whether the other
-    mark surely stands between thousands (1.234.567 or 1.234,5); `lone` the first like 1,234, by the mark in it.
-    """
+    """What the cells of a column show of their notation. `sure` has the first cell that is a number in one notation
+    only, by its decimal mark; `groups` whether the other mark surely stands between thousands (1.234.567 or 1.234,5);
+    `lone` the first like 1,234, by the mark in it."""
 
     def __init__(self) -> None:
         self.sure: dict[str, str] = {}

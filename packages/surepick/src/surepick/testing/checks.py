@@ -58,21 +58,13 @@ def easy_environment(*, sigma: float = SIGMA) -> Environment:
 
 
 def noiseless(plan: Plan, means: ArrayLike = MEANS) -> Observations:
-    """What a plan gives where every reward is its mean.
-
-    Args:
-        means: shape (K,).
-    """
+    """What a plan gives where every reward is its mean, (K,)."""
     truth: FloatArray = np.asarray(means, dtype=np.float64)
     return Observations(plan.counts, plan.counts * truth, plan.counts * truth**2)
 
 
 def played(policy: Policy[Any], means: ArrayLike = MEANS, *, most: int = MOST_PLANS) -> list[PlayedTurn]:
-    """The turns of a study without noise, up to the policy's own stop; 12 of one that never stops by itself.
-
-    Args:
-        means: shape (K,).
-    """
+    """The turns of a study without noise, up to the policy's own stop; 12 of one that never stops by itself."""
     state, turns = policy.init(), list[PlayedTurn]()
     while not stopped(policy, state):
         if policy.traits.stops == "never" and len(turns) == PLANS_BEFORE_AN_END:

@@ -237,7 +237,8 @@ class CarriedElimination(EmbeddedTest):
         centre: int | None = usual if plan.candidate is None else plan.candidate
         if self.embedded(plan.dim).structured:
             centre = blocking.control  # with features every pair of a block tells of the candidate
-        return replace(plan, counts=filled_blocks(plan.counts, blocking, centre, exact=self.batch_size is not None))
+        centres = () if centre is None else (centre,)
+        return replace(plan, counts=filled_blocks(plan.counts, blocking, centres, exact=self.batch_size is not None))
 
     def bets(self, state: SequentialState, plan: Plan, seen: Observations) -> Any:
         return bets_of(self._planner, state, plan, seen)

@@ -14,6 +14,7 @@ from surepick.core.records import FloatArray, IntArray, record
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import NormalMgf
 from surepick.estimators.noise_mgf import likely_variances
+from surepick.estimators.pairs import ArmPairs, alone, pairs_with, pooled, without_pair_effects
 from surepick.estimators.posterior import HEURISTIC_LEAST_WHEN_SWITCHING, Posterior, posterior_of_means
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses
 from surepick.noise import failure_probability, known_scale
@@ -24,10 +25,10 @@ from surepick.policies.carried.planning import steadied_weights
 from surepick.policies.carried.situation import carried_intervals
 from surepick.policies.options import check_options, option
 from surepick.policies.paired import rule
-from surepick.policies.paired.rule import ArmPairs, PairSpread, pairs_with
+from surepick.policies.paired.rule import PairSpread
 from surepick.policies.sequential import state as states
 from surepick.policies.sequential.batches import BatchSizes, Grid
-from surepick.policies.sequential.engine import EmbeddedTest
+from surepick.policies.sequential.engine import EmbeddedTest, jointly_normal
 from surepick.policies.sequential.state import SequentialState
 
 # --- What a study of differences within blocks has come to.
@@ -203,8 +204,8 @@ class PairedElimination(EmbeddedTest):
             return seen
         blocks = state.less_typical(seen.blocks)
         if self.blocks is None:
-            return rule.pooled(blocks, np.zeros(blocks.number), self.problem.num_arms)
-        return rule.without_pair_effects(blocks, state.seen)
+            return pooled(blocks, np.zeros(blocks.number), self.problem.num_arms)
+        return without_pair_effects(blocks, state.seen)
 
     def _endless(self, state: PairedState) -> bool:
         return bool((~state.beaten[self._equal(state, model_checks.ENDLESS)]).any())
@@ -221,18 +222,7 @@ class PairedElimination(EmbeddedTest):
 
     @property
     def _assumptions(self) -> tuple[str, ...]:
-        name = self.blocking.name
-        together = (
-            "go together, as those of every other"
-            if self.blocks is None
-            else ("go together, as those of every other, and may all be off by the same amount")
-        )
-        return (
-            f"The measurements of one {name} are jointly normal around the means of their candidates and {together}; "
-            f"those of different ones are independent. Which of them a {name} has does not depend on their values.",
-            "Standard deviations are bounded by repeats; all bounds that matter hold at all times, except with "
-            f"probability {self._failure:g}, which is part of delta.",
-        )
+        return jointly_normal(self.blocking.name, self._failure, shifts=self.streams is None)
 
     def _gap(self, state: PairedState) -> float | None:
         """By how much the leader is worse than the best arm at most; None if nothing can be said."""
@@ -314,6 +304,6 @@ class PairedElimination(EmbeddedTest):
         goal = self._goal(state, guess, candidate, margins, spread)
         if seen.blocks is None:
             return None
-        number, _, _ = rule.alone(seen.blocks, candidate)
+        number, _, _ = alone(seen.blocks, candidate)
         counts = pairs_with(seen.blocks, candidate, self.problem.num_arms).counts
         return rule.pair_bets(goal, margins[goal.rivals], counts, number, spread, restarts)

@@ -7,16 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.observations import Observations
-from surepick.core.plans import Blocking, Embedding, Plan
+from surepick.core.observations import BlockTotals, Observations
+from surepick.core.plans import Blocking, Embedded, Embedding, Plan
 from surepick.core.records import FloatArray, IntArray, record
+from surepick.embeddings import ArmEmbedding
+from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf
 from surepick.estimators.e_processes import Collected, processes_of, with_processes
-from surepick.noise import known_scale
+from surepick.estimators.pairs import without_pair_effects
+from surepick.estimators.posterior import NUMBER
+from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Problem, Traits, delta_for_test
-from surepick.policies.carried.means_rule import without_effects
+from surepick.policies.carried.elimination import in_blocks
+from surepick.policies.carried.means_rule import without_effects, without_effects_on_vectors
 from surepick.policies.certified.sampling_rule import first_dimension
 from surepick.policies.options import option
 from surepick.policies.questions import outlook
@@ -25,7 +30,7 @@ from surepick.policies.questions.outlook import Ground, RemainingOfBets
 from surepick.policies.sequential import batches
 from surepick.policies.sequential import engine as block_options
 from surepick.policies.sequential.batches import BatchSizes, Grid
-from surepick.policies.sequential.engine import EmbeddedTest
+from surepick.policies.sequential.engine import EmbeddedTest, jointly_normal
 from surepick.policies.sequential.state import SequentialState
 from surepick.questions import constraints_of, inquiry_of
 from surepick.questions.protocol import Aims, Bet, Inquiry, Lists, View
@@ -74,13 +79,21 @@ def grid_of(ground: Ground, seen: Observations | None) -> Grid | None:
 # Validity rests on none of it: pulls of arms without a bound enter no evidence (docs/questions.md, line 15).
 
 
-def first_pulls(ground: Ground, embedded: Embedding, weights: FloatArray) -> IntArray:
-    """As few arms of a design as see what all of it sees, each with the repeats for a bound, shape (K,)."""
+def first_pulls(
+    ground: Ground, embedded: Embedding, weights: FloatArray, exact: int | None, round_number: int
+) -> IntArray | None:
+    """As few arms of a design as see what all of it sees, each with the repeats for a bound, shape (K,).
+
+    With batches of a given size those of one of the batches that they take; None after these.
+    """
     support = np.flatnonzero(weights)
     rows = np.sqrt(weights[support])[:, None] * embedded.features[support]
-    counts = np.zeros(len(weights), np.int64)
-    counts[support[batches.spanning_arms(rows)]] = ground.repeats
-    return counts
+    pulls = np.tile(support[batches.spanning_arms(rows)], ground.repeats)
+    size = len(pulls) if exact is None else exact
+    if round_number > batches.batches_of_a_list(len(pulls), size):
+        return None
+    places = np.arange((round_number - 1) * size, round_number * size) % len(pulls)
+    return np.bincount(pulls[places], minlength=len(weights)).astype(np.int64)
 
 
 def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: NormalMgf) -> RemainingOfBets:
@@ -88,6 +101,8 @@ def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: Norm
     rest = ground.rest(aims, noise_mgf)
     planned, needed = rest.weights * rest.pulls, ground.repeats
     avoided = batches.underreplicated(planned, noise_mgf.bounded, embedded.features, needed)
+    if aims.alone is not None:
+        avoided &= aims.alone == 0.0
     if not avoided.any():
         return rest
     factor = np.where(avoided, batches.AVOIDED**2, 1.0)  # so noisy seem these arms that no design wants them
@@ -96,6 +111,17 @@ def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: Norm
     kept = float(weights.sum())
     cost = None if rest.cost is None else kept * rest.cost
     return RemainingOfBets(weights / kept, kept * rest.pulls, None, cost)
+
+
+@record
+class ListsOfPairs(SequentialState):
+    """Where a study stands whose differences within blocks are compared; what it has seen is without their effects."""
+
+    blocks: BlockTotals | None = None  # what each block had so far; None before the first batch
+
+
+def _blocks_of(state: SequentialState) -> BlockTotals | None:
+    return state.blocks if isinstance(state, ListsOfPairs) else None
 
 
 HEURISTIC_FIRST_PULLS = 2  # of each arm without structure, in the first batch
@@ -117,6 +143,8 @@ class CertifiedLists(EmbeddedTest):
         embedding, dim, tolerance, reserve, largest_batch, batch_size, max_batches, batch_cost: as in
             `CarriedElimination`.
         blocks, block_size, once_a_block: as in `CarriedElimination`; every block is to measure the question's control.
+            Where nobody knows the scale of the noise, a candidate is in a block once, and no block goes on later.
+        streams: as in `PairedElimination`.
 
     Source: ours (docs/questions.md), after Ville (1939); Vovk & Wang (2021) for e-values, Wang & Ramdas
     (2022) for e-BH.
@@ -132,41 +160,51 @@ class CertifiedLists(EmbeddedTest):
     blocks: str | None = option(None, options.block_name)
     block_size: int | None = option(None, options.block_size)
     once_a_block: bool | None = option(None, options.yes)
+    streams: str | None = option(None, options.block_name)
     evidence: str = field(default="lists", init=False, compare=False, repr=False)
     _inquiry: Inquiry = field(init=False, compare=False, repr=False)
+    _levelled: ArmEmbedding = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         EmbeddedTest.__post_init__(self)
         BatchSizes.of(self)
-        if self._repeats_few and (self.batch_size is not None or self._limits):
-            raise InvalidInput(
-                "with features, noise of unknown scale takes no batch_size and no constraints where the question is "
-                "another than 'best', so far: leave them out, take certified-independent, or declare subgaussian:SIGMA."
-            )
         block_options.check_idle(self, "block_size", "once_a_block")
+        if self.blocks is not None and self.streams is not None:
+            raise InvalidInput("blocks and streams are both given; name one.")
         outlook.check_blocks(self.problem, self.blocking, features=self._uses_features)
         object.__setattr__(self, "_inquiry", inquiry_of(self.problem))
+        features = self._uses_features and self.blocks is not None
+        object.__setattr__(self, "_levelled", CentredWithinBlocks(self.embedding) if features else self.embedding)
 
     @property
     def blocking(self) -> Blocking | None:
         """What is said of blocks; None where measurements are independent."""
         control = getattr(self.problem.question, "control", None)
-        return block_options.blocking_of(self.problem, self.blocks, self.block_size, control, bool(self.once_a_block))
+        name, normal = self.blocks or self.streams, not known_scale(self.problem.noise)
+        once = normal or bool(self.once_a_block)
+        found = block_options.blocking_of(self.problem, name, self.block_size, control, once)
+        return None if found is None else replace(found, anew=normal, again=self.streams is not None)
 
     @property
     def traits(self) -> Traits:
-        return self._traits(certifies="lists", checks=self._exactness, uses_costs=True, batch_cost=self.batch_cost)
+        return self._traits(
+            certifies="lists",
+            embedding=self._levelled,
+            checks=self._exactness,
+            uses_costs=True,
+            batch_cost=self.batch_cost,
+        )
 
     def init(self) -> SequentialState:
         start: SequentialState = EmbeddedTest.init(self)
+        if self._in_pairs:
+            start = ListsOfPairs(start.round, start.seen, start.lists, start.beaten, start.finished)
         return replace(start, beaten=~self._inquiry.asked(self.problem), finished="")
 
     def ask(self, state: SequentialState) -> Plan:
-        if state.seen.total == 0:
-            return self._opening(state.round)
-        unmeasured = self._unmeasured(state)
-        if unmeasured is not None:
-            return unmeasured
+        opening = self._opening(state.round) if state.seen.total == 0 else self._unmeasured(state)
+        if opening is not None:
+            return opening
         ground = self._ground(state.dim)
         aims = self._inquiry.aims(self._view(ground, state.collected, state.lists, state.seen))
         rest, noise_mgf = None, ground.noise_mgf(state.seen)
@@ -176,18 +214,23 @@ class CertifiedLists(EmbeddedTest):
         total = total_of(
             self._sizes, self.problem, rest, state.seen, state.round, grid_of(self._ground(state.dim), state.seen)
         )
-        blocking = self.blocking
-        centre = None if blocking is None or blocking.control is not None else state.leader
+        centres: tuple[int, ...] = (state.leader,)
+        if self._in_pairs:
+            wanted = np.unique(aims.second[aims.second != NUMBER])  # of small blocks some, others in the next batch
+            most = len(wanted) if self.block_size is None else self.block_size // 2
+            centres = tuple(np.roll(wanted, state.round * most)[:most].tolist())
+        elif getattr(self.problem.question, "control", None) is not None or ground.embedded.structured:
+            centres = ()  # with features every pair of a block tells of all
         counts = block_options.filled_blocks(
             self._whole(state.dim, rest.weights, total, state.round, state.seen),
-            blocking,
-            centre,
+            self.blocking,
+            centres,
             exact=self.batch_size is not None,
         )
         return Plan(
             round=state.round,
             counts=counts,
-            dim=ground.embedded.dim,
+            dim=state.dim,
             predicted_pulls=rest.pulls,
             lower_bound=rest.least,
             misspecification=ground.embedded.misspecification,
@@ -206,7 +249,7 @@ class CertifiedLists(EmbeddedTest):
                 judged = partial(self._limits[bet.quantity - 1].gains, bet, standing=view.standings[bet.quantity - 1])
                 found.append((bet, judged))
             else:
-                found.append((bet, ground.wager(bet, state.seen, view.posterior)))
+                found.append((bet, ground.wager(bet, state.seen, view.posterior, _blocks_of(state))))
         return found
 
     def update(self, state: SequentialState, _: Plan, bets: Any, seen: Observations) -> dict[str, Any]:
@@ -217,7 +260,10 @@ class CertifiedLists(EmbeddedTest):
             gains = judged(past[at], came[at]) if bet.quantity else judged(seen)
             own = processes_of(collected, bet.name, self.problem.num_arms, bet.start)
             collected = with_processes(collected, own.after(gains))
-        return {"collected": collected}
+        if not self._in_pairs or seen.blocks is None:
+            return {"collected": collected}
+        before = _blocks_of(state)
+        return {"collected": collected, "blocks": seen.blocks if before is None else before.plus(seen.blocks)}
 
     def decide(self, _: SequentialState, after: SequentialState, plan: Plan) -> SequentialState:
         view = self._view(self._ground(plan.dim), after.collected, after.lists, after.seen)
@@ -226,20 +272,33 @@ class CertifiedLists(EmbeddedTest):
         leader, finished = self._leader(replace(view, lists=lists)), "" if left.any() else "certified"
         return replace(after, lists=lists, leader=leader, beaten=~left, finished=finished)
 
+    def _equal(self, state: SequentialState, least: int = model_checks.FEWEST) -> IntArray:
+        if not self._in_pairs:
+            return EmbeddedTest._equal(self, state, least)
+        return model_checks.equal_repeats(self.problem, self._apart(state, _blocks_of(state)), least)
+
     def _endless(self, state: SequentialState) -> bool:
+        if self._in_pairs:
+            return bool((~state.beaten[self._equal(state, model_checks.ENDLESS)]).any())
         return model_checks.endless(self.problem, state.seen, ~state.beaten, features=self._repeats_few)
 
     def _answer(self, state: SequentialState) -> dict[str, Any]:
         active = model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed)
         others = assumed_of(constraints_of(self.problem.question), state.seen)
         answer = EmbeddedTest._answer(self, state) | {"assumptions": (*active, *others, *self._shared_effect)}
+        answer |= {"of_draws": False} if self._in_pairs else {}
         uneven = " ".join(self._uneven(state.alarms))
         lists = (np.flatnonzero(state.lists.inside), np.flatnonzero(state.lists.outside))
         return answer | {"lists": lists} | ({"why_heuristic": uneven} if uneven else {})
 
-    def _opening(self, round_number: int) -> Plan:
-        """The first batch: all arms alike. It shows where to look, and is evidence for nothing."""
-        dim, design = first_dimension(self.problem, self.embedding, dim=self.dim, tolerance=self.tolerance)
+    def _opening(self, round_number: int) -> Plan | None:
+        """The first batch: all arms alike. It shows where to look, and is evidence for nothing.
+
+        Of the few arms whose scales are shown by repeats the next batch, where batches have a size; None after it.
+        """
+        more = self._levelled.max_dim - self.embedding.max_dim
+        dim = None if self.dim is None else self.dim + more
+        dim, design = first_dimension(self.problem, self._levelled, dim=dim, tolerance=self.tolerance)
         embedded = self._ground(dim).embedded
         if not embedded.structured:
             weights, usual = np.full(embedded.num_arms, 1.0 / embedded.num_arms), self._first_pulls * dim
@@ -248,9 +307,12 @@ class CertifiedLists(EmbeddedTest):
         costs = self.problem.relative_costs
         price = 1.0 if costs is None else float(weights @ costs / weights.sum())
         total = self._sizes.first(usual, grid_of(self._ground(dim), None), price)
-        counts = self._whole(dim, weights, total, round_number, None)
         if not known_scale(self.problem.noise) and embedded.structured:
-            counts = first_pulls(self._ground(dim), embedded, weights)
+            counts = first_pulls(self._ground(dim), embedded, weights, self.batch_size, round_number)
+        else:
+            counts = self._whole(dim, weights, total, round_number, None)
+        if counts is None:
+            return None
         if self.batch_size is not None and not embedded.structured:
             counts = batches.listed_sizes(embedded.num_arms, total, round_number)
         value, bound = design.value, design.lower_bound
@@ -274,11 +336,12 @@ class CertifiedLists(EmbeddedTest):
         return BatchSizes.of(self)
 
     def _unmeasured(self, state: SequentialState) -> Plan | None:
-        """Without structure, and with batches of a given size: the next arms, until each had its turn."""
+        """With batches of a given size: the next arms, until each had its turn."""
         embedded = self._ground(state.dim).embedded
         if embedded.structured:
-            return None
-        return batches.next_of_list(self._sizes, embedded.num_arms, self._first_pulls, state.round)
+            return self._opening(state.round) if self._repeats_few and self.batch_size is not None else None
+        plan = batches.next_of_list(self._sizes, embedded.num_arms, self._first_pulls, state.round)
+        return None if plan is None else replace(plan, dim=state.dim)
 
     def _whole(
         self, dim: int, weights: FloatArray, total: int, round_number: int, seen: Observations | None
@@ -286,10 +349,36 @@ class CertifiedLists(EmbeddedTest):
         ground = self._ground(dim)
         return batches.whole_batch(ground, ground.embedded, weights, total, round_number, self._sizes, seen)
 
-    def _without_effects(self, state: SequentialState, _: Plan, seen: Observations) -> Observations:
+    def _without_effects(self, state: SequentialState, plan: Plan, seen: Observations) -> Observations:
         if self.blocks is None:
             return seen
-        return without_effects(seen, state.seen, self.problem.scales)
+        if self._in_pairs:
+            found = seen if seen.blocks is None else without_pair_effects(seen.blocks, state.seen)
+        elif self.embedded(plan.dim).structured and (white := self._cache.white(self._levelled, plan.dim)):
+            found = without_effects_on_vectors(seen, state.seen, self.problem.scales, white.basis)
+        else:
+            found = without_effects(seen, state.seen, self.problem.scales)
+        return replace(found, quantities=seen.quantities)
+
+    def embedded(self, dim: int) -> Embedded:
+        return self._cache.embedded(self._levelled, dim)
+
+    @property
+    def _in_pairs(self) -> bool:
+        """Whether differences within blocks are compared, of which nobody knows how much they vary."""
+        return (self.blocks or self.streams) is not None and not known_scale(self.problem.noise)
+
+    def _apart(self, state: SequentialState, blocks: BlockTotals | None) -> Observations:
+        """Differences within blocks to the control, or to the arm that leads."""
+        control = None if self.blocking is None else self.blocking.control
+        return outlook.apart_in_blocks(blocks, state.leader if control is None else control, self.problem.num_arms)
+
+    @property
+    def _shared_effect(self) -> tuple[str, ...]:
+        if not self._in_pairs:
+            return () if self.blocking is None else (block_options.shared_effect(self.blocking.name),)
+        failure = failure_probability(self.problem.noise, self.problem.delta)
+        return jointly_normal(self.blocks or self.streams or "", failure, shifts=self.streams is None)
 
     def _view(self, ground: Ground, evidence: Collected, lists: Lists, seen: Observations) -> View:
         told = told_beside(seen, len(self._limits))
@@ -307,7 +396,8 @@ class CertifiedLists(EmbeddedTest):
 
     def _ground(self, dim: int) -> Ground:
         number = self._inquiry.number(self.problem)
-        return Ground(self.problem, self.embedding, dim, number, self.tolerance, self.blocks is not None)
+        shared = self.blocks is not None and not self._in_pairs
+        return Ground(self.problem, self._levelled, dim, number, self.tolerance, shared, self._in_pairs)
 
     @property
     def _limits(self) -> tuple[ConstraintTest, ...]:
@@ -336,6 +426,13 @@ class CertifiedLists(EmbeddedTest):
             for one, own in zip(self._limits, told, strict=True)
             if one.contradicted(own).any()
         )
+        if self._in_pairs:
+            known, news = self._apart(state, _blocks_of(state)), self._apart(state, seen.blocks)
+            mgf = outlook.mgf_of_differences(known, failure_probability(self.problem.noise, self.problem.delta))
+            far = model_checks.spread_of_repeats(self.problem, mgf, known, news)
+            return (*uneven, far) if far else uneven
+        if self.blocks is not None and ground.embedded.structured and seen.total > 0:
+            return uneven + model_checks.failed_checks_in_blocks(self._levelled, plan, in_blocks(seen), self.problem)
         if not known_scale(self.problem.noise):
             far = model_checks.spread_of_repeats(self.problem, ground.noise_mgf(past), past, seen)
             uneven = (*uneven, far) if far else uneven

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arms import Arms, KnownIds
-from surepick.core.observations import Observations
+from surepick.core.observations import Answers, BlockTotals, Observations
 from surepick.core.plans import CandidateBounds, Intervals, Plan, Step
 from surepick.core.random_streams import WHO_CHOSE
 from surepick.core.records import FloatArray, IntArray, record
@@ -44,15 +44,11 @@ class OneOfShare:
     members: IntArray  # the sample, indices of arms, ascending, (n,)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
-    def __post_init__(self) -> None:
-        if self.inner.traits.items is not None or self.inner.traits.blocks is not None:
-            raise InvalidInput("one of the best share is not asked of test items or with blocks, so far.")
-
     @property
     def traits(self) -> Traits:
-        return replace(
-            self.inner.traits, eliminates=False, embedding=None, features=None, rounds=None, judges_parts=False
-        )
+        """Those of the inner policy, but for what knows the arms of the sample only."""
+        unknown = dict.fromkeys(("embedding", "features", "rounds", "withdraw", "add", "together", "weigh"))
+        return replace(self.inner.traits, eliminates=False, **unknown)  # type: ignore[arg-type]
 
     @property
     def evidence(self) -> Any:
@@ -64,9 +60,10 @@ class OneOfShare:
 
     def ask(self, state: Any) -> Plan:
         plan = self.inner.ask(state)
-        allocation = None if plan.allocation is None else self._spread(plan.allocation)
+        allocation, first = (None if one is None else self._spread(one) for one in (plan.allocation, plan.first_items))
         candidate = None if plan.candidate is None else int(self.members[plan.candidate])
-        return replace(plan, counts=self._spread(plan.counts), allocation=allocation, candidate=candidate)
+        counts = self._spread(plan.counts)
+        return replace(plan, counts=counts, allocation=allocation, first_items=first, candidate=candidate)
 
     def tell(self, state: Any, plan: Plan, seen: Observations) -> Step[Any]:
         step = self.inner.tell(state, self._within(plan), self._seen(seen))
@@ -114,14 +111,24 @@ class OneOfShare:
         return whole
 
     def _within(self, plan: Plan) -> Plan:
-        allocation = None if plan.allocation is None else plan.allocation[self.members]
+        allocation, first = (None if one is None else one[self.members] for one in (plan.allocation, plan.first_items))
         candidate = None if plan.candidate is None else int(np.searchsorted(self.members, plan.candidate))
-        return replace(plan, counts=plan.counts[self.members], allocation=allocation, candidate=candidate)
+        counts = plan.counts[self.members]
+        return replace(plan, counts=counts, allocation=allocation, first_items=first, candidate=candidate)
 
     def _seen(self, seen: Observations) -> Observations:
         """What was told of the sample; results of others, which nobody asked for, are not looked at."""
         squares, within = (None if one is None else one[self.members] for one in (seen.squares, seen.within))
-        return Observations(seen.counts[self.members], seen.sums[self.members], squares, within=within)
+        place, answers, blocks = np.full(self.problem.num_arms, -1), seen.answers, seen.blocks
+        place[self.members] = np.arange(len(self.members))
+        if answers is not None:
+            own = place[answers.arms] >= 0
+            answers = Answers(place[answers.arms[own]], answers.items[own], answers.scores[own])
+        if blocks is not None:
+            own = place[blocks.arms] >= 0
+            blocks = BlockTotals(blocks.blocks[own], place[blocks.arms[own]], blocks.counts[own], blocks.sums[own])
+        totals = seen.counts[self.members], seen.sums[self.members], squares
+        return Observations(*totals, answers=answers, blocks=blocks, within=within)
 
     def _outwards(self, found: Intervals) -> Intervals:
         """The intervals with the indices of the whole list."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,10 +14,12 @@ from surepick.core.records import FloatArray, record
 from surepick.designs.problem import independent_pairs_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
+from surepick.estimators.pairs import pairs_with
 from surepick.estimators.posterior import NUMBER, Posterior, efforts, pooled_fit, posterior_of_means
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import tuning
 from surepick.policies.base import Problem
+from surepick.policies.carried.elimination import in_blocks
 from surepick.policies.carried.means_rule import equations
 from surepick.policies.dimension import best_found
 from surepick.policies.sequential.batches import repeats_for
@@ -38,7 +41,7 @@ def gains_in_blocks(seen: Observations, scales: FloatArray, bet: Bet, margins: F
     Source: docs/questions.md, line 19; docs/certified-elimination.md, lines 24 and 25.
     """
     gains = np.zeros(len(scales))
-    blocks = BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
+    blocks = in_blocks(seen)
     arms = np.flatnonzero(bet.arms & (margins > 0.0) & (seen.counts > 0))
     if len(arms) == 0 or seen.counts[bet.centre] == 0:
         return gains
@@ -52,29 +55,61 @@ def gains_in_blocks(seen: Observations, scales: FloatArray, bet: Bet, margins: F
     return np.minimum(gains, estimators.e_values.CERTAIN)
 
 
+def entries_in_blocks(embedded: Embedding, blocks: BlockTotals, scales: FloatArray) -> tuple[Embedding, Observations]:
+    """Each entry of the blocks as an arm of its own behind the K arms, with its vector, and its rewards, less the mean
+    of its block: weights of least squares on these sum to 0 in each block.
+
+    Source: docs/certified-elimination.md, line 26; docs/questions.md, line 21.
+    """
+    rows = blocks.centred(embedded.features[blocks.arms], blocks.counts / scales[blocks.arms] ** 2)
+    nothing, sums = np.zeros(embedded.num_arms), blocks.counts * blocks.centred_means
+    counts = np.append(nothing.astype(np.int64), blocks.counts)
+    features = np.vstack([embedded.features, rows])
+    return Embedding(features, embedded.misspecification), Observations(counts, np.append(nothing, sums))
+
+
+def apart_in_blocks(blocks: BlockTotals | None, centre: int, num_arms: int) -> Observations:
+    """The differences of each arm to the centre within blocks, as if each were a reward of the arm."""
+    if blocks is None:
+        nothing = Observations.nothing(num_arms)
+        return replace(nothing, squares=nothing.sums)
+    return pairs_with(blocks, centre, num_arms).differences
+
+
+def mgf_of_differences(known: Observations, failure: float) -> estimators.NormalMgf:
+    """What the next differences to a centre may assume: bounds that hold for all pairs of arms at once.
+
+    Source: docs/questions.md, line 20.
+    """
+    others = max(len(known.counts) - 1, 1)
+    return estimators.normal_mgf_of_all(known, 2.0 * failure / others)  # of K (K - 1) / 2 pairs each has its share
+
+
 def check_blocks(problem: Problem, blocking: Blocking | None, *, features: bool) -> None:
     """Refuse blocks where their effects would not drop out."""
     if blocking is None:
         return
-    if number_of(problem) is not None:
+    shifts, declared = not blocking.again, known_scale(problem.noise)
+    if not shifts and declared:
+        raise InvalidInput(
+            f"how much differences within a {blocking.name} vary is measured, not declared: with streams take --noise "
+            "normal (Normal()), and with a declared noise --blocks."
+        )
+    if shifts and number_of(problem) is not None:
         raise InvalidInput(
             f"a {blocking.name} may shift all of its measurements, and a threshold does not shift with them: measure a "
             "control in the place of the threshold (control=ID, --control ID), or leave blocks out."
         )
-    if constraints_of(problem.question):
+    if shifts and any(one.noise is not None for one in constraints_of(problem.question)):
         raise InvalidInput(
             f"a {blocking.name} may shift the quantities of the constraints too, and their bounds do not shift with "
-            "them: leave blocks out."
+            "them: leave blocks out. A quantity without noise shows it, and may stay."
         )
-    if not known_scale(problem.noise):
+    if features and not declared:
         raise InvalidInput(
-            "blocks of noise whose scale nobody knows are compared for question 'best' only, so far: declare "
-            "subgaussian:SIGMA, the scale of measurements in the same block."
-        )
-    if features:
-        raise InvalidInput(
-            "blocks are compared without features where the question is another than 'best', so far: take "
-            "certified-independent (--policy certified-independent)."
+            f"with features two candidates are compared by a sum over many measurements of a {blocking.name}, and "
+            "repeats show how much differences of two vary, not such sums: take certified-independent (--policy "
+            "certified-independent), or declare subgaussian:SIGMA."
         )
 
 
@@ -102,6 +137,7 @@ class Ground:
     number: float | None  # what arms are compared with; None: with each other
     tolerance: float  # relative gap of the designs
     in_blocks: bool = False  # measurements of a block share an effect
+    in_pairs: bool = False  # differences within blocks are compared, of which nobody knows how much they vary
 
     @property
     def embedded(self) -> Embedded:
@@ -152,8 +188,31 @@ class Ground:
         """Log e-values of a batch for one bet, shape (K,); 0 for arms that do not bet (docs/questions.md, line 2)."""
         return self.wager(bet, past, posterior)(seen)
 
-    def wager(self, bet: Bet, past: Observations, posterior: Posterior) -> Callable[[Observations], FloatArray]:
-        """The batch -> `gains`, by bets that rest on what was told before it."""
+    def wager_on_pairs(
+        self, bet: Bet, past: BlockTotals | None, posterior: Posterior
+    ) -> Callable[[Observations], FloatArray]:
+        """The same of differences within blocks, as if each were a reward of its arm (docs/questions.md, line 20)."""
+
+        def apart(blocks: BlockTotals | None) -> Observations:
+            found = apart_in_blocks(blocks, bet.centre, self.problem.num_arms)
+            return negated(found) if bet.high else found
+
+        known = apart(past)
+        mgf = mgf_of_differences(known, failure_probability(self.problem.noise, self.problem.delta))
+        margins, kappa = np.where(bet.arms, bet.margins(posterior), 0.0), tuning.HEURISTIC_KAPPA
+
+        def judged(seen: Observations) -> FloatArray:
+            batch, scales = mgf.usable(apart(seen.blocks)), mgf.noise_scales(self.problem.epsilon)
+            return estimators.e_values.number_evidence(batch, bet.margin, margins, mgf, scales, bet.needs, kappa)
+
+        return judged
+
+    def wager(
+        self, bet: Bet, past: Observations, posterior: Posterior, blocks: BlockTotals | None = None
+    ) -> Callable[[Observations], FloatArray]:
+        """The batch -> `gains`, by bets that rest on what was told before it, and what its blocks had."""
+        if self.in_pairs and bet.centre != NUMBER:
+            return self.wager_on_pairs(bet, blocks, posterior)
 
         def turned(seen: Observations) -> Observations:
             return negated(seen) if bet.high else seen
@@ -170,6 +229,8 @@ class Ground:
         def judged(seen: Observations) -> FloatArray:
             batch = turned(seen)
             if self.in_blocks:
+                if used.structured:
+                    return self._gains_of_entries(used, batch, bet, margins, kappa)
                 return gains_in_blocks(batch, self.problem.scales, bet, margins, kappa)
             batch = noise_mgf.usable(estimators.with_squares(noise, batch))
             if bet.centre == NUMBER and not used.structured:
@@ -189,6 +250,29 @@ class Ground:
             return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
 
         return judged
+
+    def _gains_of_entries(
+        self, used: Embedding, batch: Observations, bet: Bet, margins: FloatArray, kappa: float
+    ) -> FloatArray:
+        """The gains where vectors are compared within blocks (docs/questions.md, line 21)."""
+        blocks, scales = in_blocks(batch), self.problem.scales
+        embedded, entries = entries_in_blocks(used, blocks, scales)
+        both, nothing = np.append(scales, scales[blocks.arms]), np.zeros(len(blocks.arms))
+        noise_mgf = estimators.NoiseMgf(both, np.inf, np.zeros_like(both), entries.counts > 0, both**2)
+        found = estimators.batch_evidence(
+            embedded,
+            entries,
+            centre=bet.centre,
+            epsilon=bet.margin,
+            margins=np.append(margins, nothing),
+            noise_mgf=noise_mgf,
+            noise_scales=both,
+            norm_bound=self.embedding.norm_bound,
+            needs=np.append(bet.needs, nothing),
+            kappa=kappa,
+            owners=np.append(np.arange(self.problem.num_arms), blocks.arms),
+        )
+        return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
 
     def rest(self, aims: Aims, noise_mgf: estimators.Mgf) -> RemainingOfBets:
         """What deciding all pairs is predicted to take still, by the design that does it with the fewest pulls.

@@ -373,6 +373,18 @@ def shared_effect(name: str) -> str:
     )
 
 
+def jointly_normal(name: str, failure: float, *, shifts: bool) -> tuple[str, str]:
+    """The assumptions where nobody knows how much differences vary, as sentences."""
+    off = " and may all be off by the same amount" if shifts else ""
+    together = f"go together, as those of every other{',' if shifts else ''}{off}"
+    return (
+        f"The measurements of one {name} are jointly normal around the means of their candidates and {together}; "
+        f"those of different ones are independent. Which of them a {name} has does not depend on their values.",
+        "Standard deviations are bounded by repeats; all bounds that matter hold at all times, except with "
+        f"probability {failure:g}, which is part of delta.",
+    )
+
+
 def price_of_blocks(name: str) -> str:
     """What a user should know before the first pull, as a sentence."""
     return (
@@ -381,11 +393,11 @@ def price_of_blocks(name: str) -> str:
     )
 
 
-def filled_blocks(counts: IntArray, blocking: Blocking | None, centre: int | None, *, exact: bool) -> IntArray:
-    """The pulls of a plan, with those that give each of its blocks the centre and the control."""
+def filled_blocks(counts: IntArray, blocking: Blocking | None, centres: tuple[int, ...], *, exact: bool) -> IntArray:
+    """The pulls of a plan, with those that give each of its blocks the centres and the control."""
     if blocking is None:
         return counts
-    shared = list({arm: None for arm in (centre, blocking.control) if arm is not None})
+    shared = list({arm: None for arm in (*centres, blocking.control) if arm is not None})
     if not shared:
         return counts
     found, number = np.array(counts), 0

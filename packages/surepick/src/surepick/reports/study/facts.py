@@ -324,8 +324,7 @@ def shortened_id(text: str, most: int) -> str:
 
 
 def labels(names: Sequence[str], most: int) -> list[str]:
-    """At most so many letters of each name, such that names that differ still do, if that can be done: what all begin
-    with is left out first; then the middle, the beginning or the end, whichever keeps them apart."""
+    """At most so many letters of each name, different if that can be done: what all begin with is left out first."""
     if all(len(name) <= most for name in names):
         return list(names)
     first, last = min(names), max(names)  # what these two begin with, all begin with

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from surepick.core.observations import Observations, Quantity
 from surepick.core.plans import Plan, RoundRecord
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, frozen, record
 from surepick.core.values import plain_number
 from surepick.errors import InvalidInput
 from surepick.text import quoted
@@ -124,34 +124,21 @@ class Planned:
     opened_at: float  # seconds since 1970 (UTC)
 
 
-@record
+@frozen
 class Results:
-    """Results as columns; one row is one pull, or the total of several.
-
-    Args:
-        keys: n names that make each row count once, None for a row without; None when no row has one.
-        leases: number of the lease that each row answers, shape (n,), 0 for none; None when no row answers one.
-        items: number of the test item that each row answers, shape (n,), -1 for none; None when no row answers one.
-        quantities: what else was measured in each row, n entries each; None in a study without.
-        within: squared deviations of each row's rewards from their mean, shape (n,), where a simulation adds them up;
-            it is kept in memory alone. None: only rows of one pull say it.
-    """
+    """Results as columns of n; a row is one pull, or the total of several. None of a column: no row has it."""
 
     arms: IntArray  # index of the arm, shape (n,)
     pulls: IntArray  # pulls that the row sums up, shape (n,)
     sums: FloatArray  # their total reward, shape (n,), in the user's sign and unit
     squares: FloatArray | None = None  # the total of the squared rewards, shape (n,); None when some are unknown
-    keys: tuple[str | None, ...] | None = None
-    leases: IntArray | None = None
+    keys: tuple[str | None, ...] | None = None  # names that make each row count once
+    leases: IntArray | None = None  # number of the lease that each row answers; 0: none
     source: str = ""  # who reported them
     blocks: tuple[str, ...] | None = None  # n names of the rows' blocks; None in a study without blocks
-    items: IntArray | None = None
-    quantities: tuple[Quantity, ...] | None = None
-    within: FloatArray | None = None
-
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, pulls=np.int64, sums=np.float64, squares=np.float64, leases=np.int64)
-        freeze(self, items=np.int64, within=np.float64)
+    items: IntArray | None = None  # number of the test item that each row answers; -1: none
+    quantities: tuple[Quantity, ...] | None = None  # what else was measured
+    within: FloatArray | None = None  # squared deviations from its mean, of simulations
 
     def recorded(self, status: str = COUNTED) -> list[Recorded]:
         """Each row as it is known by its key."""
@@ -165,9 +152,8 @@ class Results:
 
     def values_of(self, row: int) -> Values:
         """(number, sum, sum of squares) of each quantity in a row."""
-        return tuple(
-            (int(one.counts[row]), float(one.sums[row]), float(one.squares[row])) for one in self.quantities or ()
-        )
+        rows = ((one.counts[row], one.sums[row], one.squares[row]) for one in self.quantities or ())
+        return tuple((int(count), float(total), float(square)) for count, total, square in rows)
 
     def as_read(self, values: Mapping[int, float]) -> Results:
         """The rows, single ones at these places with other rewards."""
@@ -183,28 +169,19 @@ class Results:
     def rows(self, kept: Sequence[int] | IntArray) -> Results:
         """The rows of these positions."""
         kept = np.asarray(kept, dtype=np.int64)
-        return Results(
-            arms=self.arms[kept],
-            pulls=self.pulls[kept],
-            sums=self.sums[kept],
-            squares=None if self.squares is None else self.squares[kept],
-            keys=None if self.keys is None else tuple(self.keys[row] for row in kept.tolist()),
-            leases=None if self.leases is None else self.leases[kept],
-            source=self.source,
-            blocks=None if self.blocks is None else tuple(self.blocks[row] for row in kept.tolist()),
-            items=None if self.items is None else self.items[kept],
-            quantities=None if self.quantities is None else tuple(one.rows(kept) for one in self.quantities),
-            within=None if self.within is None else self.within[kept],
-        )
+        columns: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name, column in columns.items():
+            if isinstance(column, np.ndarray):
+                columns[name] = column[kept]
+            elif name in ("keys", "blocks") and column is not None:
+                columns[name] = tuple(column[row] for row in kept.tolist())
+        quantities = None if self.quantities is None else tuple(one.rows(kept) for one in self.quantities)
+        return Results(**columns | {"quantities": quantities})
 
 
 @record
 class Recorded:
-    """The result that is stored under a key.
-
-    Args:
-        arm, pulls, total, block, beside: the result; two that agree in these are the same.
-    """
+    """The result that is stored under a key; two that agree in the first five are the same."""
 
     arm: int
     pulls: int
@@ -215,7 +192,7 @@ class Recorded:
     status: str = field(default="counted", compare=False)
 
 
-@record
+@frozen
 class Leased:
     """A lease as it was granted."""
 
@@ -224,20 +201,14 @@ class Leased:
     first: IntArray  # ordinal of the first of them, shape (K,); the others follow it
     again: IntArray  # how many of them were out with somebody before, whose lease ran out, shape (K,)
 
-    def __post_init__(self) -> None:
-        freeze(self, counts=np.int64, first=np.int64, again=np.int64)
-
 
 @record
 class Event:
     """Something that happened to a plan, or to the study.
 
-    Args:
-        kind: "failed" (pulls of a lease that gave no result), "abandoned" (pulls that will not be measured),
-            "withdrawn" or "added" (an arm goes or comes with the next plan), "closed" (the plan takes no more
-            results; for the reason "as they come": some may be missing), "ended" (the study was closed early), "undone"
-            (a result of the open plan counts no more: its reporter took it back) or "unusual" (one counts although it
-            stands out).
+    Pulls of a lease "failed" or were "abandoned"; an arm is "withdrawn" or "added" with the next plan; a plan is
+    "closed" ("as they come": some may be missing), the study "ended" early; a result is "undone", or counts though
+    "unusual".
     """
 
     kind: str
@@ -252,11 +223,7 @@ class Event:
 
 @record
 class Reported:
-    """A result of a plan that counts, as whoever reported it may see it.
-
-    Args:
-        arm, pulls, total, key, lease: the result, in the user's sign and unit.
-    """
+    """A result of a plan that counts, as whoever reported it may see it, in the user's sign and unit."""
 
     number: int
     arm: int
@@ -331,13 +298,9 @@ def corrected_rows(told: Stored, made: Sequence[Correction]) -> Iterator[Stored]
     yield told
 
 
-@record
+@frozen
 class Arrivals:
-    """What came to a plan since one looked last: everything but the rewards, which nobody sees before it is closed.
-
-    Args:
-        arms, pulls, leases: of the results that count, shape (n,).
-    """
+    """What came to a plan since one looked last: all but rewards, which nobody sees before it is closed."""
 
     arms: IntArray
     pulls: IntArray
@@ -346,27 +309,18 @@ class Arrivals:
     events: tuple[Event, ...]  # of the plan, and of the study
     mark: tuple[int, ...]  # where to go on next time
 
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, pulls=np.int64, leases=np.int64)
-
 
 @record
 class Deviations:
-    """What the certificate must say about how a plan was carried out.
-
-    Args:
-        doubtful: here or in a plan before, one of these reasons was not that it is independent of the values.
-        contradicted: here or in a plan before, repeats were seen to contradict the declared noise: how, in words; "" if
-            they do not.
-    """
+    """What the certificate must say about how a plan was carried out."""
 
     surplus: bool = False  # more results came than were asked
     repeated: int = 0  # measurements that were leased again, because the first failed or its lease ran out
     abandoned: tuple[str, ...] = ()  # reasons given for pulls that were not measured, each once, sorted
-    doubtful: bool = False
+    doubtful: bool = False  # so far one of these reasons was not that it is independent of the values
     withdrawn: tuple[Withdrawal, ...] = ()  # the arms that are not asked for after it any more, by their index
     added: tuple[Addition, ...] = ()  # the arms that can be asked for after it, by their index
-    contradicted: str = ""
+    contradicted: str = ""  # how repeats were seen so far to contradict the declared noise, in words
     undone: int = 0  # results that their reporters took back while it was open
     confirmed: int = 0  # unusual results that their reporters confirmed
     unasked: int = 0  # unusual results that came from a program, which nobody could ask
@@ -400,21 +354,17 @@ class Log(Protocol):
     @property
     def clock(self) -> Clock:
         """The time that all who write to this log share."""
-        ...
 
     def turn(self) -> AbstractContextManager[None]:
         """Others wait; what is written inside is stored together, durable at the end, or not at all."""
-        ...
 
     def add_plan(self, planned: Planned) -> Planned:
         """Store it, unless a plan of that number is there; returns the one that is stored."""
-        ...
 
     def last_plan(self) -> Planned | None: ...
 
     def plan(self, number: int) -> Planned | None:
         """The plan of that number; None if there is none."""
-        ...
 
     def plans(self) -> Iterator[Planned]: ...
 
@@ -422,85 +372,63 @@ class Log(Protocol):
 
     def add_results(self, plan: int, results: Results, *, status: str, at: float) -> None:
         """Store rows of a plan (0: of none) as "counted", "late" or "prior"."""
-        ...
 
     def add_event(self, event: Event) -> None: ...
 
     def add_decision(self, decision: Decision) -> Decision:
         """Store it, unless one on that plan is there; returns the one that is stored."""
-        ...
 
     def last_decision(self) -> Decision | None: ...
 
     def decisions(self, after: int = -1) -> Iterator[Decision]:
         """The decisions on plans later than `after`, in order."""
-        ...
 
     def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> Arrivals:
         """What came to the plan after `mark`."""
-        ...
 
     def recorded(self, keys: Sequence[str]) -> dict[str, Recorded]:
         """The keys among these that have a result: counted, late or prior; what was undone is none."""
-        ...
 
     def reported(self, plan: int, source: str | None) -> list[Reported]:
         """The results of a plan that count and that this source reported, as they came; None: that anybody did."""
-        ...
 
     def named(self, key: str, arm: int) -> list[Reported]:
         """The results that count and have that key, or are of that arm (-1: of none), as they came."""
-        ...
 
     def add_correction(self, correction: Correction) -> None: ...
 
     def corrections(self, plan: int | None = None) -> list[Correction]:
         """The corrections that count with that plan, as they came; None: all."""
-        ...
 
     def failed(self, keys: Sequence[str]) -> set[str]:
         """Those of the keys under which a measurement was reported that gave no result."""
-        ...
 
     def results(self, plan: int, known: int = 0) -> list[Results]:
         """The results of a plan that count, rewards included, keys perhaps left out: for the judgement alone.
 
         Those that were corrected with one of the first `known` plans are as they were read.
         """
-        ...
 
     def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int, int]]:
         """(block, index of the arm, number of the plan) of the results of these blocks that count."""
-        ...
 
     def measured(self, plans: int) -> dict[int, int]:
         """Pulls that count in the first so many plans, by arm; arms without any are left out."""
-        ...
 
     def latest_plan_of(self, worker: str) -> int:
         """Number of the plan of the worker's latest lease; 0 if it never had one."""
-        ...
 
     def ended(self) -> Event | None:
         """The event that closed the study early."""
-        ...
 
     def set_aside(self) -> tuple[int, int]:
         """Numbers of late and of prior results: kept, and never used."""
-        ...
 
     def history(self, judged: int) -> Iterator[Stored]:
         """The results of the plans up to `judged`, also what was undone or corrected with them, and those set aside."""
-        ...
 
     def latest_time(self) -> float:
         """The latest time of the last entries; 0 if there is none."""
-        ...
 
     def check_rows(self) -> None:
-        """Compare the results, leases and events of closed plans with their hashes, where the log keeps some.
-
-        Raises:
-            StorageError: some were altered; they are named.
-        """
-        ...
+        """Compare the rows of closed plans with their hashes: a StorageError names what was altered."""

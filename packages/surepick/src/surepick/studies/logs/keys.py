@@ -307,10 +307,8 @@ def known_deviations(pulls: IntArray, within: FloatArray | None) -> FloatArray |
 
 
 def deviations_of(parts: Iterable[Columns], num_arms: int) -> FloatArray | None:
-    """sum (r - mean)^2 of each arm, shape (K,), the same in any order of the rows; None where some row does not say it.
-
-    Differences from the median row are added up: so equal rewards have exactly 0, and an offset of all costs no digit.
-    """
+    """sum (r - mean)^2 of each arm, (K,), the same in any order of the rows; None where some row does not say it.
+    Differences from the median row are added up: so equal rewards have exactly 0, and an offset costs no digit."""
     rows: dict[int, list[tuple[float, int, float]]] = defaultdict(list)
     for arms, pulls, sums, within in parts:
         own = known_deviations(pulls, within)

@@ -26,17 +26,12 @@ class LeaseProgress:
     @property
     def left(self) -> IntArray:
         """Pulls that have not come back, shape (K,)."""
-        left: IntArray = np.maximum(self.leased.counts - self.done, 0)
-        return left
+        return np.asarray(np.maximum(self.leased.counts - self.done, 0))
 
 
 @dataclass(slots=True)
 class OpenPlan:
-    """An open plan, replayed from its arrivals.
-
-    Args:
-        by_arm: (first ordinals, numbers) of the leases of each arm, in the order in which they were granted.
-    """
+    """An open plan, replayed from its arrivals."""
 
     planned: base.Planned
     recorded: IntArray  # pulls of each arm that came, shape (K,)
@@ -45,7 +40,7 @@ class OpenPlan:
     repeated: int = 0  # pulls that failed, or that were leased again because they did not come in time
     held: dict[int, LeaseProgress] = field(default_factory=dict)  # the leases, by number
     unfinished: dict[int, LeaseProgress] = field(default_factory=dict)  # the leases with pulls that have not come back
-    by_arm: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+    by_arm: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)  # its leases: first ordinals, numbers
     reasons: dict[int, set[str]] = field(default_factory=dict)  # why pulls of an arm are not measured
     withdrawn: dict[int, base.Withdrawal] = field(default_factory=dict)
     added: dict[int, base.Addition] = field(default_factory=dict)
@@ -127,8 +122,7 @@ class OpenPlan:
     @property
     def missing(self) -> IntArray:
         """Pulls still wanted of each arm, shape (K,)."""
-        missing: IntArray = np.maximum(self.asked - self.dropped - self.recorded, 0)
-        return missing
+        return np.asarray(np.maximum(self.asked - self.dropped - self.recorded, 0))
 
     def completed_by(self, arms: IntArray, pulls: IntArray) -> bool:
         """Whether nothing more is wanted once these results are in."""
@@ -146,13 +140,11 @@ class OpenPlan:
         out, missing = np.zeros_like(self.recorded), self.missing
         for held in self.running(now):
             out += np.minimum(held.left, missing)
-        free: IntArray = np.maximum(missing - out, 0)
-        return free
+        return np.asarray(np.maximum(missing - out, 0))
 
     def wanted_of(self, held: LeaseProgress) -> IntArray:
         """Pulls of a lease that have not come back and are still wanted, shape (K,)."""
-        wanted: IntArray = np.minimum(held.left, self.missing)
-        return wanted
+        return np.asarray(np.minimum(held.left, self.missing))
 
     def running(self, now: float) -> list[LeaseProgress]:
         """The leases that have not run out and have pulls that are still wanted."""

@@ -50,20 +50,11 @@ NEW_EVENTS = (
     .where(event.c.id > bindparam(AFTER))
     .order_by(event.c.id)
 )
-RECORDED = sa.select(
-    observation.c.key,
-    observation.c.arm,
-    observation.c.pulls,
-    observation.c.sum,
-    observation.c.block,
-    observation.c.quantities,
-    observation.c.source,
-    observation.c.status,
-).where(observation.c.study == bindparam(STUDY), observation.c.key.in_(bindparam(KEYS, expanding=True)), STANDS)
+OF_KEYS = sa.and_(observation.c.study == bindparam(STUDY), observation.c.key.in_(bindparam(KEYS, expanding=True)))
+KNOWN_BY_KEY = ("key", "arm", "pulls", "sum", "block", "quantities", "source", "status")
+RECORDED = sa.select(*(observation.c[name] for name in KNOWN_BY_KEY)).where(OF_KEYS, STANDS)
 USED_BEFORE = (  # keys with results, all of which were undone
-    sa.select(observation.c.key, sa.func.count())
-    .where(observation.c.study == bindparam(STUDY), observation.c.key.in_(bindparam(KEYS, expanding=True)))
-    .group_by(observation.c.key)
+    sa.select(observation.c.key, sa.func.count()).where(OF_KEYS).group_by(observation.c.key)
 )
 LATEST_LEASE = (
     sa.select(lease.c.plan)
@@ -95,10 +86,7 @@ T = TypeVar("T")
 
 @readable
 class ChainedRows:
-    """Plans and decisions of one study, and the connections through which its rows are read and written.
-
-    The arguments are those of `SqlLog`.
-    """
+    """Plans and decisions of one study, and the connections through which its rows are read and written."""
 
     def __init__(self, engine: Engine, *, study: int, name: str, num_arms: int, start: str) -> None:
         self._engine = engine

@@ -148,8 +148,7 @@ def _sqlite(address: URL, *, create: bool) -> Engine:
 
 
 def _only_readable(path: Path) -> bool:
-    """Whether the file can be read as it is, and neither it nor anything beside it can be written: then nobody here
-    changes it, and SQLite needs no files of its own to read it. What a writer left beside it would not be seen."""
+    """Whether the file can be read, and neither it nor its folder written: SQLite then needs no files to read it."""
     log = path.with_name(f"{path.name}-wal")
     waiting = is_file(log) and log.stat().st_size > 0
     return is_file(path) and not waiting and not any(os.access(one, os.W_OK) for one in (path, path.parent))

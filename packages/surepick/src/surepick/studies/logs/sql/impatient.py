@@ -30,10 +30,7 @@ def open_connection(patience: Patience, *words: Any, **options: Any) -> Impatien
 
 
 class ImpatientConnection(psycopg.Connection[Any]):
-    """A connection that closes itself when the server says nothing for too long.
-
-    The server's own time-outs do not help when it is stopped, or when the network swallows what it says.
-    """
+    """A connection that closes itself when the server is silent for too long, as its own time-outs cannot tell."""
 
     longest = 60.0 + GRACE_SECONDS
 

@@ -63,34 +63,19 @@ MOST_RECENT = 1_000  # rows of all studies among which the newest of one is look
 
 @readable
 class SqlLog(chain.ChainedRows):
-    """The log of one study in a database.
-
-    Every writer takes the study's turn first, so that what one reads inside it stays true until it has written; nothing
-    is computed inside a turn. Readers wait for nobody. What a method returned without error is on disk.
-
-    Args:
-        start: hash of the study's row, where the chain of plans and decisions begins.
-    """
+    """The log of one study in a database. Every writer takes the study's turn first, so that what one reads inside it
+    stays true until it has written; nothing is computed inside a turn. Readers wait for nobody. What a method returned
+    without error is on disk."""
 
     # leases and results
 
     def add_lease(self, leased: base.Leased, at: float) -> None:
-        terms = leased.lease
-        rows = [
-            {
-                "plan": terms.plan,
-                "number": terms.number,
-                "worker": terms.worker,
-                "arm": arm,
-                "pulls": int(leased.counts[arm]),
-                "first": int(leased.first[arm]),
-                "again": int(leased.again[arm]),
-                "until": terms.until,
-                "leased_at": at,
-            }
-            for arm in np.flatnonzero(leased.counts).tolist()
-        ]
-        self._insert(tables.lease, rows)
+        terms = asdict(leased.lease) | {"leased_at": at}
+        arms = np.flatnonzero(leased.counts)
+        columns = (arms, leased.counts[arms], leased.first[arms], leased.again[arms])
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        named = [dict(zip(("arm", "pulls", "first", "again"), row, strict=True)) for row in rows]
+        self._insert(tables.lease, [terms | row for row in named])
 
     def add_results(self, plan: int, results: base.Results, *, status: str, at: float) -> None:
         nothing = [None] * len(results.arms)

@@ -24,16 +24,12 @@ NOTHING = "Nothing of this call was stored."
 
 @dataclass(eq=False)
 class Opened:
-    """A file that was opened.
-
-    Args:
-        holders: connections that have them open, and so keep them from going.
-    """
+    """A file that was opened."""
 
     main: Identity
     path: Path  # where SQLite keeps it, and what is beside it
     beside: tuple[Identity | None, ...] = ()  # which ones are beside it, while somebody has them open
-    holders: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
+    holders: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)  # connections that keep these from going
 
 
 class OneFile:
@@ -138,11 +134,9 @@ class OneFile:
             raise StorageError(self._words(now))
 
     def _check(self, opened: Opened) -> None:
-        """Refuse another file, and another one beside it.
-
-        In the second case no connection is closed: the last one would write what it holds into the file, which may be
-        a copy that somebody has just put there. It does so when the program ends, and the message says that.
-        """
+        """Refuse another file, and another one beside it. In the second case no connection is closed: the last one
+        would write what it holds into the file, which may be a copy that somebody has just put there. It does so when
+        the program ends, and the message says that."""
         self._check_main(opened)
         with self._lock:
             changed = bool(opened.holders) and opened.beside != _beside(opened)

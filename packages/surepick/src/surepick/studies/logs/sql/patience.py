@@ -23,10 +23,7 @@ class Patience:
 
 
 def patience_of(address: URL) -> Patience:
-    """What `?lock_timeout=SECONDS` in the address says, or else SUREPICK_LOCK_TIMEOUT in the environment, or 60.
-
-    The same with connect_timeout (10) and statement_timeout (60).
-    """
+    """?lock_timeout=SECONDS of the address, or SUREPICK_LOCK_TIMEOUT, or 60; so connect_ and statement_timeout."""
     return Patience(**{name.removesuffix("_timeout"): _seconds(address, name) for name in USUAL})
 
 

@@ -129,11 +129,8 @@ class Turns:
             stored(writing)
 
     def _begun(self) -> Connection:
-        """A transaction that holds the study.
-
-        A server that was started anew has closed the connection that we kept. Before anything was written we try once
-        more; later we do not, since nobody knows what was stored.
-        """
+        """A transaction that holds the study. A server that was started anew has closed the connection that we kept.
+        Before anything was written we try once more; later we do not, since nobody knows what was stored."""
         try:
             return self._begin()
         except DBAPIError as error:

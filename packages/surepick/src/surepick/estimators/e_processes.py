@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen
 
 
-@record
+@frozen
 class EProcesses:
     """One e-process for each arm, all against nulls of one kind."""
 
     name: str  # which kind
     values: FloatArray  # log of each process now, (K,)
     peaks: FloatArray  # log of the largest that each has been, (K,)
-
-    def __post_init__(self) -> None:
-        freeze(self, values=np.float64, peaks=np.float64)
 
     def after(self, gains: FloatArray) -> EProcesses:
         """The processes after one more batch, whose log e-values these are; they may fall."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedded, Embedding
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.estimators.contrast_weights import BLOCK_ENTRIES, ContrastWeights, ImplicitWeights, Sums, rows_at_once
 from surepick.estimators.noise_mgf import ROUNDED_UP, Mgf
 from surepick.linalg.factorisations import Whitened
@@ -24,7 +24,7 @@ GENEROUS = 2.0  # times the evidence that is still needed: what a bet may expect
 CERTAIN = 1e6  # evidence of differences that are known without noise
 
 
-@record
+@frozen
 class Evidence:
     """What one batch says against each rival."""
 
@@ -32,9 +32,6 @@ class Evidence:
     gains: FloatArray
     bets: FloatArray  # t, (K,), in 1 / reward units: with m in place of epsilon the gain is gain + t (m - epsilon)
     drawn: FloatArray  # t xhat, (K,): xhat estimates h_j - h_c
-
-    def __post_init__(self) -> None:
-        freeze(self, gains=np.float64, bets=np.float64, drawn=np.float64)
 
     def only(self, rivals: IntArray) -> Evidence:
         """The evidence against some rivals; nothing against the others."""

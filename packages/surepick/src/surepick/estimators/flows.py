@@ -11,14 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators.contrast_weights import EPS
 
 MOST_ENTRIES = 2**27  # of flows: a gigabyte
 
 
-@record
+@frozen
 class BatchWeights:
     """The weights w that m processes give to the pulls of a batch; the pulls of a group all have the same."""
 
@@ -30,11 +30,8 @@ class BatchWeights:
     held: FloatArray | None = None
     plain: bool = True  # False: they are means over pulls of unlike weights, which say nothing of sum w^2
 
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, measured=np.int64, counts=np.int64, weights=np.float64, held=np.float64)
 
-
-@record
+@frozen
 class Weighed:
     """What the processes of a policy made of a batch."""
 
@@ -44,11 +41,8 @@ class Weighed:
     threshold: FloatArray | float  # log(1/delta) of each process, (K,), or of all alike
     level: float = 0.0  # what was taken from every reward
 
-    def __post_init__(self) -> None:
-        freeze(self, starts=np.int64, log_values=np.float64)
 
-
-@record
+@frozen
 class ArmFlows:
     """What carried processes hold: one row for each start of each arm's process that ever bet.
 
@@ -65,10 +59,6 @@ class ArmFlows:
     batches: FloatArray  # sum of w in each batch, (R, batches)
     threshold: FloatArray | float  # log(1/delta), (K,), or of all alike
     terms: int = 0  # summands behind a flow, for the bound on its rounding
-
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, pulled=np.int64, flows=np.float64, lengths=np.float64, log_values=np.float64)
-        freeze(self, squares=np.float64, spent=np.float64, batches=np.float64)
 
     @property
     def lack(self) -> FloatArray:

@@ -20,14 +20,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 
 MOST_AT_STAKE = 0.9  # line 3: a bet loses at most so much of what there is
 ROUNDING = 1e-9  # items: what sums of scores may be off by
 HALVINGS = 24
 
 
-@record
+@frozen
 class ItemBets:
     """What the arms will be compared with, and what is guessed of it: fixed before the items (line 1)."""
 
@@ -36,9 +36,6 @@ class ItemBets:
     variances: FloatArray  # guessed variance of y, (K,), positive
     candidate: int = -1  # the arm for which the shortfall `epsilon` counts when a bet is chosen; -1: none
     epsilon: float = 0.0  # the shortfall, in reward units
-
-    def __post_init__(self) -> None:
-        freeze(self, weights=np.float64, means=np.float64, variances=np.float64)
 
     @property
     def others(self) -> FloatArray:

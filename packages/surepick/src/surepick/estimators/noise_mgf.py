@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen
 from surepick.noise import Bernoulli, Noise, scales
 
 LARGEST_BET = 0.8  # of 1 / R; the empirical allowance grows without bound towards 1
@@ -20,7 +20,7 @@ HEURISTIC_PSEUDO = 3.0  # observations of the largest variance, added to those o
 ROUNDED_UP = 1.0 + 1e-9
 
 
-@record
+@frozen
 class NoiseMgf:
     """What a batch may assume of the noise of each arm, fixed before the batch's first reward.
 
@@ -43,9 +43,6 @@ class NoiseMgf:
     # hold whatever it is
     variances: FloatArray
     declared: ClassVar[Literal[True]] = True  # scales or a range, and so a cost that repeats need not show
-
-    def __post_init__(self) -> None:
-        freeze(self, scales=np.float64, centres=np.float64, known=np.bool_, variances=np.float64)
 
     @property
     def own(self) -> NoiseMgf:
@@ -205,7 +202,7 @@ LEAST_LOG = -700.0
 HEURISTIC_LEAST_PRIOR, HEURISTIC_MOST_PRIOR = 1.0, 200.0  # repeats that what arms have in common counts for
 
 
-@record
+@frozen
 class NormalMgf:
     """What a batch may assume of normal noise of unknown, unequal scales, fixed before the batch's first reward.
 
@@ -229,10 +226,6 @@ class NormalMgf:
     centres: FloatArray  # m, the mean of each arm's earlier rewards, (K,)
     counts: IntArray  # how many these are, (K,)
     declared: ClassVar[Literal[False]] = False
-
-    def __post_init__(self) -> None:
-        freeze(self, bounds=np.float64, joint_bounds=np.float64, variances=np.float64, centres=np.float64)
-        freeze(self, counts=np.int64)
 
     @property
     def own(self) -> NormalMgf:

@@ -23,7 +23,7 @@ from numpy.linalg import norm
 
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Embedding
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.estimators.contrast_weights import BLOCK_ENTRIES, rows_at_once
 from surepick.estimators.noise_mgf import ROUNDED_UP, Mgf
 from surepick.linalg.factorisations import row_norms
@@ -65,15 +65,12 @@ class ArmVectors:
         return ArmVectors(embedded, white, back, missed + rounding, norm_bound, longest, lengths)
 
 
-@record
+@frozen
 class Flow:
     """What the processes hold on the pulls of an arm that was a candidate."""
 
     arm: int  # the candidate
     flows: FloatArray  # F_j(candidate), (K,)
-
-    def __post_init__(self) -> None:
-        freeze(self, flows=np.float64)
 
 
 def given_to(given: tuple[Flow, ...], candidate: int, num_arms: int) -> FloatArray:
@@ -91,7 +88,7 @@ def without(given: tuple[Flow, ...], arms: IntArray) -> tuple[Flow, ...]:
     return tuple(left)
 
 
-@record
+@frozen
 class VectorProcesses:
     """The processes of arms with vectors: F_j(x) is the sum of the weights of the pulls of x, G_j = sum_x F_j(x) x.
 
@@ -107,9 +104,6 @@ class VectorProcesses:
     given: tuple[Flow, ...]  # F_j(c) of the batches since c became a candidate, for each candidate
     terms: int = 0  # summands behind a flow, for the bound on its rounding
     structured: ClassVar[Literal[True]] = True
-
-    def __post_init__(self) -> None:
-        freeze(self, log_values=np.float64, starts=np.int64, flows=np.float64, lengths=np.float64, own=np.float64)
 
     @staticmethod
     def started(vectors: ArmVectors, log_weight: float) -> VectorProcesses:
@@ -327,7 +321,7 @@ def _best_inverse(lack: FloatArray, along: FloatArray, across: FloatArray, sizes
 FLOW_ROUNDING = 1e-9  # of the flows: what their sums may be off by
 
 
-@record
+@frozen
 class MeanProcesses:
     """The processes of arms without vectors: F_j(j) = -T_j, and flows on the pulls of arms that were candidates.
 
@@ -340,9 +334,6 @@ class MeanProcesses:
     taken: FloatArray  # T, at least 0, in 1 / reward units, (K,)
     given: tuple[Flow, ...]  # F_j(c), for each arm c that was a candidate and where something is left
     structured: ClassVar[Literal[False]] = False
-
-    def __post_init__(self) -> None:
-        freeze(self, log_values=np.float64, starts=np.int64, taken=np.float64)
 
     @staticmethod
     def started(num_arms: int, log_weight: float) -> MeanProcesses:

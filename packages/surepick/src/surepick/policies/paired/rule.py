@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.observations import ROUNDING, BlockTotals, Observations
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, frozen, record
 from surepick.errors import ContractError
 from surepick.estimators import NormalMgf
 from surepick.estimators.noise_mgf import likely_variances, variance_bounds
@@ -31,7 +31,7 @@ from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, 
 # --- Rewards of an arm beside those of a centre in the same block: normal pairs, alike and independent between blocks.
 
 
-@record
+@frozen
 class ArmPairs:
     """What was seen of (d, r) = (r_j - r_c, r_c) in the blocks that had both the arm j and a centre c."""
 
@@ -42,10 +42,6 @@ class ArmPairs:
     centre_sums: FloatArray  # of r and of r^2 over the same blocks, (K,)
     centre_squares: FloatArray
     products: FloatArray  # of d r, (K,)
-
-    def __post_init__(self) -> None:
-        freeze(self, counts=np.int64, sums=np.float64, squares=np.float64)
-        freeze(self, centre_sums=np.float64, centre_squares=np.float64, products=np.float64)
 
     @property
     def differences(self) -> Observations:
@@ -115,7 +111,7 @@ def alone(seen: BlockTotals, centre: int) -> tuple[int, float, float]:
 HEURISTIC_PRIOR = 10.0  # blocks that the correlation which arms have in common counts for
 
 
-@record
+@frozen
 class PairSpread:
     """What may be assumed of the blocks of the next batch for a candidate c, fixed before their first reward."""
 
@@ -126,9 +122,6 @@ class PairSpread:
     variances: FloatArray  # guesses of the variance of r_j - beta r_c, (K,)
     centre_variance: float  # guess of that of r_c
     before: ArmPairs  # the pairs on which all this rests
-
-    def __post_init__(self) -> None:
-        freeze(self, difference_bounds=np.float64, bounds=np.float64, slopes=np.float64, variances=np.float64)
 
     def bounds_for(self, own: FloatArray, centre: FloatArray) -> FloatArray:
         """Bounds on the variance of own r_j + centre r_c, shape (K,): Minkowski's inequality, in both forms.

@@ -13,10 +13,9 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedding, Plan
 from surepick.noise import failure_probability
-from surepick.policies.certified import learned_embedding as neural_steering
+from surepick.policies.certified import neural as neural_steering
 from surepick.policies.certified.elimination import weight_of
-from surepick.policies.certified.learned_embedding import HEDGES, learn
-from surepick.policies.certified.neural import UNDECLARED
+from surepick.policies.certified.neural import HEDGES, UNDECLARED, learn
 from surepick.policies.verdict import certificate_of
 
 # --- words

@@ -90,19 +90,15 @@ class ArmFlows:
 
 
 class FlowLedger:
-    """Flows as they grow, batch by batch; for one pass over a log.
+    """Flows as they grow, batch by batch; for one pass over a log. InvalidInput: they need more than a gigabyte."""
 
-    Args:
-        num_arms: K.
-        pulled: the arms that are measured in some batch, ascending, shape (P,).
-        batches: how many batches there are.
-        scales: s, of which a pull with the weight w costs s^2 w^2 / 2, shape (K,); None: pulls cost something else.
-
-    Raises:
-        InvalidInput: the flows need more than a gigabyte.
-    """
-
-    def __init__(self, num_arms: int, pulled: IntArray, batches: int, scales: FloatArray | None) -> None:
+    def __init__(
+        self,
+        num_arms: int,
+        pulled: IntArray,  # the arms that are measured in some batch, ascending, (P,)
+        batches: int,  # how many there are
+        scales: FloatArray | None,  # s: a pull with the weight w costs s^2 w^2 / 2, (K,); None: something else
+    ) -> None:
         if num_arms * max(len(pulled), 1) > MOST_ENTRIES:
             raise InvalidInput(
                 f"a reading keeps a number for each of {num_arms:,} candidates and each of {len(pulled):,} measured "
@@ -118,14 +114,7 @@ class FlowLedger:
         self._terms = self._told = 0
 
     def add(self, weighed: Weighed, means: FloatArray) -> IntArray:
-        """Add a batch.
-
-        Args:
-            means: mean reward of each arm in the batch, less no level, shape (K,).
-
-        Returns:
-            The rows that hold something else now, ascending.
-        """
+        """Add a batch with its mean rewards, less no level, (K,): the rows that hold something else now, ascending."""
         batch = weighed.batch
         rows = self._rows_of(batch.arms, weighed.starts)
         change = batch.weights * batch.counts

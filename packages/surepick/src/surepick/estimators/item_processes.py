@@ -140,12 +140,8 @@ class ItemProcesses:
 def after_items(before: ItemProcesses, bets: ItemBets, asked: BoolArray, answers: FloatArray) -> ItemProcesses:
     """The processes after the next items of the order; the stake of an item depends on those before it alone.
 
-    Args:
-        asked: who was to answer, shape (K,): only they bet. One who did not answer all the same keeps his bet, and his
-            score counts with the value that is worst for it (line 4).
-        answers: scores in [0, 1], shape (K, n), NaN where there is none.
-
-    Cost: O(K n).
+    Only who was asked to answer bets. One who did not answer all the same, NaN among the scores in [0, 1], (K, n),
+    keeps his bet, and his score counts with the value that is worst for it (line 4). Cost: O(K n).
     """
     num_items, count = before.num_items, answers.shape[1]
     known = np.isfinite(answers)
@@ -187,12 +183,7 @@ def after_items(before: ItemProcesses, bets: ItemBets, asked: BoolArray, answers
 
 
 def with_late_answers(before: ItemProcesses, arms: IntArray, scores: FloatArray) -> ItemProcesses:
-    """The processes once arms answered items that were drawn without them.
-
-    Args:
-        arms: index of each answer's arm, shape (m,).
-        scores: in [0, 1], shape (m,).
-    """
+    """The processes once arms answered items that were drawn without them: scores in [0, 1] of arms, each (m,)."""
     least, most = before.least.copy(), before.most.copy()
     np.add.at(least, arms, scores)
     np.add.at(most, arms, scores - 1.0)

@@ -91,7 +91,7 @@ class RegularLeastSquares:
     @staticmethod
     def shrunk(
         basis: FloatArray,  # z, (K, r)
-        back: FloatArray | None,
+        back: FloatArray | None,  # B, (r, d), with x = z B, in whose coordinates ||theta|| <= C; None: the basis is x
         seen: Observations,
         *,
         noise_scales: FloatArray,  # s, positive, (K,)
@@ -103,9 +103,6 @@ class RegularLeastSquares:
 
         t is the likeliest of C^2 10^(-k/4), k = 0 to 40. In many directions least squares follow the noise, and the
         luckiest of many arms leads by far. For guesses only: nothing says that theta is like that.
-
-        Args:
-            back: B, shape (r, d), with features x = z B, in whose coordinates ||theta|| <= C; None: the basis is x.
 
         Source: empirical Bayes for ridge regression (Hoerl and Kennard 1970; Morris 1983). Cost: O(K r^2) time.
         """

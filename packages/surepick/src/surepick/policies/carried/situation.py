@@ -172,16 +172,15 @@ class DecisionContext:
         An arm whose process holds what it held when the candidate was looked at last has the bound of then: only the
         allowance for rounding may have grown.
         """
-        before = state.vectors
-        if before is None or not processes.structured or not looked_at(state, candidate):
-            return states.intersected(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
-        changed = processes.changed_since(before)
-        if HEURISTIC_FEW * len(changed) >= len(state.beaten):
-            return states.intersected(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
-        vectors, threshold = self.vectors(processes.dim), self.thresholds(state.roster)
-        return states.intersected(
-            state.tested, candidate, processes.upper_bounds(vectors, candidate, threshold, changed)
-        )
+        before, changed = state.vectors, np.arange(len(state.beaten))
+        if before is not None and processes.structured and looked_at(state, candidate):
+            changed = processes.changed_since(before)
+        if processes.structured and HEURISTIC_FEW * len(changed) < len(state.beaten):
+            vectors, threshold = self.vectors(processes.dim), self.thresholds(state.roster)
+            bounds = processes.upper_bounds(vectors, candidate, threshold, changed)
+        else:
+            bounds = self.upper_bounds(processes, candidate, state.roster)
+        return states.intersected(state.tested, candidate, bounds)
 
     def goal(
         self,

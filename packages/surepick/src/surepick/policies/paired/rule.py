@@ -279,7 +279,8 @@ class PairBets:
         gained = _within_blocks(rivals, self.own, self.beside, pairs, self.spread)
         gained += _elsewhere(rivals, self.everywhere, pairs.at(rivals), centre, self.spread)
         given = processes.given_to(self.candidate)[rivals] + self.flows
-        return processes.with_flows(rivals, processes.taken[rivals] + self.flows, {self.candidate: given}, gained)
+        taken, values = processes.taken[rivals] + self.flows, processes.log_values[rivals] + gained
+        return processes.with_flows(rivals, taken, {self.candidate: given}, values)
 
 
 def pair_bets(
@@ -385,9 +386,6 @@ def without_pair_effects(seen: BlockTotals, past: Observations) -> Observations:
     """A batch as it would have been if no block had an effect, as far as this can be told. For steering only.
 
     The effect of a block is how far its rewards lie above the earlier means of their arms, on average.
-
-    Returns:
-        Counts, sums and sums of squares, shape (K,).
     """
     num_arms = len(past.counts)
     known = past.counts[seen.arms] > 0

@@ -12,7 +12,7 @@ from surepick.core.plans import Blocking, Embedding, Plan
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf
-from surepick.estimators.e_processes import Collected, processes_of, with_processes
+from surepick.estimators.e_values import Collected, processes_of, with_processes
 from surepick.noise import known_scale
 from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Problem, Traits, delta_for_test

@@ -124,11 +124,7 @@ class BatchSizes:
 
         What is predicted takes more about every other time, so that as much as possible is done before the last batch.
         But early predictions are often ten times too high, since what is not told apart yet counts as equal; the grid
-        keeps the first batches from paying for that.
-
-        Args:
-            pulls: so far; or what they cost, with `rest` and `grid` in the same unit.
-            rest: predicted pulls still to come; before the last batch what suffices most of the time.
+        keeps the first batches from paying for that. `rest` is predicted; before the last batch it suffices mostly.
         """
         balanced = min(HEURISTIC_BALANCE * math.sqrt(self.fixed * rest), HEURISTIC_LARGEST_BATCH * rest)
         most = max(float(pulls), self.fixed)
@@ -365,13 +361,11 @@ def check_repeats(
     share: float,
     costs: FloatArray | None,  # of a pull of each arm, (K,); None: all alike
 ) -> IntArray:
-    """Pulls of arms apart from a plan's, so that a lack of fit can show: at most `share` of its pulls, and their cost.
+    """Extra pulls, (K,), of arms apart from a plan's, so that a lack of fit can show: at most `share` of its pulls, and
+    their cost.
 
     Half of them are single ones of arms that have a bound, spread over the set; the others go on with one arm without
     until it has one, since a lack of fit can show only against a bound.
-
-    Returns:
-        Extra pulls, shape (K,).
     """
     extra, pulled = np.zeros_like(counts), counts > 0
     room = min(int(share * counts.sum()), tuning.MOST_CHECK_PULLS)

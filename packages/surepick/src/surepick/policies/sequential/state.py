@@ -12,8 +12,8 @@ import numpy as np
 from surepick.core.observations import Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen
 from surepick.errors import ContractError
-from surepick.estimators.e_processes import Collected
-from surepick.estimators.running_processes import UNKNOWN, MeanProcesses, Processes, VectorProcesses
+from surepick.estimators.e_values import Collected
+from surepick.estimators.running_processes import UNKNOWN, MeanProcesses, P, Processes, VectorProcesses
 from surepick.questions.protocol import Lists
 
 FAR = 2.0**20  # times epsilon: rewards as large lose digits that matter
@@ -212,17 +212,22 @@ class OpenComparisons:
         return money if self.costs is None else money / self.costs
 
     def aimed(self, need: FloatArray) -> FloatArray:
-        """The evidence that a plan aims at, where that much is needed: a little more, as all must get there together.
+        """The evidence that a plan aims at, where that much is needed."""
+        return aimed(need, self.quantile)
 
-            g - z sd(g) = need,     sd(g) = HEURISTIC_SPREAD_OF_SQUARE sqrt(g)     for a quantile z
 
-        Source: evidence of mean g from the best bet on a normal difference has variance 2 g; kappa = .7 times that bet
-        has .91 of the mean and .7 of the deviation.
-        """
-        if self.quantile is None:
-            return np.asarray(need + HEURISTIC_EXCESS * np.clip(need, 1e-3, 1.0))
-        spread = self.quantile * HEURISTIC_SPREAD_OF_SQUARE
-        return np.asarray((0.5 * (spread + np.sqrt(spread**2 + 4.0 * np.maximum(need, 0.0)))) ** 2)
+def aimed(need: FloatArray, quantile: float | None = None) -> FloatArray:
+    """The evidence that a plan aims at, where that much is needed: a little more, as all must get there together.
+
+        g - z sd(g) = need,     sd(g) = HEURISTIC_SPREAD_OF_SQUARE sqrt(g)     for a quantile z
+
+    Source: evidence of mean g from the best bet on a normal difference has variance 2 g; kappa = .7 times that bet has
+    .91 of the mean and .7 of the deviation.
+    """
+    if quantile is None:
+        return np.asarray(need + HEURISTIC_EXCESS * np.clip(need, 1e-3, 1.0))
+    spread = quantile * HEURISTIC_SPREAD_OF_SQUARE
+    return np.asarray((0.5 * (spread + np.sqrt(spread**2 + 4.0 * np.maximum(need, 0.0)))) ** 2)
 
 
 @frozen
@@ -275,9 +280,6 @@ def start_weights(starts: IntArray) -> FloatArray:
     first = math.log(HEURISTIC_FIRST_START)
     later = math.log1p(-HEURISTIC_FIRST_START) - math.log(2.0) * (starts - 1.0)
     return np.maximum(np.where(starts == 1, first, later), math.log(sys.float_info.min))
-
-
-P = TypeVar("P", MeanProcesses, VectorProcesses)
 
 
 def nobody() -> IntArray:

@@ -374,10 +374,14 @@ def _promise(scores: FloatArray, coordinates: FloatArray, leader: FloatArray, no
 
 def _drawn(scores: FloatArray, coordinates: FloatArray, epsilon: float, noise_scale: float) -> FloatArray:
     """How often each of some arms, shape (n,), is within epsilon of the best of them."""
-    rank = coordinates.shape[1]
-    draws = stream(0, "chances", rank).standard_normal((rank, HEURISTIC_DRAWS))
-    drawn = scores[:, None] + (noise_scale * coordinates) @ draws
+    drawn = scores[:, None] + (noise_scale * coordinates) @ _draws(coordinates.shape[1])
     return np.asarray(np.mean(drawn >= drawn.max(axis=0) - epsilon, axis=1))
+
+
+@lru_cache(maxsize=2)
+def _draws(rank: int) -> FloatArray:
+    """Of a standard normal vector, (r, HEURISTIC_DRAWS)."""
+    return _read_only(stream(0, "chances", rank).standard_normal((rank, HEURISTIC_DRAWS)))
 
 
 def _smallest(values: FloatArray, number: int) -> IntArray:

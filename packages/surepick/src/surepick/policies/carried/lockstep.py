@@ -24,7 +24,7 @@ from surepick.policies import tuning
 from surepick.policies.base import Problem, threshold_of
 from surepick.policies.carried import means_rule, planning
 from surepick.policies.sequential import state as states
-from surepick.policies.sequential.batches import BatchSizes
+from surepick.policies.sequential.engine import BatchSizes
 from surepick.questions.protocol import Lists
 
 MOST_ARMS = posterior.HEURISTIC_SHORT_LIST  # with more, little of a study's time is spent on what arrays save

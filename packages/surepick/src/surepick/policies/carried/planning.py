@@ -25,7 +25,7 @@ from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.sampling_rule import first_dimension, is_expensive, on_few_first_arms
 from surepick.policies.dimension import DesignOf, best_found, larger_dimensions
 from surepick.policies.sequential import batches
-from surepick.policies.sequential.batches import BatchSizes, Grid
+from surepick.policies.sequential.engine import BatchSizes, Grid
 from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, SequentialState
 
 HEURISTIC_SHORT = 0.1  # how often the last batch that is allowed may fall short

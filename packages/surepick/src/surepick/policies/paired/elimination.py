@@ -26,8 +26,7 @@ from surepick.policies.options import check_options, option
 from surepick.policies.paired import rule
 from surepick.policies.paired.rule import ArmPairs, PairSpread, pairs_with
 from surepick.policies.sequential import state as states
-from surepick.policies.sequential.batches import BatchSizes, Grid
-from surepick.policies.sequential.engine import EmbeddedTest
+from surepick.policies.sequential.engine import BatchSizes, EmbeddedTest, Grid
 from surepick.policies.sequential.state import SequentialState
 
 # --- What a study of differences within blocks has come to.

@@ -24,8 +24,7 @@ from surepick.policies.questions.constraint_tests import UNEVEN, ConstraintTest,
 from surepick.policies.questions.outlook import Ground, RemainingOfBets
 from surepick.policies.sequential import batches
 from surepick.policies.sequential import engine as block_options
-from surepick.policies.sequential.batches import BatchSizes, Grid
-from surepick.policies.sequential.engine import EmbeddedTest
+from surepick.policies.sequential.engine import BatchSizes, EmbeddedTest, Grid
 from surepick.policies.sequential.state import SequentialState
 from surepick.questions import constraints_of, inquiry_of
 from surepick.questions.protocol import Aims, Bet, Inquiry, Lists, View

@@ -326,20 +326,14 @@ def active_assumptions(embedding: ArmEmbedding, pulls: int, compressed: bool) ->
     return (SATURATED if embedding.num_distinct == embedding.num_arms else EQUAL_FEATURES,)
 
 
-def why_bound_heuristic(embedding: ArmEmbedding, compressed: bool) -> str:
-    """Why no theorem backs what the answer rests on, "" if one does.
+def why_not_certified(embedding: ArmEmbedding, alarms: Sequence[str], compressed: bool) -> str:
+    """`why_heuristic` of an answer that rests on an embedding.
 
     An estimated norm is no reason where nothing was compressed: every list of means was representable, whatever its
     norm.
     """
-    if embedding.traits.heuristic == ESTIMATED_NORM and not compressed:
-        return ""
-    return embedding.traits.heuristic
-
-
-def why_not_certified(embedding: ArmEmbedding, alarms: Sequence[str], compressed: bool) -> str:
-    """`why_heuristic` of an answer that rests on an embedding."""
-    return why_heuristic(alarms, why_bound_heuristic(embedding, compressed))
+    heuristic = embedding.traits.heuristic
+    return why_heuristic(alarms, "" if heuristic == ESTIMATED_NORM and not compressed else heuristic)
 
 
 def why_heuristic(alarms: Sequence[str], heuristic: str) -> str:

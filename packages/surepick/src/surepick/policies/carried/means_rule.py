@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -108,9 +107,10 @@ class Rivals:
         able = self.starts < tuning.MOST_STARTS
         fresh: BoolArray = (saved < 0.0) & able
         for hub in self.former:  # the pulls of one that is away are over: what is bet on them stays open for ever
-            fresh |= ~hub.there & (hub.flow != 0.0) & able
+            if not hub.there.all():
+                fresh |= ~hub.there & (hub.flow != 0.0) & able
         for hub in self.former:
-            loads = np.where(hub.there, hub.variance * hub.flow**2 / (2.0 * HEURISTIC_FORMER), 0.0)
+            loads = hub.variance * hub.flow**2 / (2.0 * HEURISTIC_FORMER) * hub.there
             former.append(_former_pulls(fresh, loads, saved, able, hub.price))
         extra = np.zeros_like(own)
         for hub, pulls in zip(self.former, former, strict=True):
@@ -155,9 +155,11 @@ class Rivals:
         cost = _expected_cost(now - taken, at, counts, noise_mgf)
         cost = cost + _expected_cost(now - given, centre.at, counts, noise_mgf)
         stuck: BoolArray = np.zeros(taken.shape, bool)
-        for one in self.former:
-            variance, _, there = told_of(one)
+        former = [(one, *told_of(one)) for one in self.former]
+        for one, variance, _, there in former:
             stuck |= ~there & (one.flow != 0.0)
+            if not there.any():
+                continue
             matching = matching + np.where(there, 0.5 * variance * one.flow**2, 0.0)
             cost = cost + np.where(there, _expected_cost(one.flow, one.at, counts, noise_mgf), 0.0)
         gain = (now - taken) * (self.epsilon + centre.score - self.scores) - cost
@@ -166,8 +168,7 @@ class Rivals:
             closing &= seen | over
         after = np.where(closing, np.where(seen, now, taken), partly)
         flows = [np.where(closing, after, np.where(measured, given + centre_share * (spread - given), centre.flow))]
-        for one in self.former:
-            variance, share, there = told_of(one)
+        for one, variance, share, there in former:
             free = np.where(measured, closing, 0.5 * variance * one.flow**2 <= tuning.HEURISTIC_CLOSING)
             flows.append(np.where(there, np.where(free, 0.0, one.flow * (1.0 - share)), one.flow))
         return after, flows
@@ -175,18 +176,14 @@ class Rivals:
 
 def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, able: BoolArray, price: float) -> FloatArray:
     """Pulls of a former candidate that free its flows, (g,); `fresh` gets the rivals whose new start costs less."""
-    loads = np.where(fresh, 0.0, loads)
+    loads, rows, nothing = np.where(fresh, 0.0, loads), np.arange(len(loads))[:, None], np.zeros((len(loads), 1))
     order = np.argsort(-loads, axis=1)
-    ordered = partial(np.take_along_axis, indices=order, axis=1)
-    spent = np.where(ordered(fresh), 0.0, np.maximum(ordered(saved), 0.0))
-    spent = np.where(np.cumprod(ordered(able), axis=1).astype(bool), spent, np.inf)
-    left, nothing = np.pad(ordered(loads), ((0, 0), (0, 1))), np.zeros((len(loads), 1))
-    totals = left + np.concatenate([nothing, np.cumsum(spent, axis=1)], axis=1)
-    number = np.argmin(totals, axis=1)[:, None]
-    begun = np.zeros_like(fresh)
-    np.put_along_axis(begun, order, np.arange(loads.shape[1]) < number, 1)
-    fresh |= begun
-    load = np.take_along_axis(left, number, 1)[:, 0]
+    spent = np.where(fresh, 0.0, np.maximum(saved, 0.0))[rows, order]
+    spent = np.where(np.cumprod(able[rows, order], axis=1) > 0, spent, np.inf)
+    left = np.concatenate([loads[rows, order], nothing], axis=1)
+    number = (left + np.concatenate([nothing, spent.cumsum(axis=1)], axis=1)).argmin(axis=1)
+    fresh[rows, order] |= np.arange(loads.shape[1]) < number[:, None]
+    load = left[rows[:, 0], number]
     return np.where(load > 0.0, np.maximum(load, price), 0.0)  # without a pull the least flow stays for ever
 
 
@@ -233,10 +230,8 @@ def whole_pulls(weights: FloatArray, total: IntArray, of: IntArray) -> IntArray:
     more; at least one of the arm `of`, -1: of nobody in particular."""
     shares = weights / weights.sum(axis=1, keepdims=True) * total[:, None]
     counts = np.floor(shares).astype(np.int64)
-    more, rest = np.zeros_like(counts), total - counts.sum(axis=1)
-    order = np.argsort(counts - shares, axis=1, kind="stable")
-    np.put_along_axis(more, order, np.arange(weights.shape[1]) < rest[:, None], 1)
-    counts += more
+    rest, order = total - counts.sum(axis=1), np.argsort(counts - shares, axis=1, kind="stable")
+    counts[np.arange(len(counts))[:, None], order] += np.arange(weights.shape[1]) < rest[:, None]
     short = np.flatnonzero((of >= 0) & (counts[np.arange(len(of)), of] == 0) & (total >= 2))
     if len(short):
         counts[short] = whole_pulls(weights[short], total[short] - 1, np.full(len(short), -1))

@@ -243,11 +243,8 @@ class Planner:
         processes = state.processes
         if processes.structured and is_expensive(self.situation.vectors(processes.dim).embedded):
             vectors = self.situation.vectors(processes.dim)
-            return (
-                share
-                * vectors_rule.pulls_by_direction(vectors, processes, goal, self.shares(state))
-                / HEURISTIC_DESIGNED
-            )
+            pulls = vectors_rule.pulls_by_direction(vectors, processes, goal, self.shares(state))
+            return share * pulls / HEURISTIC_DESIGNED
         return share * self.rest_of(state, goal).total
 
     def rest(self, state: SequentialState, guess: Posterior) -> RemainingPulls:

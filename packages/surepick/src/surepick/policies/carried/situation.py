@@ -76,16 +76,14 @@ class DecisionContext:
 
     def guess(self, processes: Processes | None, seen: Observations) -> guesses.Posterior:
         """What the past suggests of the means."""
-        if processes is None or not processes.structured:
 
-            def of_means() -> guesses.Posterior:
+        def form() -> guesses.Posterior:
+            if processes is None or not processes.structured:
                 return guesses.posterior_of_means(seen, self._typical_scales(seen), self.problem.epsilon)
+            return self._fit(processes, seen).posterior(self.vectors(processes.dim).lengths)
 
-            return self.cache.last("guess", (0, seen), of_means)
-        held = processes
-        return self.cache.last(
-            "guess", (held.dim, seen), lambda: self._fit(held, seen).posterior(self.vectors(held.dim).lengths)
-        )
+        dim = 0 if processes is None or not processes.structured else processes.dim
+        return self.cache.last("guess", (dim, seen), form)
 
     def leader(self, processes: Processes, seen: Observations, away: BoolArray) -> int:
         """The arm to show: that with the best chance of being within epsilon of the best one, of those not away.
@@ -94,7 +92,9 @@ class DecisionContext:
         """
         declared = self._typical_scales(seen)
         share = float(guesses.measured_share(seen, declared))
-        if not processes.structured:
+        if share == 1.0:
+            guess = self.guess(processes, seen)
+        elif not processes.structured:
             guess = guesses.posterior_of_means(seen, share * declared, self.problem.epsilon)
         else:
             fit = self._fit(processes, seen)

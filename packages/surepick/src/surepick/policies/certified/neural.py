@@ -159,14 +159,11 @@ class PlannedBatch:
 class NeuralSamplingRule:
     """What a batch is steered by."""
 
-    problem: Problem  # what is asked
+    policy: CertifiedNeural
     state: SequentialState  # where the study stands
-    # psi_b with its bound, or arms without structure where the network is not used
-    embedded: Embedded
+    embedded: Embedded  # psi_b with its bound, or arms without structure where the network is not used
     posterior: Posterior  # the means as they look so far
     noise_scales: FloatArray  # s, (K,), in reward units
-    norm_bound: float  # C of psi_b
-    tolerance: float  # relative gap of the designs
 
     def next_batch(self) -> PlannedBatch:
         """The candidate to go on with, and the batch that is predicted to bring it nearer to its certificate."""
@@ -182,7 +179,7 @@ class NeuralSamplingRule:
     def batch_for(self, candidate: int) -> PlannedBatch:
         """Arm by arm, or the far rivals through the embedding first: whichever is predicted to take fewer pulls."""
         num_arms = len(self.noise_scales)
-        rivals = current_test(self.state, candidate).open_rivals(threshold_of(self.problem))
+        rivals = current_test(self.state, candidate).open_rivals(threshold_of(self.policy.problem))
         independent = IndependentArms(num_arms)
         plain = self._design_for(independent, candidate, rivals)
         batch = batch_total(plain.value, self.state.seen.total)
@@ -195,9 +192,9 @@ class NeuralSamplingRule:
 
     def _through(self, embedded: Embedding, candidate: int, rivals: IntArray, limit: float) -> PlannedBatch | None:
         """The batch that rejects rivals for which the embedding is cheap; None if with others it takes `limit`."""
-        margins = self.posterior.margins(candidate, self.problem.epsilon)[rivals]
+        margins = self.posterior.margins(candidate, self.policy.problem.epsilon)[rivals]
         evidence = current_test(self.state, candidate).values[rivals]
-        need = efforts(evidence, threshold_of(self.problem)) * float(self.noise_scales.max())
+        need = efforts(evidence, threshold_of(self.policy.problem)) * float(self.noise_scales.max())
         first = self._design_for(embedded, candidate, rivals, np.zeros(len(rivals)))
         counts = np.ceil(thinned_vectors(first.weights, 3 * embedded.dim) * 4.0 * embedded.dim).astype(np.int64)
         beta = self._sampled_bias(embedded, counts, candidate, rivals, margins)
@@ -234,8 +231,8 @@ class NeuralSamplingRule:
         self, embedded: Embedded, candidate: int, rivals: IntArray, bias: FloatArray | None = None
     ) -> Design:
         epoch = current_test(self.state, candidate)
-        test = replace(sampling_rule.OpenTest.of(self.problem, self.state, epoch, self.posterior), rivals=rivals)
-        return sampling_rule.next_batch(embedded, test, tolerance=self.tolerance, bias=bias).design
+        test = replace(sampling_rule.OpenTest.of(self.policy.problem, self.state, epoch, self.posterior), rivals=rivals)
+        return sampling_rule.next_batch(embedded, test, tolerance=self.policy.tolerance, bias=bias).design
 
     def _alone(self, candidate: int, rivals: IntArray) -> float:
         """Pulls that rejecting rivals arm by arm is predicted to take: at least one of each."""
@@ -269,7 +266,7 @@ class NeuralSamplingRule:
             centre=candidate,
             rivals=rivals,
             noise_scales=self.noise_scales,
-            norm_bound=self.norm_bound,
+            norm_bound=self.policy.norm_bound_of(self.embedded),
             slack=slack,
             scores=self.posterior.scores - self.posterior.scores.mean(),
         )
@@ -434,9 +431,11 @@ class CertifiedNeural(Epochs, SequentialTest):
         searched = search(self.problem, state, learnt, first_pulls)
         if searched.any():
             return self._search_plan(state, learnt, searched)
-        batch = self._sampling_rule(state, learnt).next_batch()
+        through, posterior = self._embedded(learnt, state.seen), self._posterior(learnt, state.seen)
+        scales = typical_scales(self.problem, state.seen)
+        batch = NeuralSamplingRule(self, state, through, posterior, scales).next_batch()
         counts = round_design(batch.weights, self._capped(batch.batch, batch.weights))
-        used, through = batch.embedded, self._embedded(learnt, state.seen)
+        used = batch.embedded
         if state.compressed and np.count_nonzero(counts) <= through.dim < self.problem.num_arms:
             used = through  # of so few arms least squares is the difference of means, and it says something of others
         return Plan(
@@ -465,7 +464,7 @@ class CertifiedNeural(Epochs, SequentialTest):
             "scores": posterior.scores,
             "offset": self._offset(state.seen),
             "needs": None if learnt.vectors is None else threshold - epoch.values,
-            "norm_bound": self._norm_bound(used),
+            "norm_bound": self.norm_bound_of(used),
         }
 
     def best(self, seen: Observations, _: int) -> int:
@@ -536,19 +535,7 @@ class CertifiedNeural(Epochs, SequentialTest):
         used = through if few else IndependentArms(self.problem.num_arms)
         return Plan(round=state.round, counts=searched, dim=used.dim, misspecification=used.misspecification)
 
-    def _sampling_rule(self, state: SequentialState, learnt: Learnt) -> NeuralSamplingRule:
-        embedded = self._embedded(learnt, state.seen)
-        return NeuralSamplingRule(
-            problem=self.problem,
-            state=state,
-            embedded=embedded,
-            posterior=self._posterior(learnt, state.seen),
-            noise_scales=typical_scales(self.problem, state.seen),
-            norm_bound=self._norm_bound(embedded),
-            tolerance=self.tolerance,
-        )
-
-    def _norm_bound(self, embedded: Embedded) -> float:
+    def norm_bound_of(self, embedded: Embedded) -> float:
         """C >= ||theta||: Z'Z = K I, so ||theta|| is the root mean square of h - eta, at most B + gamma."""
         return (self.size_bound + embedded.misspecification) * ROUNDED_UP
 

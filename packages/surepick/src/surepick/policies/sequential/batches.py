@@ -83,8 +83,11 @@ def whole_batch(
     noise_mgf = None if seen is None else arms.noise_mgf(seen)
     if seen is None or noise_mgf is None or noise_mgf.declared:
         return counts
-    bounded, limits = noise_mgf.bounded, (arms.repeats, sizes.largest, share, costs)
-    return with_repeats(embedding, dim, counts, seen.counts, bounded, *limits)
+    found = topped_up(counts, seen.counts, noise_mgf.bounded, arms.repeats, sizes.largest)
+    if model_checks.is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms:
+        return found
+    features, limits = embedding.at(embedding.max_dim).features, (arms.repeats, share, costs)
+    return found + check_repeats(features, found, seen.counts, noise_mgf.bounded, *limits)
 
 
 def rounded_batch(weights: FloatArray, total: int, round_number: int) -> IntArray:
@@ -218,25 +221,6 @@ def shortfall(seen: IntArray, white: FloatArray, needed: int) -> IntArray:
     left = np.zeros_like(seen)
     left[chosen] = np.maximum(needed - seen[chosen], 0)
     return left
-
-
-def with_repeats(
-    embedding: ArmEmbedding,
-    dim: int,
-    counts: IntArray,
-    seen: IntArray,
-    bounded: BoolArray,
-    needed: int,
-    limit: int | None,
-    share: float,
-    costs: FloatArray | None,
-) -> IntArray:
-    """The pulls of a plan with the repeats that bounds need, and some that a lack of fit can show in, shape (K,)."""
-    found = topped_up(counts, seen, bounded, needed, limit)
-    if model_checks.is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms:
-        return found
-    features = embedding.at(embedding.max_dim).features
-    return found + check_repeats(features, found, seen, bounded, needed, share, costs)
 
 
 def check_repeats(

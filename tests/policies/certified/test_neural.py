@@ -79,8 +79,8 @@ def test_the_size_of_the_means_is_bounded_by_the_range_or_a_million_scales(noise
     world = smooth_world()
     policy = policy_of(world, noise=noise, misspecification=0.25)
     assert policy.size_bound == bound
-    assert policy._norm_bound(Embedding(np.eye(40), 0.25)) == pytest.approx(bound + 0.25, rel=2e-6)
-    assert policy._norm_bound(Embedding(np.eye(40), 0.25)) > bound + 0.25
+    assert policy.norm_bound_of(Embedding(np.eye(40), 0.25)) == pytest.approx(bound + 0.25, rel=2e-6)
+    assert policy.norm_bound_of(Embedding(np.eye(40), 0.25)) > bound + 0.25
     assert policy.traits.assumptions[1].startswith(f"No candidate's mean reward is farther than {bound:g} from ")
     assert failure_probability(policy.problem.noise, policy.problem.delta) == 0.0
 

@@ -23,6 +23,7 @@ from surepick.policies.paper.arm_elimination import (
 from surepick.policies.paper.neural_elimination import NeuralElimination
 from surepick.policies.paper.unknown_misspecification import UnknownMisspecificationElimination
 from surepick.policies.registry import ENTRIES, policy_options, policy_summary
+from surepick.policies.steered.elimination import CertifiedReadings
 from surepick.questions import QUESTION_OPTIONS
 from surepick.text import did_you_mean
 from surepick_bench.policies.lingame import LinGame, LinGapE
@@ -58,6 +59,7 @@ def test_the_names():
         "certified-kernel": CarriedElimination,
         "certified-linear": CarriedElimination,
         "certified-neural": CertifiedNeural,
+        "certified-readings": CertifiedReadings,
         "fixed-kernel": ArmElimination,
         "fixed-linear": ArmElimination,
         "kernel-embedding": ArmElimination,

@@ -13,17 +13,18 @@ Source: docs/certified-elimination.md, lines 38 to 42.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from surepick.assumptions import records
 from surepick.assumptions.lines import Curve, Lines
+from surepick.core.observations import Observations
 from surepick.core.records import BoolArray, FloatArray, record
 from surepick.estimators.flows import ArmFlows
 
-HEURISTIC_MARGIN = 1.5  # times the norm that the results suggest: the norm that is read where none is named
+MOST_WITNESSES = 4  # arms beside the answer against which it is looked whether others are the best
 ROUNDED_DOWN = 1.0 - 1e-9
 DECADES, PER_DECADE, STEPS = 12, 3, 42  # of the search for u around 2 / length of the flow
 GOLDEN = 0.5 * (5.0**0.5 - 1.0)
@@ -57,10 +58,30 @@ class Largest:
         """The arms that are not the best under the assumption, (K,)."""
         return np.asarray(self.unlike < 0.0)
 
+    def gap(self, candidate: int) -> float:
+        """The candidate is at most this much worse than the best, in reward units; infinite: nothing is known."""
+        rivals = np.delete(np.where(self.beaten, 0.0, np.maximum(self.bounds, 0.0)), candidate)
+        return float(rivals.max(initial=0.0))
+
     def least(self, pair: tuple[FloatArray, FloatArray], candidate: int) -> float:
         """Up to where every arm but the candidate is within epsilon of it, or not the best."""
         either = np.maximum(*pair)
         return float(np.delete(either, candidate).min(initial=np.inf))
+
+
+def compared(leaders: Sequence[int], seen: Observations) -> tuple[int, tuple[int, ...]]:
+    """(the answer, the arms beside it that may show that one is not the best).
+
+    Args:
+        leaders: candidates and leaders so far, the last one now.
+        seen: all results.
+    """
+    candidate, *witnesses = dict.fromkeys(reversed(leaders))
+    if not witnesses and len(seen.counts) > 1:
+        others = np.where(seen.counts > 0, seen.means, -np.inf)
+        others[candidate] = -np.inf
+        witnesses = [int(np.argmax(others))]
+    return candidate, tuple(witnesses[:MOST_WITNESSES])
 
 
 def best_along(values: Curve, lengths: FloatArray, special: tuple[FloatArray, ...]) -> FloatArray:
@@ -231,13 +252,13 @@ class Reading:
         scale = self.declared_scatter if scatter is None else scatter
         data = "" if suggested is None else f" (the results suggest up to {suggested:.3g})"
         noise = [] if scale is None else [f"the noise is at most {scale:.4g}"]
-        return " and ".join([_words(one, data) for one in records.alternatives(self.assumption)] + noise)
+        return " and ".join([class_in_words(one, data) for one in records.alternatives(self.assumption)] + noise)
 
 
-def _words(assumption: records.Assumption, data: str) -> str:
+def class_in_words(assumption: records.Assumption, data: str) -> str:
     """What is said of the means, as a clause; `data` is what the results say of a norm."""
     if isinstance(assumption, records.Near):
-        return f"{_words(assumption.assumption, data)}, each off by at most {assumption.gamma:.4g}"
+        return f"{class_in_words(assumption.assumption, data)}, each off by at most {assumption.gamma:.4g}"
     if isinstance(assumption, records.InRange):
         return f"all means are {assumption}"
     if isinstance(assumption, records.NoStructure):

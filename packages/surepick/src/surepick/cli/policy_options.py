@@ -16,7 +16,7 @@ from surepick.embeddings.base import ESTIMATED
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy
-from surepick.policies.options import NAMES_OF_A_KERNEL, OF_BLOCKS, fitting_policy
+from surepick.policies.options import NAMES_OF_A_KERNEL, NOTHING, OF_BLOCKS, fitting_policy
 from surepick.policies.registry import make_policy, policy_options, rehearsed
 from surepick.studies.logs.keys import ITEM
 from surepick.tables.reading import read_table
@@ -83,11 +83,12 @@ class QuestionOptions(OfQuestions):  # type: ignore[misc]
 
 
 WITHOUT_FEATURES, LINEAR, KERNEL = "certified-independent", "certified-linear", "certified-kernel"
-NEURAL = "certified-neural"
+NEURAL, NAMED = "certified-neural", "certified-readings"
 WHO_KNOWS = {
     "norm_source": LINEAR,
     "norm_bound": LINEAR,
     **dict.fromkeys(NAMES_OF_A_KERNEL, KERNEL),
+    **dict.fromkeys(("assume", "trust"), NAMED),
     "embedding": "certified-embedding",
     "misspecification": NEURAL,
     "batch_size": WITHOUT_FEATURES,
@@ -111,8 +112,23 @@ class PolicyOptions(QuestionOptions):
         str | None,
         Option(
             help=f"{POLICIES}. None: "
-            "certified-linear if a norm bound is given, certified-kernel if a kernel is given as well, else "
-            "certified-independent, which ignores the features."
+            "certified-readings with --assume, certified-linear if a norm bound is given, certified-kernel if a kernel "
+            "is given as well, else certified-independent, which ignores the features."
+        ),
+    ] = None
+    assume: Annotated[
+        str | None,
+        Option(
+            metavar="CLASS",
+            help="What the means are, of which you know the name only: nothing, linear in the features, or smooth; "
+            "docs/assumptions.md.",
+        ),
+    ] = None
+    trust: Annotated[
+        str | None,
+        Option(
+            metavar="HOW",
+            help="How far each mean may be off --assume: roughly (by epsilon; usual), exact, or a number.",
         ),
     ] = None
     norm_bound: Annotated[
@@ -253,6 +269,8 @@ class PolicyOptions(QuestionOptions):
             "kernel": _words(self.kernel),
             "expansion": _words(self.expansion),
             "embedding": [] if self.embedding is None else [self.embedding],
+            "assume": [] if self.assume in (None, NOTHING) else [self.assume],
+            "trust": _trusted(self.trust),
             "gap_bound": [] if self.gap_bound is None else [self.gap_bound],
             "batch_size": _numbers("--batch-size", self.batch_size, int, wanted=WHOLES),
             "max_batches": _numbers("--max-batches", self.max_batches, int, wanted=WHOLES),
@@ -267,6 +285,11 @@ class PolicyOptions(QuestionOptions):
         }
         given = {option: several for option, several in values.items() if several}
         return given | self.question_values() | _more_options(self.option or [])
+
+
+def _trusted(given: str | None) -> list[str | float]:
+    """The values of --trust: words, and numbers."""
+    return [word if word in ("roughly", "exact") else _numbers("--trust", word)[0] for word in _words(given)]
 
 
 def _items(given: str) -> int | list[str]:
@@ -298,6 +321,8 @@ def _implied(values: Values) -> tuple[str, ...]:
     """The policies that the options speak of, and the one without features beside them."""
     if "misspecification" in values:
         return (NEURAL, WITHOUT_FEATURES)
+    if "assume" in values:
+        return (NAMED, WITHOUT_FEATURES)
     if any(option in values for option in NAMES_OF_A_KERNEL):
         if "norm_bound" not in values:
             raise InvalidInput("a kernel needs --norm-bound as well: the largest norm of the reward in its space.")

@@ -7,6 +7,7 @@ when the flows are read (docs/certified-elimination.md, lines 38 to 43).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -40,6 +41,14 @@ class Weighed:
     log_values: FloatArray  # L_j with log p_k, after the batch, of rewards less the level, (K,)
     threshold: FloatArray | float  # log(1/delta) of each process, (K,), or of all alike
     level: float = 0.0  # what was taken from every reward
+
+
+@frozen
+class Told:
+    """A batch that processes bet on, and what came of it."""
+
+    weighed: Weighed
+    means: FloatArray  # mean reward of each arm in the batch, less no level, (K,)
 
 
 @frozen
@@ -172,3 +181,17 @@ class FlowLedger:
             threshold=threshold,
             terms=terms,
         )
+
+
+def flows_of(
+    told: Sequence[Told], num_arms: int, pulled: IntArray, scales: FloatArray | None, *, batches: int
+) -> Iterator[ArmFlows]:
+    """What processes hold after each batch, the rows that changed; first, before any, a row of nothing for each arm.
+
+    Args: as of `FlowLedger`.
+    """
+    ledger = FlowLedger(num_arms, pulled, batches, scales)
+    for number, each in enumerate(told):
+        if number == 0:
+            yield ArmFlows.nothing(num_arms, batches, each.weighed.threshold)
+        yield ledger.held(each.weighed.threshold, ledger.add(each.weighed, each.means))

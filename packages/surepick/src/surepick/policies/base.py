@@ -21,6 +21,7 @@ from surepick.noise import Noise, failure_probability, known_scale, largest_scal
 from surepick.questions import Question
 
 if TYPE_CHECKING:
+    from surepick.assumptions import Assumption
     from surepick.embeddings import ArmEmbedding
     from surepick.estimators.flows import Weighed
 
@@ -195,6 +196,7 @@ class Traits:
         together: its rules for many simulated studies at once; None: they are played one by one.
         weigh: state, plan, results -> the weights of a batch, and what the processes hold after it (None: nothing new);
             None: it has no processes that are carried on, and no answer of it can be read under other assumptions.
+        assumed: the classes of mean functions under which its answer is read, where they are named without numbers.
     """
 
     stops: Literal["own", "never", "budget"] = "own"
@@ -226,6 +228,7 @@ class Traits:
     rows: RowBlocks | None = field(default=None, compare=False)
     together: Together | None = field(default=None, compare=False)
     weigh: Callable[[Any, plans.Plan, Observations], Weighed | None] | None = field(default=None, compare=False)
+    assumed: tuple[Assumption, ...] = ()
 
     @property
     def narrows(self) -> bool:

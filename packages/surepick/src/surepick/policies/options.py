@@ -142,6 +142,7 @@ EXPANSIONS = "mercer"  # the embedding that has them, in surepick-bench
 MERCER = ("expansion", "norm_bound", "bound", "max_dim", "norm_source")
 NAMES_OF_A_KERNEL = ("gamma", "kernel", "expansion")
 OF_BLOCKS = ("blocks", "block_size", "control", "once_a_block", "streams")
+NOTHING = "nothing"  # what is assumed of the means, where no class is named
 PAIRED = "paired"  # the evidence of differences within blocks
 NETWORK = ("depth", "width", "architecture", "inputs", "seed", "device", "precision")
 
@@ -261,6 +262,8 @@ def fitting_policy(options: Mapping[str, Any]) -> str:
     given = {option for option, value in options.items() if value is not None}
     if "items" in given:
         return "certified-items"
+    if "assume" in given and options["assume"] != NOTHING:
+        return "certified-readings"
     if "embedding" in given:
         return "certified-embedding"
     if "misspecification" in given:

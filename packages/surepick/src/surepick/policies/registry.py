@@ -106,6 +106,11 @@ ENTRIES: Mapping[str, PolicySpec] = MappingProxyType(
             "fewest measurements for a certificate without features: the default where none are used",
             paired=PAIRED,
         ),
+        "certified-readings": PolicySpec(
+            "surepick.policies.steered.elimination:CertifiedReadings",
+            parts_of.features,
+            "a certificate under a class of means that is named without a number: linear in the features, or smooth",
+        ),
         OF_PACKAGE: _certified(
             parts_of.of_package, "fewest measurements for a certificate, with the embedding of another package"
         ),
@@ -274,6 +279,8 @@ def built_policy(
     check_packages(options.pop("packages", None) or ())
     entry = policy_spec(name)
     options = {each: setting(each, value) for each, value in options.items()}
+    if options.get("assume") == parts_of.NOTHING and entry.evidence:
+        del options["assume"]
     if isinstance(arms, RowBlocks) or "first_look" in options:
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
         from surepick.policies import long_lists  # noqa: PLC0415 (passes, designs of many rows)

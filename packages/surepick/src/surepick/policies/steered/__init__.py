@@ -1,0 +1,1 @@
+"""Elimination under a class of means that is named without a number."""

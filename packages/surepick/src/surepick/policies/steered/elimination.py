@@ -1,0 +1,367 @@
+"""Certified elimination under a class of means that is named without a number: measure so that its reading is strong.
+
+The evidence contains no assumption about the means (docs/certified-elimination.md, lines 38 to 43). So it is carried on
+as it is, and after each batch it is read under the named class with the norm that results suggest, and a margin.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from surepick.assumptions.likely_norm import noise_scale, with_likely_norm
+from surepick.assumptions.reading import Question, class_in_words, compared, largest_of
+from surepick.assumptions.records import LEVEL, Assumption, Linear, Near, Smooth, balls, mapped, settled
+from surepick.assumptions.texts import parse_assumption
+from surepick.core.observations import Observations
+from surepick.core.plans import Plan
+from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.values import not_negative
+from surepick.embeddings.kernel_functions import GaussianKernel
+from surepick.errors import InvalidInput
+from surepick.estimators.flows import ArmFlows, BatchWeights, FlowLedger, Told, Weighed, flows_of
+from surepick.estimators.goodness_of_fit import with_least_squares
+from surepick.policies.base import Claim, Traits, check_arms, threshold_of
+from surepick.policies.sequential.engine import SequentialTest
+from surepick.policies.sequential.state import SequentialState
+from surepick.policies.steered.weights import Fit, Steered, designed, fitted, opening, whole_pulls
+from surepick.text import quoted
+
+HEURISTIC_OPENING = 12  # pulls
+HEURISTIC_OPENING_NOISE = 1.0  # variance of a result in units of that of the means, as the opening sees it
+HEURISTIC_WHOLE = 0.2  # of what was spent: where no more is left, it is measured at once
+HEURISTIC_PART = 0.3  # of what is left, or was spent: a batch before the last has no more
+HEURISTIC_LEAST = 0.04  # of what was spent: no batch has less
+HEURISTIC_FEW = 8  # pulls more than that
+HEURISTIC_LENGTHS = (0.35, 0.7, 1.4, 2.8)  # of kernels, in units of the median distance of two arms
+HEURISTIC_SLACK = (4.0, 2.5)  # nats of log likelihood by which a class may be worse than the best; where pulls are many
+HEURISTIC_MANY = 4  # pulls an arm, all together
+DIRECTIONS = 60  # of a kernel, that are steered for; readings have all
+
+
+@record
+class Standing:
+    """What the evidence says of the leader under the named class."""
+
+    number: int  # of the class
+    norm: float  # under which it was read
+    suggested: float | None  # the norm that the results suggest
+    gap: float  # infinite: nothing is known
+    open_rivals: IntArray  # neither within epsilon of the leader nor beaten, ascending
+    beaten: BoolArray  # the arms that are not the best, (K,)
+
+    def __post_init__(self) -> None:
+        freeze(self, open_rivals=np.int64, beaten=np.bool_)
+
+    @property
+    def refuted(self) -> bool:
+        """No arm could be the best: the class is not what it seems, but for delta."""
+        return bool(self.beaten.all())
+
+
+@record
+class Bet:
+    """What processes bet on a batch, and what came of it."""
+
+    batch: BatchWeights
+    log_values: FloatArray  # L of each arm's process after the batch, (K,)
+    means: FloatArray  # mean reward of each arm in the batch, (K,)
+
+    def __post_init__(self) -> None:
+        freeze(self, log_values=np.float64, means=np.float64)
+
+    def weighed(self, threshold: float) -> Weighed:
+        """The same as readings take it; no process starts anew."""
+        return Weighed(self.batch, np.ones(len(self.log_values), np.int64), self.log_values, threshold)
+
+
+@record
+class SteeredState(SequentialState):
+    """A `SequentialState` with what was bet, from which everything is read."""
+
+    told: tuple[Bet, ...] = ()
+    leaders: tuple[int, ...] = ()  # candidates and leaders so far
+    standing: tuple[Standing, ...] = ()  # under each class that the results do not speak against, the widest first
+
+
+@record
+class CertifiedReadings(SequentialTest):
+    """Certify one candidate under a class of mean functions of which only the name is given.
+
+        D = u F_j - 1{c} + 1{j},    U_j = lack u + C |D|_K + gamma |D|_1,    u >= 0
+        recommend c when every U_j is at most epsilon, or j is not the best, under the class with norm C up to gamma
+
+    C is 1.5 times the largest norm that the results do not speak against; it is a guess, which the answer names as an
+    assumption. All else holds with probability 1 - delta, whatever norms are read, and whenever.
+
+    Args:
+        problem: what is asked; the noise has a known scale.
+        features: of the arms, shape (K, D).
+        assume: "linear" or "smooth", or a text of an assumption (docs/assumptions.md): "linear:level=no".
+        trust: how far the mean of a candidate may be off what the class says, in reward units; "roughly": epsilon;
+            "exact": 0.
+
+    Raises:
+        InvalidInput: a setting has no meaning.
+
+    Source: docs/certified-elimination.md, lines 38 to 43; ours.
+    """
+
+    features: FloatArray
+    assume: str = "linear"
+    trust: str | float = "roughly"
+
+    def __post_init__(self) -> None:
+        check_arms(self.problem, len(self.features))
+        _ = self.gamma, self.named
+
+    @property
+    def gamma(self) -> float:
+        """How far means may be off the class, in reward units."""
+        if isinstance(self.trust, str):
+            if self.trust not in ("roughly", "exact"):
+                raise InvalidInput(f"trust is {quoted(self.trust)}; write 'roughly', 'exact' or a number.")
+            return float(self.problem.epsilon) if self.trust == "roughly" else 0.0
+        return not_negative("trust", self.trust, "how far means may be off the class, in reward units.")
+
+    @property
+    def named(self) -> tuple[Assumption, ...]:
+        """The classes that the name stands for, up to `gamma`: one, or a Gaussian kernel of several lengths."""
+
+        def form() -> tuple[Assumption, ...]:
+            found = parse_assumption(self.assume)
+            if not isinstance(found, Linear | Smooth):
+                raise InvalidInput(f"assume is {quoted(self.assume)}; write linear or smooth, perhaps with options.")
+            settled_on: list[Assumption] = [settled(found, self.features)]
+            if isinstance(found, Smooth) and found.kernel is None:
+                usual = found.of(self.features)
+                assert isinstance(usual, GaussianKernel)
+                settled_on = [
+                    replace(found, kernel=_with_length(usual.gamma / factor**2)) for factor in HEURISTIC_LENGTHS
+                ]
+            return tuple(Near(one, self.gamma) if self.gamma > 0.0 else one for one in settled_on)
+
+        return self._cache.last("named", None, form)
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(
+            uses_features=True,
+            certifies="candidate",
+            judges_parts=True,
+            corrects=True,
+            weigh=self.weigh,
+            assumed=self.named,
+        )
+
+    def init(self) -> SteeredState:
+        start = SequentialTest.init(self)
+        nothing = replace(start.seen, squares=np.zeros(self.problem.num_arms))
+        return SteeredState(start.round, nothing, start.lists, start.beaten, start.finished)
+
+    def ask(self, state: SteeredState) -> Plan:
+        if state.seen.total == 0:
+            z = self._coordinates(0)
+            counts = opening(z, HEURISTIC_OPENING, HEURISTIC_OPENING_NOISE)
+            return Plan(state.round, counts)
+        wanted, spent = self._design(state, state.leader), state.pulls
+        total = float(wanted.sum())
+        size = math.ceil(total)
+        if total > max(HEURISTIC_OPENING, HEURISTIC_WHOLE * spent):
+            size = math.ceil(min(HEURISTIC_PART * total, HEURISTIC_PART * spent + HEURISTIC_FEW))
+        weights, evidence = self._steered(state, state.leader).planned(wanted)
+        counts = whole_pulls(wanted, max(size, math.ceil(HEURISTIC_LEAST * spent)), weights[int(np.argmin(evidence))])
+        return Plan(state.round, counts, predicted_pulls=max(total, 1.0), candidate=state.leader)
+
+    def bets(self, state: SteeredState, plan: Plan, seen: Observations) -> BatchWeights | None:
+        """None in the opening."""
+        if not state.standing or plan.candidate is None or seen.total == 0:
+            return None
+        wanted, asked = self._design(state, plan.candidate), plan.counts
+        rest = np.maximum(wanted - asked, 0.0)
+        left = max(float(wanted.sum()) - plan.total, 0.0)
+        rest *= left / max(float(rest.sum()), 1e-300) if left > 0.0 else 0.0
+        steered = self._steered(state, plan.candidate)
+        weights, _ = steered.planned(np.asarray(asked + rest, np.float64))
+        measured = np.flatnonzero(seen.counts)
+        return BatchWeights(steered.rivals, measured, seen.counts[measured], weights[:, measured])
+
+    def update(self, state: SteeredState, _: Plan, bets: BatchWeights | None, seen: Observations) -> dict[str, Any]:
+        placed = self._placed(state, bets, seen)
+        return {} if placed is None else {"told": (*state.told, placed)}
+
+    def weigh(self, state: SteeredState, plan: Plan, seen: Observations) -> Weighed | None:
+        """What `tell` makes of a batch, with the weights of its pulls; None where it has none."""
+        placed = self._placed(state, self.bets(state, plan, seen), seen)
+        return None if placed is None else placed.weighed(threshold_of(self.problem))
+
+    def _placed(self, state: SteeredState, bets: BatchWeights | None, seen: Observations) -> Bet | None:
+        if bets is None:
+            return None
+        scales = self.problem.scales[bets.measured]
+        values = np.array(state.told[-1].log_values) if state.told else np.zeros(self.problem.num_arms)
+        values[bets.arms] += bets.weights @ seen.sums[bets.measured]
+        values[bets.arms] -= 0.5 * (bets.weights**2 @ (bets.counts * scales**2))
+        return Bet(bets, values, seen.means)
+
+    def decide(self, state: SteeredState, after: SteeredState, plan: Plan) -> SteeredState:
+        fits, problem = self._fits(after), self.problem
+        alive = _alive([one.log_likelihood for one in fits], after.pulls, problem.num_arms)
+        best = max(alive, key=lambda one: fits[one].log_likelihood)
+        leader = int(np.argmax(fits[best].means))
+        leaders = (*state.leaders, *(() if plan.candidate is None else (plan.candidate,)), leader)
+        held = [self._read(after, leaders, one, whole=False) for one in alive]
+        gap = max(one.gap for one in held)
+        if gap <= problem.epsilon:
+            held = [self._read(after, leaders, one, whole=True) for one in alive]
+        finished = "certified" if gap <= problem.epsilon else ""
+        finished = "budget" if any(one.refuted for one in held) else finished
+        beaten = np.all([one.beaten for one in held], axis=0)
+        return replace(after, leader=leader, leaders=leaders, standing=tuple(held), beaten=beaten, finished=finished)
+
+    def failed_checks(self, state: SteeredState, plan: Plan, seen: Observations) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
+
+    def claim(self, state: SteeredState) -> Claim:
+        found = SequentialTest.claim(self, state)
+        refuted = [one for one in state.standing if one.refuted]
+        if not refuted:
+            return found
+        words = class_in_words(self.read_under(refuted[0]), "")
+        return replace(found, reason=f"If {words}: then no candidate could be the best, so this is false.")
+
+    def _without_effects(self, state: SteeredState, plan: Plan, seen: Observations) -> Observations:  # noqa: ARG002
+        """As readings see it: of totals, the least that sums of squares can be."""
+        return with_least_squares(seen)
+
+    def _read(self, state: SteeredState, leaders: tuple[int, ...], number: int, *, whole: bool) -> Standing:
+        """The reading of the study under a class; not whole: of what processes hold now alone, which says no more."""
+        problem, seen, known = self.problem, state.seen, self.named[number]
+        sigma = noise_scale(seen, problem.sigma)
+        filled = with_likely_norm(known, self.features, seen, sigma, problem.epsilon)
+        candidate, witnesses = compared(leaders, seen)
+        question = Question(self.features, candidate, witnesses, problem.epsilon, None)
+        threshold = threshold_of(problem)
+        past = [ArmFlows.nothing(problem.num_arms, 0, threshold)]
+        if state.told and whole:
+            pulled, batches = np.flatnonzero(seen.counts), state.round - 1
+            told = [Told(one.weighed(threshold), one.means) for one in state.told]
+            past = list(flows_of(told, problem.num_arms, pulled, self._costing, batches=batches))
+        elif state.told:
+            past.append(self._held(state))
+        found = largest_of(question, filled.assumption, past, edges=False)
+        still_open = ~(found.beaten | (found.bounds <= problem.epsilon))
+        still_open[candidate] = False
+        gap, rivals = found.gap(candidate), np.flatnonzero(still_open)
+        norm = balls(filled.assumption)[0].norm
+        assert norm is not None
+        return Standing(number, norm, filled.suggested, gap, rivals, found.beaten)
+
+    def read_under(self, standing: Standing) -> Assumption:
+        """The class that a standing is about, with its norm."""
+
+        def normed(one: Assumption) -> Assumption:
+            return replace(one, norm=standing.norm) if isinstance(one, Linear | Smooth) else one
+
+        return mapped(self.named[standing.number], normed)
+
+    def _held(self, state: SteeredState) -> ArmFlows:
+        """What the process of each arm that ever bet holds now."""
+
+        def form() -> ArmFlows:
+            pulled = np.flatnonzero(state.seen.counts)
+            ledger, threshold = (
+                FlowLedger(self.problem.num_arms, pulled, len(state.told), self._costing),
+                threshold_of(self.problem),
+            )
+            rows = np.empty(0, np.int64)
+            for each in state.told:
+                rows = np.union1d(rows, ledger.add(each.weighed(threshold), each.means))
+            return ledger.held(threshold, rows)
+
+        return self._cache.of("held", state.told, None, form)
+
+    @property
+    def _costing(self) -> FloatArray | None:
+        return self.problem.scales if self.problem.noise.support is None else None
+
+    def _coordinates(self, number: int) -> FloatArray:
+        """Z of all arms in a class, with the level."""
+
+        def form() -> FloatArray:
+            ball = balls(self.named[number])[0]
+            found = ball.coordinates(self.features)
+            if isinstance(ball, Smooth):
+                found = found[:, :DIRECTIONS]
+            return np.column_stack([found, np.full(len(found), LEVEL)]) if ball.level else found
+
+        return self._cache.last("coordinates", number, form, most=len(self.named))
+
+    def _fits(self, state: SteeredState) -> list[Fit]:
+        """The most likely means in each class."""
+
+        def form() -> list[Fit]:
+            sigma = noise_scale(state.seen, self.problem.sigma) / self.problem.sigma * self.problem.scales
+            size = max(float(sigma.max()), self.problem.epsilon)
+            return [
+                fitted(self._coordinates(number), state.seen, sigma, self.gamma, size)
+                for number in range(len(self.named))
+            ]
+
+        return self._cache.of("fits", state.seen, None, form)
+
+    def _steered(self, state: SteeredState, candidate: int) -> Steered:
+        """The widest of the classes under which rivals are open, and these rivals."""
+        problem, held = self.problem, [one for one in state.standing if len(one.open_rivals)] or state.standing[:1]
+        known, num_arms = held[0], problem.num_arms
+        rivals = known.open_rivals
+        if candidate != state.leader or len(rivals) == 0:
+            rivals = np.delete(np.arange(num_arms), candidate)
+        flows, lack = np.zeros((num_arms, num_arms)), np.full(num_arms, threshold_of(problem))
+        if state.told:
+            last = self._held(state)
+            flows[np.ix_(last.arms, last.pulled)] = last.flows
+            lack[last.arms] = last.lack
+        fit = self._fits(state)[known.number]
+        return Steered(
+            coordinates=self._coordinates(known.number),
+            norm=known.norm,
+            off=self.gamma,
+            scales=problem.scales,
+            epsilon=problem.epsilon,
+            candidate=candidate,
+            rivals=rivals,
+            flows=flows[rivals],
+            lack=lack[rivals],
+            means=fit.means,
+            margins=fit.margins(candidate, rivals, problem.epsilon),
+        )
+
+    def _design(self, state: SteeredState, candidate: int) -> FloatArray:
+        return self._cache.of("design", state, candidate, lambda: designed(self._steered(state, candidate)))
+
+    def _gap(self, state: SteeredState) -> float | None:
+        found = max((one.gap for one in state.standing), default=np.inf)
+        return found if np.isfinite(found) else None
+
+    def _answer(self, state: SteeredState) -> dict[str, Any]:
+        said = []
+        for one in state.standing:
+            data = "" if one.suggested is None else f" (the results suggest up to {one.suggested:.3g})"
+            said.append(class_in_words(self.read_under(one), data))
+        words = "; or ".join(said)
+        return {"assumptions": (f"{words[0].upper()}{words[1:]}.",) if words else ()}
+
+
+def _with_length(gamma: float) -> GaussianKernel:
+    """A kernel of about this gamma, with a length of three digits."""
+    return GaussianKernel(0.5 / float(f"{(0.5 / gamma) ** 0.5:.3g}") ** 2)
+
+
+def _alive(log_likelihoods: list[float], pulls: int, num_arms: int) -> list[int]:
+    """The classes that the results do not speak against, the widest first."""
+    slack = HEURISTIC_SLACK[pulls >= HEURISTIC_MANY * num_arms]
+    return [number for number, one in enumerate(log_likelihoods) if one >= max(log_likelihoods) - slack]

@@ -36,7 +36,6 @@ from surepick.core.random_streams import stream
 from surepick.core.records import FloatArray
 from surepick.embeddings import GaussianKernel, KernelEmbedding
 from surepick.policies.base import stopped
-from surepick.policies.certified.learned_embedding import remembered
 from surepick.policies.certified.neural import CertifiedNeural
 from surepick.policies.verdict import certificate_of
 
@@ -132,7 +131,7 @@ def study(policy, environment: sp.environments.Environment, seed: int) -> Told:
             batches += 1
             embedded = plan.dim < environment.num_arms
             through += embedded
-            if isinstance(policy, CertifiedNeural) and (vectors := remembered(policy, state.seen).vectors) is not None:
+            if isinstance(policy, CertifiedNeural) and (vectors := policy.learnt(state.seen).vectors) is not None:
                 misfits[not embedded].append(misfit(vectors, environment.means))
         state, pulls = after, pulls + plan.total
     answer = certificate_of(policy, state)

@@ -20,8 +20,7 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedding, IndependentArms, Plan
 from surepick.policies.base import stopped, threshold_of
-from surepick.policies.certified.learned_embedding import learn
-from surepick.policies.certified.neural import CertifiedNeural
+from surepick.policies.certified.neural import CertifiedNeural, learn
 from surepick.policies.sequential.state import SequentialState
 from surepick.policies.verdict import certificate_of
 

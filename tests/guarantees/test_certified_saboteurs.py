@@ -31,7 +31,7 @@ from certified_studies import (
 
 import surepick as sp
 from surepick.estimators.contrast_weights import ContrastWeights
-from surepick.estimators.e_processes import processes_of
+from surepick.estimators.e_values import processes_of
 from surepick.policies.certified import elimination as certified_elimination
 from surepick.policies.certified import elimination as conclusion
 

@@ -32,7 +32,7 @@ from question_studies import (
 )
 
 import surepick as sp
-from surepick.estimators.e_processes import EProcesses
+from surepick.estimators.e_values import EProcesses
 from surepick.estimators.posterior import Posterior
 from surepick.policies.base import Problem
 from surepick.policies.questions.elimination import CertifiedLists

@@ -16,7 +16,7 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan
 from surepick.embeddings.base import EmbeddingTraits
-from surepick.estimators.e_processes import Collected
+from surepick.estimators.e_values import Collected
 from surepick.noise import Noise
 from surepick.policies.base import stopped
 from surepick.policies.certified.elimination import CertifiedElimination, log_weight_of

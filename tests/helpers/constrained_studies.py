@@ -13,7 +13,7 @@ import surepick as sp
 from surepick.core.observations import Observations, Quantity
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.environments.rewards import NormalRewards, RewardLaw
-from surepick.estimators.e_processes import processes_of
+from surepick.estimators.e_values import processes_of
 from surepick.policies.questions.elimination import CertifiedLists
 from surepick.policies.verdict import certificate_of
 from surepick.questions import wrongly_listed

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import surepick as sp
 from surepick.core.records import record
 from surepick.estimators import LeastSquaresEstimate, least_squares
-from surepick.estimators import pair_rule as rules
+from surepick.policies.paper import pair_rule as rules
 from surepick.policies.paper.arm_elimination import Comparison, compare
 
 CLOSE = 1e-9  # relative: pairs that are this close to the border may go either way

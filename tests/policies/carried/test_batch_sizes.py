@@ -8,7 +8,8 @@ from surepick.certificates.document import write_certificate
 from surepick.certificates.verify import verify_certificate
 from surepick.core.random_streams import stream
 from surepick.errors import InvalidInput
-from surepick.policies.sequential.batches import BatchSizes, Grid, batches_of_a_list, listed_sizes, rounded_batch
+from surepick.policies.sequential.batches import batches_of_a_list, listed_sizes, rounded_batch
+from surepick.policies.sequential.engine import BatchSizes, Grid
 
 WORLDS = {
     "independent": (lambda seed: sp.environments.one_better(25, 0.5, seed), "certified-independent", {}),

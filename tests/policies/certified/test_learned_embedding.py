@@ -12,7 +12,7 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.embeddings.network import ArmNetwork, Network
 from surepick.estimators.network_training import left_out, plausible_regularization, train
-from surepick.policies.certified.learned_embedding import learn
+from surepick.policies.certified.neural import learn
 
 
 def small_task(seed: int = 0, num_arms: int = 14) -> tuple[np.ndarray, Observations]:

@@ -13,10 +13,9 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedding, Plan
 from surepick.noise import failure_probability
-from surepick.policies.certified import learned_embedding as neural_steering
+from surepick.policies.certified import neural as neural_steering
 from surepick.policies.certified.elimination import weight_of
-from surepick.policies.certified.learned_embedding import HEDGES, learn
-from surepick.policies.certified.neural import UNDECLARED
+from surepick.policies.certified.neural import HEDGES, UNDECLARED, learn
 from surepick.policies.verdict import certificate_of
 
 # --- words
@@ -80,8 +79,8 @@ def test_the_size_of_the_means_is_bounded_by_the_range_or_a_million_scales(noise
     world = smooth_world()
     policy = policy_of(world, noise=noise, misspecification=0.25)
     assert policy.size_bound == bound
-    assert policy._norm_bound(Embedding(np.eye(40), 0.25)) == pytest.approx(bound + 0.25, rel=2e-6)
-    assert policy._norm_bound(Embedding(np.eye(40), 0.25)) > bound + 0.25
+    assert policy.norm_bound_of(Embedding(np.eye(40), 0.25)) == pytest.approx(bound + 0.25, rel=2e-6)
+    assert policy.norm_bound_of(Embedding(np.eye(40), 0.25)) > bound + 0.25
     assert policy.traits.assumptions[1].startswith(f"No candidate's mean reward is farther than {bound:g} from ")
     assert failure_probability(policy.problem.noise, policy.problem.delta) == 0.0
 

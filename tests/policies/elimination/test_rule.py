@@ -6,7 +6,7 @@ import pytest
 import surepick as sp
 from surepick.core.records import record
 from surepick.estimators import arm_means, least_squares
-from surepick.estimators import pair_rule as rules
+from surepick.policies.paper import pair_rule as rules
 from surepick.policies.paper.arm_elimination import compare
 
 

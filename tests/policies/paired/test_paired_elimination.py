@@ -200,9 +200,9 @@ def test_what_was_bet_against_a_former_candidate_counts_as_it_is():
     )
     bounds = rule.upper_bounds(held, 0, 3.0)
     assert bounds[1] == UNKNOWN
-    more = held.with_flows(np.array([1]), np.array([2.5]), {0: np.array([0.5])}, np.array([0.3]))
+    more = held.with_flows(np.array([1]), np.array([2.5]), {0: np.array([0.5])}, np.array([2.8]))
     assert rule.upper_bounds(more, 0, 3.0)[1] == pytest.approx((3.0 - 2.8) / 0.5)
-    over = held.with_flows(np.array([1]), np.array([2.0]), {}, np.array([1.0]))
+    over = held.with_flows(np.array([1]), np.array([2.0]), {}, np.array([3.5]))
     assert rule.upper_bounds(over, 0, 3.0)[1] < 0.0
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.estimators.e_processes import EProcesses, processes_of, with_processes
+from surepick.estimators.e_values import EProcesses, processes_of, with_processes
 from surepick.estimators.posterior import NUMBER, Posterior
 from surepick.policies.base import Problem
 from surepick.policies.registry import make_policy

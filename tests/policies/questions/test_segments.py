@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick.core.certificate import Listed
-from surepick.estimators.e_processes import processes_of, with_processes
+from surepick.estimators.e_values import processes_of, with_processes
 from surepick.estimators.posterior import Posterior
 from surepick.questions import TopM, inquiry_of, wrongly_listed
 from surepick.questions.protocol import Lists, View

@@ -92,7 +92,7 @@ class LinGapE:
             epsilon=self.problem.epsilon,
             misspecification=xy.check_norm_bound("lingape", self.norm_bound) * span.lost,
         )
-        return judged(state, plan, seen, found)
+        return judged(state, plan, seen, pooled, found)
 
     def claim(self, state: MeansState) -> Claim:
         spent, assumptions = self.problem.delta, self.traits.assumptions

@@ -7,7 +7,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Deciding, Plan, Step
+from surepick.core.plans import Deciding, Intervals, Plan, Step
 from surepick.core.records import FloatArray, IntArray, frozen, record
 from surepick.errors import InvalidInput
 from surepick.estimators import anytime_radius, mixture_radius
@@ -110,7 +110,7 @@ class ActionElimination:
         finished = "single" if len(others) == 0 else "certified" if gap <= self.problem.epsilon else ""
         allowed = np.where(np.isin(rivals, survivors), self.problem.epsilon, 0.0)
         deciding = compared_with(leader, rivals, pooled.means, radius[leader] + radius, allowed)
-        return judged(state, plan, seen, Judgement(leader, gap, survivors, finished, deciding))
+        return judged(state, plan, seen, pooled, Judgement(leader, gap, survivors, finished, deciding))
 
     def claim(self, state: MeansState) -> Claim:
         spent = self.problem.delta * (math.pi**2 / 12.0 if self.boundary == "union" else 1.0)
@@ -129,9 +129,11 @@ def initial_means(problem: Problem) -> MeansState:
     return MeansState(1, np.arange(problem.num_arms), Observations.nothing(problem.num_arms), 0, gap, finished)
 
 
-def judged(state: MeansState, plan: Plan, seen: Observations, found: Judgement) -> Step[MeansState]:
-    """The step from a state to what a look at the results of a plan says."""
-    pooled, gap = state.seen.plus(seen), found.certified_gap
+def judged(
+    state: MeansState, plan: Plan, seen: Observations, pooled: Observations, found: Judgement
+) -> Step[MeansState]:
+    """The step from a state to what a look at the results of a plan says, pooled with all before them."""
+    gap = found.certified_gap
     after = MeansState(state.round + 1, found.active, pooled, found.leader, gap, found.finished)
     return Step(after, trace_row(plan, after, pulls=seen.total, gap=gap), found.deciding)
 
@@ -200,16 +202,20 @@ class LUCB:
 
     def tell(self, state: MeansState, plan: Plan, seen: Observations) -> Step[MeansState]:
         pooled = state.seen.plus(seen)
-        measured, everybody = pooled.counts > 0, np.arange(self.problem.num_arms)
-        leader = int(np.argmax(np.where(measured, pooled.means, -np.inf))) if measured.any() else state.leader
+        means, measured, everybody = pooled.means, pooled.counts > 0, np.arange(self.problem.num_arms)
+        leader = int(np.argmax(np.where(measured, means, -np.inf))) if measured.any() else state.leader
         radius = self._radius(pooled.counts)
-        ahead = pooled.means + radius - (pooled.means[leader] - radius[leader])  # how much better each could be
+        ahead = means + radius - (means[leader] - radius[leader])  # how much better each could be
         ahead[leader] = -np.inf
         gap, epsilon = max(0.0, float(np.max(ahead))), self.problem.epsilon
         active = np.flatnonzero((ahead >= epsilon) | (everybody == leader))
-        rivals = everybody[everybody != leader]
-        deciding = compared_with(leader, rivals, pooled.means, radius[leader] + radius, epsilon)
-        return judged(state, plan, seen, Judgement(leader, gap, active, "certified" if gap < epsilon else "", deciding))
+
+        def deciding(before: Intervals | None) -> Intervals:
+            rivals = everybody[everybody != leader]
+            return compared_with(leader, rivals, means, radius[leader] + radius, epsilon)(before)
+
+        found = Judgement(leader, gap, active, "certified" if gap < epsilon else "", deciding)
+        return judged(state, plan, seen, pooled, found)
 
     def claim(self, state: MeansState) -> Claim:
         return Claim(state.leader, state.finished, state.seen.total, state.gap, self.problem.delta * ZETA_3 / K1)

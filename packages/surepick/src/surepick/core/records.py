@@ -64,8 +64,8 @@ SHARED = {
 }
 
 
-ARRAYS: dict[object, type] = {  # annotations of fields that `frozen` makes read-only
-    annotation: kind
+ARRAYS: dict[object, np.dtype[Any]] = {  # annotations of fields that `frozen` makes read-only
+    annotation: np.dtype(kind)
     for array, name, kind in (
         (FloatArray, "FloatArray", np.float64), (IntArray, "IntArray", np.int64), (BoolArray, "BoolArray", np.bool_)
     )
@@ -85,7 +85,7 @@ def frozen(cls: type[T]) -> type[T]:
     return _made(cls, ARRAYS)
 
 
-def _made(cls: type[T], arrays: Mapping[object, type]) -> type[T]:
+def _made(cls: type[T], arrays: Mapping[object, np.dtype[Any]]) -> type[T]:
     # Only the constructor is compiled: all that `dataclass(frozen=True)` compiles takes a third of a small study.
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     for name, function in SHARED.items():
@@ -97,7 +97,7 @@ def _made(cls: type[T], arrays: Mapping[object, type]) -> type[T]:
     return cast(type[T], made)
 
 
-def _constructor(cls: type, arrays: Mapping[object, type]) -> Any:
+def _constructor(cls: type, arrays: Mapping[object, np.dtype[Any]]) -> Any:
     """What `dataclass(frozen=True)` would write as __init__."""
     known: dict[str, Any] = {"__name__": cls.__module__, "_set": object.__setattr__, "_absent": MISSING, "_kept": _kept}
     taken: dict[bool, list[str]] = {False: [], True: ["*"]}  # by place, and by keyword

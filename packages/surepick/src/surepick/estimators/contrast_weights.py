@@ -36,9 +36,8 @@ def bias_robust_weights(
     by a few weighted least squares, |a| replaced by a^2/(2 |a_0|) + |a_0|/2 at the last a_0. D = sum f^2 s^2/n of the
     last flows: then a lower value means a larger room^2 / D, the evidence that a bet on the room can gain.
 
-    Returns:
-        Flows, shape (m, p), those given in rows where the steps break down; any choice is valid, since the bias is
-        bounded from the flows as they are.
+    Where the steps break down, a row has the flows that were given; any choice is valid, since the bias is bounded from
+    the flows as they are.
 
     Source: ours; iteratively reweighted least squares (Daubechies et al. 2010). Cost: O(m p r^2) a step.
     """
@@ -232,12 +231,7 @@ class ImplicitWeights:
 
     @staticmethod
     def of(contrast: ContrastWeights, sums: FloatArray, scales: FloatArray) -> ImplicitWeights:
-        """The weights of a batch. Cost: O(p r (r + d)).
-
-        Args:
-            sums: S of the pulled arms, shape (p,).
-            scales: sigma of the pulled arms, shape (p,).
-        """
+        """The weights of a batch, for S and sigma of the pulled arms, each (p,). Cost: O(p r (r + d))."""
         own, counts = contrast.own, contrast.counts
         steep, flows, noise = np.abs(own), own * counts, own * (np.sqrt(counts) * scales)
         return ImplicitWeights(

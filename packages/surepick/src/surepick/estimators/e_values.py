@@ -11,7 +11,7 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedded, Embedding
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.estimators.contrast_weights import BLOCK_ENTRIES, ContrastWeights, ImplicitWeights, Sums, rows_at_once
 from surepick.estimators.noise_mgf import ROUNDED_UP, Mgf
 from surepick.linalg.factorisations import Whitened
@@ -24,7 +24,7 @@ GENEROUS = 2.0  # times the evidence that is still needed: what a bet may expect
 CERTAIN = 1e6  # evidence of differences that are known without noise
 
 
-@record
+@frozen
 class Evidence:
     """What one batch says against each rival."""
 
@@ -32,9 +32,6 @@ class Evidence:
     gains: FloatArray
     bets: FloatArray  # t, (K,), in 1 / reward units: with m in place of epsilon the gain is gain + t (m - epsilon)
     drawn: FloatArray  # t xhat, (K,): xhat estimates h_j - h_c
-
-    def __post_init__(self) -> None:
-        freeze(self, gains=np.float64, bets=np.float64, drawn=np.float64)
 
     def only(self, rivals: IntArray) -> Evidence:
         """The evidence against some rivals; nothing against the others."""
@@ -305,12 +302,56 @@ def number_evidence(
 
         gain = t (bound - mean) - allowance of n pulls for bets t / n,    t = kappa margin n / s^2
 
-    Args:
-        margins: guesses of bound - h_j from before the batch, shape (K,); nothing is bet where they are not positive.
-
-    Returns:
-        shape (K,); 0 for arms without a pull.
+    Nothing is bet where the margin, a guess of bound - h_j from before the batch, is not positive.
 
     Source: docs/questions.md, line 2.
     """
     return _gains_of_means(seen, None, bound, margins, noise_mgf, noise_scales, needs, kappa).gains
+
+
+# --- What a test has collected: log e-values of many nulls, one e-process for each arm, and so for each kind of null.
+
+
+@frozen
+class EProcesses:
+    """One e-process for each arm, all against nulls of one kind."""
+
+    name: str  # which kind
+    values: FloatArray  # log of each process now, (K,)
+    peaks: FloatArray  # log of the largest that each has been, (K,)
+
+    def after(self, gains: FloatArray) -> EProcesses:
+        """The processes after one more batch, whose log e-values these are; they may fall."""
+        values = self.values + gains
+        return EProcesses(self.name, values, np.maximum(self.peaks, values))
+
+    def rejected(self, threshold: float) -> BoolArray:
+        """The nulls that are rejected, (K,), for good: Ville's inequality is about the largest value of a process."""
+        return np.asarray(self.peaks >= threshold)
+
+    def beaten(self, threshold: float) -> IntArray:
+        """Where nulls are rejected, ascending."""
+        return np.flatnonzero(self.rejected(threshold))
+
+    def open_rivals(self, threshold: float) -> IntArray:
+        """Where the nulls compare with the arm that names them: the other arms that are not rejected, ascending."""
+        still_open = ~self.rejected(threshold)
+        still_open[int(self.name)] = False
+        return np.flatnonzero(still_open)
+
+
+Collected = tuple[EProcesses, ...]
+
+
+def processes_of(collected: Collected, name: str | int, num_arms: int, log_weight: float = 0.0) -> EProcesses:
+    """Those of that name; where there are none, new ones that start with that weight."""
+    found = next((one for one in collected if one.name == str(name)), None)
+    start = np.full(num_arms, log_weight)
+    return EProcesses(str(name), start, start) if found is None else found
+
+
+def with_processes(collected: Collected, own: EProcesses) -> Collected:
+    """All, those in the place of their former selves, or added."""
+    if all(one.name != own.name for one in collected):
+        return (*collected, own)
+    return tuple(own if one.name == own.name else one for one in collected)

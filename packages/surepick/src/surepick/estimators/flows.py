@@ -12,14 +12,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators.contrast_weights import EPS
 
 MOST_ENTRIES = 2**27  # of flows: a gigabyte
 
 
-@record
+@frozen
 class BatchWeights:
     """The weights w that m processes give to the pulls of a batch; the pulls of a group all have the same."""
 
@@ -31,11 +31,8 @@ class BatchWeights:
     held: FloatArray | None = None
     plain: bool = True  # False: they are means over pulls of unlike weights, which say nothing of sum w^2
 
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, measured=np.int64, counts=np.int64, weights=np.float64, held=np.float64)
 
-
-@record
+@frozen
 class Weighed:
     """What the processes of a policy made of a batch."""
 
@@ -45,22 +42,16 @@ class Weighed:
     threshold: FloatArray | float  # log(1/delta) of each process, (K,), or of all alike
     level: float = 0.0  # what was taken from every reward
 
-    def __post_init__(self) -> None:
-        freeze(self, starts=np.int64, log_values=np.float64)
 
-
-@record
+@frozen
 class Told:
     """A batch that processes bet on, and what came of it."""
 
     weighed: Weighed
     means: FloatArray  # mean reward of each arm in the batch, less no level, (K,)
 
-    def __post_init__(self) -> None:
-        freeze(self, means=np.float64)
 
-
-@record
+@frozen
 class ArmFlows:
     """What carried processes hold: one row for each start of each arm's process that ever bet.
 
@@ -77,10 +68,6 @@ class ArmFlows:
     batches: FloatArray  # sum of w in each batch, (R, batches)
     threshold: FloatArray | float  # log(1/delta), (K,), or of all alike
     terms: int = 0  # summands behind a flow, for the bound on its rounding
-
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, pulled=np.int64, flows=np.float64, lengths=np.float64, log_values=np.float64)
-        freeze(self, squares=np.float64, spent=np.float64, batches=np.float64)
 
     @property
     def lack(self) -> FloatArray:
@@ -112,19 +99,15 @@ class ArmFlows:
 
 
 class FlowLedger:
-    """Flows as they grow, batch by batch; for one pass over a log.
+    """Flows as they grow, batch by batch; for one pass over a log. InvalidInput: they need more than a gigabyte."""
 
-    Args:
-        num_arms: K.
-        pulled: the arms that are measured in some batch, ascending, shape (P,).
-        batches: how many batches there are.
-        scales: s, of which a pull with the weight w costs s^2 w^2 / 2, shape (K,); None: pulls cost something else.
-
-    Raises:
-        InvalidInput: the flows need more than a gigabyte.
-    """
-
-    def __init__(self, num_arms: int, pulled: IntArray, batches: int, scales: FloatArray | None) -> None:
+    def __init__(
+        self,
+        num_arms: int,
+        pulled: IntArray,  # the arms that are measured in some batch, ascending, (P,)
+        batches: int,  # how many there are
+        scales: FloatArray | None,  # s: a pull with the weight w costs s^2 w^2 / 2, (K,); None: something else
+    ) -> None:
         if num_arms * max(len(pulled), 1) > MOST_ENTRIES:
             raise InvalidInput(
                 f"a reading keeps a number for each of {num_arms:,} candidates and each of {len(pulled):,} measured "
@@ -140,14 +123,7 @@ class FlowLedger:
         self._terms = self._told = 0
 
     def add(self, weighed: Weighed, means: FloatArray) -> IntArray:
-        """Add a batch.
-
-        Args:
-            means: mean reward of each arm in the batch, less no level, shape (K,).
-
-        Returns:
-            The rows that hold something else now, ascending.
-        """
+        """Add a batch with its mean rewards, less no level, (K,): the rows that hold something else now, ascending."""
         batch = weighed.batch
         rows = self._rows_of(batch.arms, weighed.starts)
         change = batch.weights * batch.counts

@@ -10,7 +10,7 @@ import numpy as np
 
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Embedding
-from surepick.core.records import FloatArray, freeze, record
+from surepick.core.records import FloatArray, frozen
 from surepick.estimators.least_squares import LeastSquaresEstimate, least_squares
 
 MOST_PAIRED = 400
@@ -210,16 +210,13 @@ PRIOR = 0.1  # r: results that the guess of an unseen mean counts for
 SURPRISE = 0.9  # a of the result that is looked at
 
 
-@record
+@frozen
 class RepeatSpread:
     """What repeats say against declared scales."""
 
     evidence: float  # log E of all candidates together
     worst: int  # the candidate whose repeats speak most against its scale
     within: FloatArray  # SS of each, (K,), in squared reward units
-
-    def __post_init__(self) -> None:
-        freeze(self, within=np.float64)
 
 
 def with_least_squares(seen: Observations) -> Observations:

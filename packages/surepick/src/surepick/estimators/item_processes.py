@@ -20,14 +20,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 
 MOST_AT_STAKE = 0.9  # line 3: a bet loses at most so much of what there is
 ROUNDING = 1e-9  # items: what sums of scores may be off by
 HALVINGS = 24
 
 
-@record
+@frozen
 class ItemBets:
     """What the arms will be compared with, and what is guessed of it: fixed before the items (line 1)."""
 
@@ -36,9 +36,6 @@ class ItemBets:
     variances: FloatArray  # guessed variance of y, (K,), positive
     candidate: int = -1  # the arm for which the shortfall `epsilon` counts when a bet is chosen; -1: none
     epsilon: float = 0.0  # the shortfall, in reward units
-
-    def __post_init__(self) -> None:
-        freeze(self, weights=np.float64, means=np.float64, variances=np.float64)
 
     @property
     def others(self) -> FloatArray:
@@ -143,12 +140,8 @@ class ItemProcesses:
 def after_items(before: ItemProcesses, bets: ItemBets, asked: BoolArray, answers: FloatArray) -> ItemProcesses:
     """The processes after the next items of the order; the stake of an item depends on those before it alone.
 
-    Args:
-        asked: who was to answer, shape (K,): only they bet. One who did not answer all the same keeps his bet, and his
-            score counts with the value that is worst for it (line 4).
-        answers: scores in [0, 1], shape (K, n), NaN where there is none.
-
-    Cost: O(K n).
+    Only who was asked to answer bets. One who did not answer all the same, NaN among the scores in [0, 1], (K, n),
+    keeps his bet, and his score counts with the value that is worst for it (line 4). Cost: O(K n).
     """
     num_items, count = before.num_items, answers.shape[1]
     known = np.isfinite(answers)
@@ -190,12 +183,7 @@ def after_items(before: ItemProcesses, bets: ItemBets, asked: BoolArray, answers
 
 
 def with_late_answers(before: ItemProcesses, arms: IntArray, scores: FloatArray) -> ItemProcesses:
-    """The processes once arms answered items that were drawn without them.
-
-    Args:
-        arms: index of each answer's arm, shape (m,).
-        scores: in [0, 1], shape (m,).
-    """
+    """The processes once arms answered items that were drawn without them: scores in [0, 1] of arms, each (m,)."""
     least, most = before.least.copy(), before.most.copy()
     np.add.at(least, arms, scores)
     np.add.at(most, arms, scores - 1.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedded, Embedding
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.errors import ContractError
 from surepick.linalg import factorisations
 from surepick.linalg.rows import each_row_block, evenly, product_of_rows
@@ -22,7 +22,7 @@ RELATIVE_ERROR = 64.0 * float(np.finfo(np.float64).eps)  # of guesses
 PRIOR_DECADES, PRIOR_STEPS = 10, 4  # variances of a prior that are tried: below C^2, so many in each
 
 
-@record
+@frozen
 class LeastSquaresEstimate:
     """theta-hat = A^-1 b of one batch, in coordinates where A(n) is the identity."""
 
@@ -31,9 +31,6 @@ class LeastSquaresEstimate:
     comparable: BoolArray  # (K,), True where z_x - z_reference lies in the range of A(n)
     total: int  # N
     relative_error: float  # the coordinates are exact to this share of their length
-
-    def __post_init__(self) -> None:
-        freeze(self, scores=np.float64, coordinates=np.float64, comparable=np.bool_)
 
     def distances(self, left: IntArray, right: IntArray) -> FloatArray:
         """||u_a - u_b|| by the Gram identity, plus bounds on the rounding of the identity and of the coordinates.
@@ -66,7 +63,7 @@ class LeastSquaresEstimate:
         return distances
 
 
-@record
+@frozen
 class RegularLeastSquares:
     """The same where A(n) is regular: all arms are comparable, and coordinates are formed of those asked for."""
 
@@ -75,9 +72,6 @@ class RegularLeastSquares:
     to_unit: FloatArray  # u = z to_unit, (r, r); (r, d) for guesses in d features
     total: int  # N
     relative_error: float  # as in `LeastSquaresEstimate`
-
-    def __post_init__(self) -> None:
-        freeze(self, scores=np.float64, basis=np.float64, to_unit=np.float64)
 
     @staticmethod
     def of(white: factorisations.Whitened, seen: Observations) -> RegularLeastSquares | None:
@@ -97,7 +91,7 @@ class RegularLeastSquares:
     @staticmethod
     def shrunk(
         basis: FloatArray,  # z, (K, r)
-        back: FloatArray | None,
+        back: FloatArray | None,  # B, (r, d), with x = z B, in whose coordinates ||theta|| <= C; None: the basis is x
         seen: Observations,
         *,
         noise_scales: FloatArray,  # s, positive, (K,)
@@ -109,9 +103,6 @@ class RegularLeastSquares:
 
         t is the likeliest of C^2 10^(-k/4), k = 0 to 40. In many directions least squares follow the noise, and the
         luckiest of many arms leads by far. For guesses only: nothing says that theta is like that.
-
-        Args:
-            back: B, shape (r, d), with features x = z B, in whose coordinates ||theta|| <= C; None: the basis is x.
 
         Source: empirical Bayes for ridge regression (Hoerl and Kennard 1970; Morris 1983). Cost: O(K r^2) time.
         """
@@ -231,15 +222,12 @@ def _in_range(basis: FloatArray, span: factorisations.WeightedRange, reference: 
 # --- Plain means of independent arms: least squares when A(n) is diagonal.
 
 
-@record
+@frozen
 class ArmMeansEstimate:
     """Mean reward of each arm; the difference of two arms has variance sigma^2 (1/n_a + 1/n_b)."""
 
     scores: FloatArray  # means, (K,), in reward units; 0 where nothing was measured
     counts: IntArray  # n, (K,)
-
-    def __post_init__(self) -> None:
-        freeze(self, scores=np.float64, counts=np.int64)
 
     @property
     def comparable(self) -> BoolArray:

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen
 from surepick.noise import Bernoulli, Noise, scales
 
 LARGEST_BET = 0.8  # of 1 / R; the empirical allowance grows without bound towards 1
@@ -20,7 +20,7 @@ HEURISTIC_PSEUDO = 3.0  # observations of the largest variance, added to those o
 ROUNDED_UP = 1.0 + 1e-9
 
 
-@record
+@frozen
 class NoiseMgf:
     """What a batch may assume of the noise of each arm, fixed before the batch's first reward.
 
@@ -43,9 +43,6 @@ class NoiseMgf:
     # hold whatever it is
     variances: FloatArray
     declared: ClassVar[Literal[True]] = True  # scales or a range, and so a cost that repeats need not show
-
-    def __post_init__(self) -> None:
-        freeze(self, scales=np.float64, centres=np.float64, known=np.bool_, variances=np.float64)
 
     @property
     def own(self) -> NoiseMgf:
@@ -99,14 +96,7 @@ class NoiseMgf:
         return np.asarray(counts * each)
 
     def total(self, bets: FloatArray, arms: IntArray, seen: Observations) -> FloatArray:
-        """The allowance of all pulls of the given arms, each bet on by |t|.
-
-        Args:
-            bets: |t| of a pull of each arm, shape (..., p), fixed before the rewards.
-
-        Returns:
-            shape (..., p), rounded up.
-        """
+        """The allowance of all pulls of p arms, each bet on by |t|, fixed before the rewards; (..., p), rounded up."""
         if not np.isfinite(self.spread):
             return np.asarray(ROUNDED_UP * seen.counts[arms] * self._by_sigma(bets, arms))
         plain, empirical, usable = self._per_pull(bets, arms)
@@ -175,7 +165,7 @@ def with_squares(noise: Noise, seen: Observations) -> Observations:
 
 
 def noise_mgf_after(noise: Noise, past: Observations) -> NoiseMgf:
-    """What the next batch may assume, from the declared noise and everything told before it.
+    """What the next batch may assume, from the declared noise and everything told before it; of many studies, (n, K).
 
         m = mean of the arm so far,   variance = (sum (r - m)^2 + q R^2/4) / (n + q),   q = HEURISTIC_PSEUDO
 
@@ -183,9 +173,8 @@ def noise_mgf_after(noise: Noise, past: Observations) -> NoiseMgf:
 
     Source: ours; the pseudo-observations keep an arm that was lucky twice from being believed noiseless.
     """
-    num_arms = len(past.counts)
-    sigma = scales(noise, num_arms)
     known = past.counts > 0
+    sigma = np.broadcast_to(scales(noise, known.shape[-1]), known.shape)
     if noise.support is None:
         return NoiseMgf(sigma, np.inf, past.means, known, sigma**2)
     spread = (noise.support[1] - noise.support[0]) * ROUNDED_UP
@@ -205,7 +194,7 @@ LEAST_LOG = -700.0
 HEURISTIC_LEAST_PRIOR, HEURISTIC_MOST_PRIOR = 1.0, 200.0  # repeats that what arms have in common counts for
 
 
-@record
+@frozen
 class NormalMgf:
     """What a batch may assume of normal noise of unknown, unequal scales, fixed before the batch's first reward.
 
@@ -230,10 +219,6 @@ class NormalMgf:
     counts: IntArray  # how many these are, (K,)
     declared: ClassVar[Literal[False]] = False
 
-    def __post_init__(self) -> None:
-        freeze(self, bounds=np.float64, joint_bounds=np.float64, variances=np.float64, centres=np.float64)
-        freeze(self, counts=np.int64)
-
     @property
     def own(self) -> NormalMgf:
         """What holds of the pulls of one arm that is fixed beforehand."""
@@ -249,12 +234,7 @@ class NormalMgf:
 
             t e^(t^2 a) = 1,    a the mean of w^2 V, each arm with the weight n w^2 v of its share in the cost
 
-        Args:
-            bets: w of a pull of each arm, shape (..., p).
-            counts: n, shape (p,).
-
-        Returns:
-            t in (0, 1], shape (...).
+        The bets are w of a pull of each arm, (..., p); t is in (0, 1], (...).
         """
         from scipy.special import lambertw  # noqa: PLC0415 - loaded on first use
 
@@ -302,14 +282,7 @@ class NormalMgf:
         return np.asarray(np.min(self._expected(np.abs(bets), arms, counts), axis=0))
 
     def total(self, bets: FloatArray, arms: IntArray, seen: Observations) -> FloatArray:
-        """The cost of all pulls of the given arms, each bet on by |w|.
-
-        Args:
-            bets: |w| of a pull of each arm, shape (..., p), fixed before the rewards.
-
-        Returns:
-            shape (..., p), rounded up.
-        """
+        """The cost of all pulls of p arms, each bet on by |w|, fixed before the rewards; (..., p), rounded up."""
         counts, rounding = seen.counts[arms], seen.rounding[arms]
         means, centres = seen.means[arms], self.centres[arms]
         around = seen.deviations[arms] + rounding
@@ -389,9 +362,7 @@ def variance_bounds(seen: Observations, failure: float) -> FloatArray:
 
     c = -log Gamma(k + nu/2) + log Gamma(k) - k log b. If rewards of an arm are independent and normal with variance
     s^2, then with probability at least 1 - failure V >= s^2 after each pull, whatever decides how often it is pulled.
-
-    Returns:
-        Squared reward units; infinite where repeats are too few for a bound, or equal to within rounding.
+    Infinite where repeats are too few for a bound, or equal to within rounding.
 
     Source: docs/certified-elimination.md, line 19: Ville's inequality for the mixture of
         t^(nu/2) exp((1 - t) S / (2 s^2)) over t ~ Gamma(k, b), S the squared Helmert residuals (Robbins 1970).

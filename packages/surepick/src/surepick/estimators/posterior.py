@@ -326,17 +326,8 @@ def chances_of_vectors(
 
     Cost: O(K r), and a product of 200 x r and r x 400.
     """
-    leader = coordinates[int(np.argmax(scores))]
-    promise = np.empty(len(scores))
-
-    def promised(rows: slice) -> None:
-        promise[rows] = _promise(scores[rows], coordinates[rows], leader, noise_scale)
-
-    each_row_block(promised, len(scores))
-    short = _smallest(promise, HEURISTIC_SHORT_LIST)
-    chances = np.zeros(len(scores))
-    chances[short] = _drawn(scores[short], coordinates[short], epsilon, noise_scale)
-    return chances
+    everybody = np.arange(len(scores))
+    return _chances_among(everybody, scores, coordinates.__getitem__, epsilon, noise_scale)
 
 
 def chances_of_fit(fitted: RegularLeastSquares, lengths: FloatArray, epsilon: float, noise_scale: float) -> FloatArray:
@@ -347,24 +338,29 @@ def chances_of_fit(fitted: RegularLeastSquares, lengths: FloatArray, epsilon: fl
     """
     scores, leader = fitted.scores, int(np.argmax(fitted.scores))
     if len(scores) <= MANY:
-        return chances_of_vectors(
-            scores, fitted.coordinates_of(np.arange(len(scores))), epsilon, noise_scale=noise_scale
-        )
+        everybody = fitted.coordinates_of(np.arange(len(scores)))
+        return chances_of_vectors(scores, everybody, epsilon, noise_scale=noise_scale)
     centre = fitted.coordinates_of(np.array([leader]))[0]
     best = _smallest(-scores, HEURISTIC_SHORT_LIST)
     least = float(_promise(scores[best], fitted.coordinates_of(best), centre, noise_scale).max())
     reach = 2.0 * noise_scale * float(thin_svd(fitted.to_unit)[1][0]) * ROUNDED_UP
     among = np.flatnonzero(scores + reach * (lengths + lengths[leader]) >= -least - (ROUNDED_UP - 1.0) * abs(least))
-    promise = np.empty(len(among))
+    return _chances_among(among, scores, fitted.coordinates_of, epsilon, noise_scale)
+
+
+def _chances_among(
+    among: IntArray, scores: FloatArray, of: Callable[[IntArray], FloatArray], epsilon: float, noise_scale: float
+) -> FloatArray:
+    """The same where only some arms can be on the short list; `of` gives their coordinates."""
+    leader, promise, chances = of(np.array([np.argmax(scores)]))[0], np.empty(len(among)), np.zeros(len(scores))
 
     def promised(rows: slice) -> None:
         arms = among[rows]
-        promise[rows] = _promise(scores[arms], fitted.coordinates_of(arms), centre, noise_scale)
+        promise[rows] = _promise(scores[arms], of(arms), leader, noise_scale)
 
     each_row_block(promised, len(among))
     short = among[_smallest(promise, HEURISTIC_SHORT_LIST)]
-    chances = np.zeros(len(scores))
-    chances[short] = _drawn(scores[short], fitted.coordinates_of(short), epsilon, noise_scale)
+    chances[short] = _drawn(scores[short], of(short), epsilon, noise_scale)
     return chances
 
 
@@ -378,10 +374,14 @@ def _promise(scores: FloatArray, coordinates: FloatArray, leader: FloatArray, no
 
 def _drawn(scores: FloatArray, coordinates: FloatArray, epsilon: float, noise_scale: float) -> FloatArray:
     """How often each of some arms, shape (n,), is within epsilon of the best of them."""
-    rank = coordinates.shape[1]
-    draws = stream(0, "chances", rank).standard_normal((rank, HEURISTIC_DRAWS))
-    drawn = scores[:, None] + (noise_scale * coordinates) @ draws
+    drawn = scores[:, None] + (noise_scale * coordinates) @ _draws(coordinates.shape[1])
     return np.asarray(np.mean(drawn >= drawn.max(axis=0) - epsilon, axis=1))
+
+
+@lru_cache(maxsize=2)
+def _draws(rank: int) -> FloatArray:
+    """Of a standard normal vector, (r, HEURISTIC_DRAWS)."""
+    return _read_only(stream(0, "chances", rank).standard_normal((rank, HEURISTIC_DRAWS)))
 
 
 def _smallest(values: FloatArray, number: int) -> IntArray:

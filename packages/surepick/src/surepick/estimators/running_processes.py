@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.linalg import norm
 
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Embedding
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.estimators.contrast_weights import BLOCK_ENTRIES, rows_at_once
 from surepick.estimators.noise_mgf import ROUNDED_UP, Mgf
 from surepick.linalg.factorisations import row_norms
@@ -65,15 +65,12 @@ class ArmVectors:
         return ArmVectors(embedded, white, back, missed + rounding, norm_bound, longest, lengths)
 
 
-@record
+@frozen
 class Flow:
     """What the processes hold on the pulls of an arm that was a candidate."""
 
     arm: int  # the candidate
     flows: FloatArray  # F_j(candidate), (K,)
-
-    def __post_init__(self) -> None:
-        freeze(self, flows=np.float64)
 
 
 def given_to(given: tuple[Flow, ...], candidate: int, num_arms: int) -> FloatArray:
@@ -91,7 +88,7 @@ def without(given: tuple[Flow, ...], arms: IntArray) -> tuple[Flow, ...]:
     return tuple(left)
 
 
-@record
+@frozen
 class VectorProcesses:
     """The processes of arms with vectors: F_j(x) is the sum of the weights of the pulls of x, G_j = sum_x F_j(x) x.
 
@@ -107,9 +104,6 @@ class VectorProcesses:
     given: tuple[Flow, ...]  # F_j(c) of the batches since c became a candidate, for each candidate
     terms: int = 0  # summands behind a flow, for the bound on its rounding
     structured: ClassVar[Literal[True]] = True
-
-    def __post_init__(self) -> None:
-        freeze(self, log_values=np.float64, starts=np.int64, flows=np.float64, lengths=np.float64, own=np.float64)
 
     @staticmethod
     def started(vectors: ArmVectors, log_weight: float) -> VectorProcesses:
@@ -128,19 +122,7 @@ class VectorProcesses:
 
     def restarted(self, arms: IntArray, log_weights: FloatArray) -> VectorProcesses:
         """The processes with a new start of some arms, each with its weight; what they held counts no more."""
-        if len(arms) == 0:
-            return self
-        log_values, flows, lengths, own = (
-            np.array(column) for column in (self.log_values, self.flows, self.lengths, self.own)
-        )
-        starts = np.array(self.starts)
-        log_values[arms] = log_weights
-        starts[arms] += 1
-        flows[arms] = 0.0
-        lengths[arms] = own[arms] = 0.0
-        flows.flags.writeable = False
-        given = without(self.given, arms)
-        return replace(self, log_values=log_values, starts=starts, flows=flows, lengths=lengths, own=own, given=given)
+        return _restarted(self, arms, log_weights, "flows", "lengths", "own")
 
     def after(
         self,
@@ -327,7 +309,7 @@ def _best_inverse(lack: FloatArray, along: FloatArray, across: FloatArray, sizes
 FLOW_ROUNDING = 1e-9  # of the flows: what their sums may be off by
 
 
-@record
+@frozen
 class MeanProcesses:
     """The processes of arms without vectors: F_j(j) = -T_j, and flows on the pulls of arms that were candidates.
 
@@ -340,9 +322,6 @@ class MeanProcesses:
     taken: FloatArray  # T, at least 0, in 1 / reward units, (K,)
     given: tuple[Flow, ...]  # F_j(c), for each arm c that was a candidate and where something is left
     structured: ClassVar[Literal[False]] = False
-
-    def __post_init__(self) -> None:
-        freeze(self, log_values=np.float64, starts=np.int64, taken=np.float64)
 
     @staticmethod
     def started(num_arms: int, log_weight: float) -> MeanProcesses:
@@ -360,51 +339,35 @@ class MeanProcesses:
 
     def restarted(self, arms: IntArray, log_weights: FloatArray) -> MeanProcesses:
         """The processes with a new start of some arms, each with its weight; what they held counts no more."""
-        if len(arms) == 0:
-            return self
-        log_values, taken, starts = np.array(self.log_values), np.array(self.taken), np.array(self.starts)
-        log_values[arms] = log_weights
-        starts[arms] += 1
-        taken[arms] = 0.0
-        return MeanProcesses(log_values, starts, taken, without(self.given, arms))
+        return _restarted(self, arms, log_weights, "taken")
 
     def after(
         self,
         arms: IntArray,  # the m arms whose processes bet, (m,)
         taken: FloatArray,  # their T after the batch, (m,); as it was for arms without a pull in the batch
-        given: dict[int, FloatArray],
+        given: dict[int, FloatArray],  # candidate with a pull -> their flow on its pulls after the batch, (m,)
         seen: Observations,
         noise_mgf: Mgf,
     ) -> MeanProcesses:
-        """The processes after a batch: T_j and F_j(c) become what was decided before its first reward.
-
-        Args:
-            given: candidate -> their flow on its pulls after the batch, shape (m,); only of candidates with a pull.
-        """
-        log_values, whole = np.array(self.log_values), np.array(self.taken)
-        flows = self._flows_with(given)
-        log_values[arms] += flow_gains(taken - whole[arms], -1.0, arms, seen, noise_mgf.own)
-        whole[arms] = taken
+        """The processes after a batch: T_j and F_j(c) become what was decided before its first reward."""
+        values = self.log_values[arms]
+        values = values + flow_gains(taken - self.taken[arms], -1.0, arms, seen, noise_mgf.own)
         for arm, flow in given.items():
-            log_values[arms] += flow_gains(flow - flows[arm][arms], 1.0, np.full(len(arms), arm), seen, noise_mgf)
-            flows[arm][arms] = flow
-        return MeanProcesses(log_values, self.starts, whole, _left(flows))
+            change = flow - self.given_to(arm)[arms]
+            values = values + flow_gains(change, 1.0, np.full(len(arms), arm), seen, noise_mgf)
+        return self.with_flows(arms, taken, given, values)
 
     def with_flows(
-        self, arms: IntArray, taken: FloatArray, given: dict[int, FloatArray], gained: FloatArray
+        self, arms: IntArray, taken: FloatArray, given: dict[int, FloatArray], values: FloatArray
     ) -> MeanProcesses:
-        """The processes after a batch whose weights were placed elsewhere, in blocks."""
+        """The processes with these flows of some arms, and these log values."""
         log_values, whole = np.array(self.log_values), np.array(self.taken)
-        log_values[arms] += gained
-        whole[arms] = taken
-        flows = self._flows_with(given)
+        log_values[arms], whole[arms] = values, taken
+        flows = {arm: np.array(self.given_to(arm)) for arm in dict.fromkeys([*(one.arm for one in self.given), *given])}
         for arm, flow in given.items():
             flows[arm][arms] = flow
-        return MeanProcesses(log_values, self.starts, whole, _left(flows))
-
-    def _flows_with(self, given: dict[int, FloatArray]) -> dict[int, FloatArray]:
-        """Copies of the flows, and none yet on new candidates."""
-        return {arm: np.array(self.given_to(arm)) for arm in dict.fromkeys([*(one.arm for one in self.given), *given])}
+        left = tuple(Flow(arm, flow) for arm, flow in flows.items() if flow.any())
+        return MeanProcesses(log_values, self.starts, whole, left)
 
     def upper_bounds(
         self, candidate: int, threshold: FloatArray | float, span: tuple[float, float] | None = None
@@ -454,10 +417,21 @@ def bounds_of_means(
 
 
 Processes = MeanProcesses | VectorProcesses
+P = TypeVar("P", MeanProcesses, VectorProcesses)
 
 
-def _left(flows: dict[int, FloatArray]) -> tuple[Flow, ...]:
-    return tuple(Flow(arm, flow) for arm, flow in flows.items() if flow.any())
+def _restarted(processes: P, arms: IntArray, log_weights: FloatArray, *names: str) -> P:
+    """The processes with a new start of some arms; the columns of these names are 0 there."""
+    if len(arms) == 0:
+        return processes
+    columns: dict[str, Any] = {name: np.array(getattr(processes, name)) for name in ("log_values", "starts", *names)}
+    columns["log_values"][arms] = log_weights
+    columns["starts"][arms] += 1
+    for name in names:
+        columns[name][arms] = 0.0
+    for made_here in columns.values():
+        made_here.flags.writeable = False  # and so it is not copied
+    return replace(processes, **columns, given=without(processes.given, arms))
 
 
 def _largest_sum(gained: FloatArray, lost: FloatArray, span: tuple[float, float]) -> FloatArray:

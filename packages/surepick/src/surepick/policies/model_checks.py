@@ -72,13 +72,9 @@ def failed_checks(
     pooled: Observations,
     fitted: estimators.Estimate,
     problem: Problem,
-    noise_scales: FloatArray | None = None,
+    noise_scales: FloatArray | None = None,  # of each arm that was pulled, (K,); None: the largest that is declared
 ) -> tuple[str, ...]:
-    """What the checks found at one look, in words; empty where the embedding compresses nothing.
-
-    Args:
-        noise_scales: of each arm that was pulled, shape (K,); None: the largest that the problem declares.
-    """
+    """What the checks found at one look, in words; empty where the embedding compresses nothing."""
     if not isinstance(fitted, estimators.LeastSquaresEstimate):
         return ()
     found = [*misfit(plan, pooled, fitted, problem, noise_scales)]
@@ -291,14 +287,12 @@ def spread_over_equals(embedding: ArmEmbedding, counts: IntArray, costs: FloatAr
 def check_pulls(
     embedding: ArmEmbedding, dim: int, counts: IntArray, share: float, costs: FloatArray | None = None
 ) -> IntArray:
-    """Single pulls for arms spread over the set, so that a lack of fit can show: at most `share` of the round's pulls.
+    """Single extra pulls, (K,), of arms spread over the set, so that a lack of fit can show: at most `share` of a
+    round's pulls.
 
     A design may support so few arms that any rewards fit. The arms are the farthest-first traversal from the design's
     support, in the coordinates of the largest dimension; in 48 and more of some of the arms, evenly from the list,
     where distances to all would take longer than the rest of a round.
-
-    Returns:
-        Extra pulls, shape (K,), 0 or 1.
 
     Source: Gonzalez (1985) for the traversal. Cost: as `farthest_first`.
     """
@@ -332,20 +326,14 @@ def active_assumptions(embedding: ArmEmbedding, pulls: int, compressed: bool) ->
     return (SATURATED if embedding.num_distinct == embedding.num_arms else EQUAL_FEATURES,)
 
 
-def why_bound_heuristic(embedding: ArmEmbedding, compressed: bool) -> str:
-    """Why no theorem backs what the answer rests on, "" if one does.
+def why_not_certified(embedding: ArmEmbedding, alarms: Sequence[str], compressed: bool) -> str:
+    """`why_heuristic` of an answer that rests on an embedding.
 
     An estimated norm is no reason where nothing was compressed: every list of means was representable, whatever its
     norm.
     """
-    if embedding.traits.heuristic == ESTIMATED_NORM and not compressed:
-        return ""
-    return embedding.traits.heuristic
-
-
-def why_not_certified(embedding: ArmEmbedding, alarms: Sequence[str], compressed: bool) -> str:
-    """`why_heuristic` of an answer that rests on an embedding."""
-    return why_heuristic(alarms, why_bound_heuristic(embedding, compressed))
+    heuristic = embedding.traits.heuristic
+    return why_heuristic(alarms, "" if heuristic == ESTIMATED_NORM and not compressed else heuristic)
 
 
 def why_heuristic(alarms: Sequence[str], heuristic: str) -> str:

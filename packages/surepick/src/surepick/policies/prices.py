@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arms import Arms
-from surepick.core.records import FloatArray, freeze, record
+from surepick.core.records import FloatArray, frozen
 from surepick.core.values import not_negative
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
@@ -18,15 +18,12 @@ from surepick.policies.base import Policy
 MONEY = "money, in the currency of the costs."
 
 
-@record
+@frozen
 class Costs:
     """What the measurements of a study cost, in any currency."""
 
     arms: FloatArray | None  # of one pull of each arm, (K,); None: 1 each, where only batches have a cost
     batch: float = 0.0  # of each batch, whatever is measured in it
-
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.float64)
 
     @staticmethod
     def of(policy: Policy[Any], arms: Arms | None = None) -> Costs | None:

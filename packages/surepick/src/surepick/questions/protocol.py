@@ -16,7 +16,7 @@ import numpy as np
 
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.errors import InvalidInput
-from surepick.estimators.e_processes import Collected, EProcesses, processes_of
+from surepick.estimators.e_values import Collected, EProcesses, processes_of
 from surepick.estimators.posterior import NUMBER, Posterior
 
 ROUNDING = 1e-12  # of the means' size

@@ -26,8 +26,15 @@ from surepick.policies.carried.situation import DecisionContext, carried_interva
 from surepick.policies.carried.vectors_rule import VectorBets
 from surepick.policies.options import option
 from surepick.policies.sequential import state as states
-from surepick.policies.sequential.batches import BatchSizes, moved_off
-from surepick.policies.sequential.engine import EmbeddedTest, blocking_of, check_idle, filled_blocks, listed_row
+from surepick.policies.sequential.batches import moved_off
+from surepick.policies.sequential.engine import (
+    BatchSizes,
+    EmbeddedTest,
+    blocking_of,
+    check_idle,
+    filled_blocks,
+    listed_row,
+)
 from surepick.policies.sequential.state import SequentialState
 
 # --- What a batch bets. Weights are functions of the past and of the batch's counts (line 1).

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from surepick.policies import tuning
 from surepick.policies.base import Problem, threshold_of
 from surepick.policies.carried import means_rule, planning
 from surepick.policies.sequential import state as states
-from surepick.policies.sequential.batches import BatchSizes
+from surepick.policies.sequential.engine import BatchSizes
 from surepick.questions.protocol import Lists
 
 MOST_ARMS = posterior.HEURISTIC_SHORT_LIST  # with more, little of a study's time is spent on what arrays save
@@ -109,15 +109,6 @@ class Rows:
     guesses: Guesses  # before the next batch
 
 
-@dataclass(slots=True)
-class Account:
-    """As the account of `means_rule`, of g studies with m rivals each."""
-
-    needs: FloatArray  # (g, m)
-    apart: FloatArray  # (g, m)
-    former: list[tuple[IntArray, FloatArray, BoolArray]]  # of each slot: hub (g,), flow on it (g, m), if it is one
-
-
 @record
 class Lockstep:
     """The rules of a policy for many studies that have been told equally many batches."""
@@ -166,7 +157,7 @@ class Lockstep:
         weights = planning.steadied_weights(rest.pulls / rest.pulls.sum(axis=1, keepdims=True))
         number = np.maximum(1, np.ceil(total).astype(np.int64))
         number = np.maximum(2, number if self.largest is None else np.minimum(number, self.largest))
-        return Plans(_whole_pulls(weights, number, np.where(opening, -1, rest.candidates)), ~opening, rest)
+        return Plans(means_rule.whole_pulls(weights, number, np.where(opening, -1, rest.candidates)), ~opening, rest)
 
     def _chosen(self, rows: Rows, best: IntArray, mgf: NoiseMgf) -> Rest:
         """As `Predictions.rest`; `best` looks best."""
@@ -206,45 +197,42 @@ class Lockstep:
 
     def _predict(self, rows: Rows, at: IntArray, arms: IntArray, found: Rest) -> None:
         """As `means_remaining`, of studies with m open rivals, (g, m); into `found`."""
-        every, candidates, places = np.arange(len(at)), found.candidates[at], (at[:, None], arms)
-        account, starts, margins = self._account(rows, at, arms, candidates), rows.starts[places], found.margins[places]
-        variances = found.scales[at] ** 2
-        own, centre = np.take_along_axis(variances, arms, 1), variances[every, candidates]
-        fresh_needs = _aimed(self._threshold - states.start_weights(starts + 1))
-        saved = 2.0 * own * (fresh_needs - np.maximum(account.needs, 0.0)) / margins**2
-        fresh, freed = (saved < 0.0) & (starts < tuning.MOST_STARTS), []
-        for hub, flow, there in account.former:
-            variance = variances[every, hub][:, None]
-            loads = variance * flow**2 / (2.0 * means_rule.HEURISTIC_FORMER)
-            pulls = np.where(there, _former_pulls(fresh, loads, saved, starts), 0.0)
-            freed.append((hub, pulls, 0.5 * variance * flow**2 / np.where(pulls > 0.0, pulls, np.inf)[:, None]))
-        extra = sum((np.where(fresh, 0.0, cost) for _, _, cost in freed), np.zeros(arms.shape))
-        needs = np.where(fresh, fresh_needs, _aimed(account.needs))
-        terms = own, needs, np.where(fresh, 0.0, account.apart), extra, margins
-        best = _best_share(centre, *terms)
-        wanted = _rival_pulls((centre / best)[:, None], *terms)[:, 0]
-        wanted = np.where(np.isfinite(wanted) & (wanted > 0.0), np.maximum(wanted, 1.0), 0.0)
-        counts = np.zeros_like(variances)
+        told, every = self._rivals(rows, at, arms, found), np.arange(len(at))
+        fresh, centre, wanted, former = told.predicted(states.aimed)
+        counts = np.zeros((len(at), rows.taken.shape[1]))
         np.put_along_axis(counts, arms, wanted, 1)
-        counts[every, candidates] = np.maximum(best, 1.0)
-        for hub, pulls, _ in freed:
-            counts[every, hub] = np.maximum(counts[every, hub], pulls)
-        found.pulls[at], found.fresh[places] = counts, fresh
+        counts[every, told.centre.arms] = centre
+        for hub, pulls in zip(told.former, former, strict=True):
+            counts[every, hub.arms] = np.maximum(counts[every, hub.arms], pulls)
+        found.pulls[at], found.fresh[at[:, None], arms] = counts, fresh
 
-    def _account(self, rows: Rows, at: IntArray, arms: IntArray, candidates: IntArray) -> Account:
-        every, places = np.arange(len(at)), (at[:, None], arms)
-        scores, taken = rows.guesses.scores[at], rows.taken[places]
-        own, centre = np.take_along_axis(scores, arms, 1), scores[every, candidates][:, None]
-        given, former = np.zeros_like(taken), []
+    def _rivals(self, rows: Rows, at: IntArray, arms: IntArray, rest: Rest) -> means_rule.Rivals:
+        """The open rivals of g studies, (g, m)."""
+        candidates, places = rest.candidates[at], (at[:, None], arms)
+        scores, variances, nothing = rows.guesses.scores, rest.scales**2, np.zeros(arms.shape)
+
+        def hub(whose: IntArray, flow: FloatArray, there: BoolArray) -> means_rule.Hub:
+            where = at[:, None], whose[:, None]
+            return means_rule.Hub(whose, where, variances[where], scores[where], flow, there[:, None])
+
+        given, former = nothing, []
         for slot in range(rows.hubs.shape[1]):
-            hub, flow = rows.hubs[at, slot], rows.flows[at[:, None], slot, arms]
-            there = (hub >= 0) & (hub != candidates) & rows.flows[at, slot].any(axis=1)
-            given = np.where((hub == candidates)[:, None], flow, given)
-            former.append((np.where(there, hub, candidates), np.where(there[:, None], flow, 0.0), there))
-        held = rows.log_values[places] + taken * own - given * centre
-        for hub, flow, _ in former:
-            held = held - flow * scores[every, hub][:, None]
-        return Account(self._threshold - held - taken * (self.epsilon + (centre - own)), taken - given, former)
+            arm, flow = rows.hubs[at, slot], rows.flows[at[:, None], slot, arms]
+            there = (arm >= 0) & (arm != candidates) & rows.flows[at, slot].any(axis=1)
+            given = np.where((arm == candidates)[:, None], flow, given)
+            former.append(hub(np.where(there, arm, candidates), np.where(there[:, None], flow, 0.0), there))
+        return means_rule.Rivals(
+            threshold=self._threshold,
+            epsilon=self.epsilon,
+            log_values=rows.log_values[places],
+            starts=rows.starts[places],
+            taken=rows.taken[places],
+            scores=scores[places],
+            variances=variances[places],
+            margins=rest.margins[places],
+            centre=hub(candidates, given, np.ones(len(at), bool)),
+            former=former,
+        )
 
     # --- what a batch says
 
@@ -311,63 +299,18 @@ class Lockstep:
         self, rows: Rows, at: IntArray, arms: IntArray, rest: Rest, future: FloatArray, batch: Observations, mgf: Any
     ) -> None:
         """As `place_bets` and `MeanProcesses.after`, of g studies with m rivals each, (g, m)."""
-        every, candidates = np.arange(len(at)), rest.candidates[at]
-        places: Any = at[:, None], arms
-        account, variances = self._account(rows, at, arms, candidates), rest.scales[at] ** 2
-        counts, later = batch.counts[at], batch.counts[at] + future[at]
-
-        def of(hub: IntArray) -> tuple[Any, FloatArray, IntArray, FloatArray, BoolArray]:
-            """Of an arm of each study: its places, variance of its mean, pulls, share of them now, if it has pulls."""
-            pulls, there = counts[every, hub][:, None], counts[every, hub][:, None] > 0
-            some = np.where(there, pulls, 1)
-            share = pulls / np.where(later[every, hub] > 0.0, later[every, hub], 1.0)[:, None]
-            where = at[:, None], np.broadcast_to(hub[:, None], arms.shape)
-            return where, variances[every, hub][:, None] / some, pulls, share, there
-
-        centre_places, centre, _, centre_share, measured = of(candidates)
-        margins, own, taken = rest.margins[places], np.take_along_axis(variances, arms, 1), rows.taken[places]
-        pulls, afterwards = batch.counts[places], np.take_along_axis(later, arms, 1)
-        given, seen = taken - account.apart, batch.counts[places] > 0
-
-        def best(number: FloatArray, hub: FloatArray) -> FloatArray:
-            each = np.where(number > 0, own / np.where(number > 0, number, 1.0), 1.0)
-            target = (each * taken + hub * given + tuning.HEURISTIC_KAPPA * margins) / (each + hub)
-            return np.asarray(np.where(number > 0, np.maximum(target, 0.0), taken))
-
-        centre_later = later[every, candidates][:, None]
-        going = centre_later > 0.0
-        hub_later = variances[every, candidates][:, None] / np.where(going, centre_later, 1.0)
-        spread = np.where(going, best(afterwards, hub_later), taken)
-        partly = taken + np.where(seen, pulls / np.where(seen, afterwards, 1.0), 0.0) * np.where(
-            seen, spread - taken, 0
-        )
-        now = best(pulls.astype(np.float64), centre)
-        each = own / np.where(seen, pulls, 1)
-        matching = 0.5 * account.apart**2 * np.where(seen, each * centre / (each + centre), centre)
-        cost = means_rule.expected_cost(now - taken, places, batch.counts, mgf)
-        cost = cost + means_rule.expected_cost(now - given, centre_places, batch.counts, mgf)
-        stuck, former = np.zeros(arms.shape, bool), [(of(hub), flow, there) for hub, flow, there in account.former]
-        for (where, variance, _, _, there), flow, _ in former:
-            stuck |= ~there & (flow != 0.0)
-            matching = matching + np.where(there, 0.5 * variance * flow**2, 0.0)
-            cost = cost + np.where(there, means_rule.expected_cost(flow, where, batch.counts, mgf), 0.0)
-        scores = rows.guesses.scores
-        gain = (now - taken) * (self.epsilon + scores[at, candidates][:, None] - scores[places]) - cost
-        over = (future[at].sum(axis=1) <= 0.0)[:, None]
-        closing = measured & ~stuck & ((matching <= tuning.HEURISTIC_CLOSING) | (account.needs <= gain) | over)
-        after = np.where(closing, np.where(seen, now, taken), partly)
-        slot = at[:, None], np.argmax(rows.hubs[at] == candidates[:, None], axis=1)[:, None], arms
-        flow = rows.flows[slot]
-        moved = np.where(closing, after, np.where(measured, given + centre_share * (spread - given), flow))
-        gained: FloatArray = rows.log_values[places] + flow_gains(after - taken, -1.0, places, batch, mgf)
-        gained = gained + flow_gains(moved - flow, 1.0, centre_places, batch, mgf)
-        rows.taken[places], rows.flows[slot] = after, moved
-        for number, ((where, variance, _, share, there), flow, kept) in enumerate(former):
-            free = np.where(measured, closing, 0.5 * variance * flow**2 <= tuning.HEURISTIC_CLOSING)
-            left = np.where(there, np.where(free, 0.0, flow * (1.0 - share)), flow)
-            gained = gained + flow_gains(left - flow, 1.0, where, batch, mgf)
-            rows.flows[at[kept, None], number, arms[kept]] = left[kept]
-        rows.log_values[places] = gained
+        told, places, over = self._rivals(rows, at, arms, rest), (at[:, None], arms), future[at].sum(axis=1) <= 0.0
+        taken, flows = told.placed(places, batch.counts, batch.counts + future, over[:, None], mgf)
+        own: Any = places
+        gained = told.log_values + flow_gains(taken - told.taken, -1.0, own, batch, mgf)
+        for hub, flow in zip((told.centre, *told.former), flows, strict=True):
+            gained = gained + flow_gains(flow - hub.flow, 1.0, hub.at, batch, mgf)
+        rows.log_values[places], rows.taken[places] = gained, taken
+        slot = np.argmax(rows.hubs[at] == told.centre.arms[:, None], axis=1)
+        rows.flows[at[:, None], slot[:, None], arms] = flows[0]
+        for number, (hub, flow) in enumerate(zip(told.former, flows[1:], strict=True)):
+            kept = hub.there[:, 0]
+            rows.flows[at[kept, None], number, arms[kept]] = flow[kept]
 
     def _concluded(self, rows: Rows) -> Rows:
         """Who leads, what is known of it and of the candidate, who is beaten, and whether that decides."""
@@ -402,17 +345,7 @@ class Lockstep:
 
     def noise_mgf(self, seen: Observations) -> NoiseMgf:
         """What the next batches may assume of the noise, all of shape (n, K)."""
-        shape = seen.counts.shape
-        if self.problem.noise.support is None:
-            scales = np.broadcast_to(self.problem.scales, shape)
-            return NoiseMgf(scales, np.inf, seen.means, seen.counts > 0, scales**2)
-        flat = (None if one is None else one.ravel() for one in (seen.squares, seen.within))
-        squares, within = flat
-        mgf = noise_mgf_after(
-            self.problem.noise, Observations(seen.counts.ravel(), seen.sums.ravel(), squares, within=within)
-        )
-        arrays = {name: getattr(mgf, name).reshape(shape) for name in ("scales", "centres", "known", "variances")}
-        return replace(mgf, **arrays)
+        return noise_mgf_after(self.problem.noise, seen)
 
     def _upper_bounds(self, rows: Rows, candidates: IntArray) -> FloatArray:
         """As `MeanProcesses.upper_bounds`, against a candidate of each study, (n, K)."""
@@ -475,74 +408,6 @@ def _drop_slots(rows: Rows) -> None:
     order = np.argsort(~left, axis=1, kind="stable")[:, : int(left.sum(axis=1).max(initial=0))]
     rows.hubs = np.take_along_axis(np.where(left, rows.hubs, -1), order, 1)
     rows.flows = np.take_along_axis(rows.flows, order[:, :, None], 1)
-
-
-def _aimed(need: FloatArray) -> FloatArray:
-    """As `OpenComparisons.aimed`, without a quantile."""
-    return np.asarray(need + states.HEURISTIC_EXCESS * np.clip(need, 1e-3, 1.0))
-
-
-def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, starts: IntArray) -> FloatArray:
-    """As that of `means_rule`, (g,); `fresh` gets the rivals whose new start costs less, (g, m)."""
-    loads = np.where(fresh, 0.0, loads)
-    order = np.argsort(-loads, axis=1)
-    ordered = partial(np.take_along_axis, indices=order, axis=1)
-    able = np.cumprod(ordered(starts) < tuning.MOST_STARTS, axis=1).astype(bool)
-    spent = np.where(ordered(fresh), 0.0, np.maximum(ordered(saved), 0.0))
-    left, nothing = np.pad(ordered(loads), ((0, 0), (0, 1))), np.zeros((len(loads), 1))
-    totals = left + np.concatenate([nothing, np.cumsum(np.where(able, spent, np.inf), axis=1)], axis=1)
-    number = np.argmin(totals, axis=1)[:, None]
-    begun = np.zeros_like(fresh)
-    np.put_along_axis(begun, order, np.arange(loads.shape[1]) < number, 1)
-    fresh |= begun
-    load = np.take_along_axis(left, number, 1)[:, 0]
-    return np.where(load > 0.0, np.maximum(load, 1.0), 0.0)
-
-
-def _best_share(
-    centre: FloatArray, own: FloatArray, needs: FloatArray, apart: FloatArray, extra: FloatArray, margins: FloatArray
-) -> FloatArray:
-    """The pulls of the candidate with which all of them are fewest, (g,)."""
-    least = centre * np.max(2.0 * np.maximum(needs, 1e-3) / margins**2, axis=1)
-    low = np.array([math.log(max(one, 1e-3)) for one in least.tolist()])
-    best, left = np.empty(len(low)), np.arange(len(low))
-    for span in (math.log(4.0 * math.sqrt(needs.shape[1]) + 50.0), 30.0):
-        grid = np.exp(np.linspace(low[left], low[left] + span, tuning.HEURISTIC_GRID, axis=1))
-        terms = (one[left] for one in (own, needs, apart, extra, margins))
-        totals = grid + _rival_pulls(centre[left, None] / grid, *terms).sum(axis=2)
-        best[left] = grid[np.arange(len(left)), np.argmin(totals, axis=1)]
-        left = left[~np.isfinite(totals.min(axis=1))]
-        if len(left) == 0:
-            break
-    return best
-
-
-def _rival_pulls(
-    share: FloatArray, own: FloatArray, needs: FloatArray, apart: FloatArray, extra: FloatArray, margins: FloatArray
-) -> FloatArray:
-    """Of each rival, for each variance of the candidate's mean in `share`, (g, s): shape (g, s, m)."""
-    share = share[:, :, None]
-    lacking = needs[:, None] + 0.5 * share * apart[:, None] ** 2 + extra[:, None]
-    room = margins[:, None] - share * apart[:, None]
-    rate = room**2 / (2.0 * np.maximum(lacking, 1e-6)) - share
-    able = (room > 0.0) & (rate > 0.0)
-    found = np.where(able, own[:, None] / np.where(able, rate, 1.0), np.inf)
-    return np.where(lacking <= 0.0, 0.0, found)
-
-
-def _whole_pulls(weights: FloatArray, total: IntArray, of: IntArray) -> IntArray:
-    """As `means_rule.integer_pulls`, row by row; `of` -1: of nobody in particular."""
-    shares = weights / weights.sum(axis=1, keepdims=True) * total[:, None]
-    counts = np.floor(shares).astype(np.int64)
-    more, rest = np.zeros_like(counts), total - counts.sum(axis=1)
-    order = np.argsort(counts - shares, axis=1, kind="stable")
-    np.put_along_axis(more, order, np.arange(weights.shape[1]) < rest[:, None], 1)
-    counts += more
-    short = np.flatnonzero((of >= 0) & (counts[np.arange(len(of)), of] == 0) & (total >= 2))
-    if len(short):
-        counts[short] = _whole_pulls(weights[short], total[short] - 1, np.full(len(short), -1))
-        counts[short, of[short]] += 1
-    return np.asarray(counts)
 
 
 def _guesses(seen: Observations, scales: FloatArray, epsilon: float) -> Guesses:

@@ -15,7 +15,9 @@ where it costs q_j (T - T_j)^2 / 2 + q_c (T - F_j(c))^2 / 2, and q_h F_j(h)^2 / 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import field
+from typing import Any
 
 import numpy as np
 
@@ -47,25 +49,230 @@ class Bets:
         return anew(processes, self.restarts).after(self.arms, self.taken, self.given, batch, noise_mgf)
 
 
+# --- The rules themselves, for m rivals in each of g studies; of one study g is 1, and `lockstep` has many.
+
+
 @record
-class _Account:
-    """What the processes of the rivals hold, as a goal sees it."""
+class Hub:
+    """An arm that is, or was, the candidate: one in each study."""
 
-    needs: FloatArray  # evidence that is still lacking if the flows were matched at T_j for nothing, (m,)
-    apart: FloatArray  # T_j - F_j(c), (m,)
-    former: dict[int, FloatArray]  # candidate -> flow on its pulls, (m,)
+    arms: IntArray  # which, (g,)
+    at: Any  # where it is in arrays of all arms; what is taken there has the shape (g, 1)
+    variance: FloatArray  # s^2, (g, 1)
+    score: FloatArray  # f, (g, 1)
+    flow: FloatArray  # F_j of the rivals on its pulls, (g, m)
+    there: BoolArray  # whether it can be measured, (g, 1)
+    price: float = 1.0  # what a pull of it costs
 
 
-def _account(processes: MeanProcesses, goal: OpenComparisons) -> _Account:
-    rivals, scores = goal.rivals, goal.scores
-    taken, given = processes.taken[rivals], processes.given_to(goal.candidate)[rivals]
-    former = {hub: flow[rivals] for hub, flow in processes.others_than(goal.candidate).items()}
-    held = processes.log_values[rivals] + taken * scores[rivals] - given * scores[goal.candidate]
-    for hub, flow in former.items():
-        held = held - flow * scores[hub]
-    lead = scores[goal.candidate] - scores[rivals]
-    needs = goal.threshold - held - taken * (goal.epsilon + lead)
-    return _Account(needs, taken - given, former)
+@record
+class Rivals:
+    """What the processes of the rivals hold, and what is guessed of them; (g, m) unless a line says otherwise."""
+
+    threshold: FloatArray | float  # log(1/delta), of each or of all alike
+    epsilon: float
+    log_values: FloatArray
+    starts: IntArray
+    taken: FloatArray  # T_j
+    scores: FloatArray  # f_j
+    variances: FloatArray  # s_j^2
+    margins: FloatArray  # guesses of epsilon + h_c - h_j
+    centre: Hub  # c
+    former: list[Hub]
+    price: FloatArray | float = 1.0  # what a pull of each rival costs
+
+    @property
+    def apart(self) -> FloatArray:
+        """D = T_j - F_j(c)."""
+        return np.asarray(self.taken - self.centre.flow)
+
+    @property
+    def needs(self) -> FloatArray:
+        """Evidence that is still lacking if the flows were matched at T_j for nothing."""
+        held = self.log_values + self.taken * self.scores - self.centre.flow * self.centre.score
+        for hub in self.former:
+            held = held - hub.flow * hub.score
+        lead = self.centre.score - self.scores
+        return np.asarray(self.threshold - held - self.taken * (self.epsilon + lead))
+
+    def predicted(
+        self, aimed: Callable[[FloatArray], FloatArray], uneven: float = 1.0
+    ) -> tuple[BoolArray, FloatArray, FloatArray, list[FloatArray]]:
+        """(which had better start anew; pulls of the candidate, (g,), of the rivals, of each former candidate, (g,))
+        with which all are rejected for the least; where costs differ a rival's variance is `uneven` times that of the
+        candidate."""
+        needs, margins, own, former = self.needs, self.margins, self.variances, []
+        fresh_needs = aimed(self.threshold - start_weights(self.starts + 1))
+        saved = 2.0 * own * (fresh_needs - np.maximum(needs, 0.0)) / margins**2
+        able = self.starts < tuning.MOST_STARTS
+        fresh: BoolArray = (saved < 0.0) & able
+        for hub in self.former:  # the pulls of one that is away are over: what is bet on them stays open for ever
+            if not hub.there.all():
+                fresh |= ~hub.there & (hub.flow != 0.0) & able
+        for hub in self.former:
+            loads = hub.variance * hub.flow**2 / (2.0 * HEURISTIC_FORMER) * hub.there
+            former.append(_former_pulls(fresh, loads, saved, able, hub.price))
+        extra = np.zeros_like(own)
+        for hub, pulls in zip(self.former, former, strict=True):
+            each = 0.5 * hub.variance * hub.flow**2 / np.where(pulls > 0.0, pulls, np.inf)[:, None]
+            extra = extra + np.where(fresh, 0.0, each)
+        terms = own, np.where(fresh, fresh_needs, aimed(needs)), np.where(fresh, 0.0, self.apart), extra, margins
+        hubs = self.centre.variance[:, 0]
+        best = _best_share(hubs, terms, uneven)
+        wanted = _rival_pulls((hubs / best)[:, None], *terms)[:, 0]
+        wanted = np.where(np.isfinite(wanted) & (wanted > 0.0), np.maximum(wanted, self.price), 0.0)
+        return fresh, np.maximum(best, self.centre.price), wanted, former
+
+    def placed(
+        self, at: Any, counts: IntArray, later: FloatArray, over: BoolArray, noise_mgf: Mgf, *, patient: bool = False
+    ) -> tuple[FloatArray, list[FloatArray]]:
+        """(T after a batch, the flows on the candidate and on former ones after it), as `place_bets` says.
+
+        Rivals are `at` these places of the arrays of all arms: pulls of the batch, and those `later` on with them. It
+        is `over`, (g, 1), where nothing more is planned.
+        """
+        own, taken, apart, pulls = self.variances, self.taken, self.apart, counts[at]
+        given, seen, centre = taken - apart, pulls > 0, self.centre
+
+        def told_of(hub: Hub) -> tuple[FloatArray, FloatArray, BoolArray]:
+            """(variance of its mean in the batch, share of its pulls that are in it, whether there are any)."""
+            number, there, whole = counts[hub.at], counts[hub.at] > 0, later[hub.at]
+            return hub.variance / np.where(there, number, 1), number / np.where(whole > 0.0, whole, 1.0), there
+
+        def best(number: FloatArray, hub: FloatArray) -> FloatArray:
+            """T with that many pulls of each rival, and that variance of the candidate's mean."""
+            each = np.where(number > 0, own / np.where(number > 0, number, 1.0), 1.0)
+            target = (each * taken + hub * given + tuning.HEURISTIC_KAPPA * self.margins) / (each + hub)
+            return np.asarray(np.where(number > 0, np.maximum(target, 0.0), taken))
+
+        hub, centre_share, measured = told_of(centre)
+        going = later[centre.at] > 0.0
+        spread = np.where(going, best(later[at], centre.variance / np.where(going, later[centre.at], 1.0)), taken)
+        own_share = np.where(seen, pulls / np.where(seen, later[at], 1.0), 0.0)
+        partly = taken + own_share * np.where(seen, spread - taken, 0.0)
+        now, each = best(pulls.astype(np.float64), hub), own / np.where(seen, pulls, 1)
+        matching = 0.5 * apart**2 * np.where(seen, each * hub / (each + hub), hub)
+        cost = _expected_cost(now - taken, at, counts, noise_mgf)
+        cost = cost + _expected_cost(now - given, centre.at, counts, noise_mgf)
+        stuck: BoolArray = np.zeros(taken.shape, bool)
+        former = [(one, *told_of(one)) for one in self.former]
+        for one, variance, _, there in former:
+            stuck |= ~there & (one.flow != 0.0)
+            if not there.any():
+                continue
+            matching = matching + np.where(there, 0.5 * variance * one.flow**2, 0.0)
+            cost = cost + np.where(there, _expected_cost(one.flow, one.at, counts, noise_mgf), 0.0)
+        gain = (now - taken) * (self.epsilon + centre.score - self.scores) - cost
+        closing = measured & ~stuck & ((matching <= tuning.HEURISTIC_CLOSING) | (self.needs <= gain) | over)
+        if patient:
+            closing &= seen | over
+        after = np.where(closing, np.where(seen, now, taken), partly)
+        flows = [np.where(closing, after, np.where(measured, given + centre_share * (spread - given), centre.flow))]
+        for one, variance, share, there in former:
+            free = np.where(measured, closing, 0.5 * variance * one.flow**2 <= tuning.HEURISTIC_CLOSING)
+            flows.append(np.where(there, np.where(free, 0.0, one.flow * (1.0 - share)), one.flow))
+        return after, flows
+
+
+def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, able: BoolArray, price: float) -> FloatArray:
+    """Pulls of a former candidate that free its flows, (g,); `fresh` gets the rivals whose new start costs less."""
+    loads, rows, nothing = np.where(fresh, 0.0, loads), np.arange(len(loads))[:, None], np.zeros((len(loads), 1))
+    order = np.argsort(-loads, axis=1)
+    spent = np.where(fresh, 0.0, np.maximum(saved, 0.0))[rows, order]
+    spent = np.where(np.cumprod(able[rows, order], axis=1) > 0, spent, np.inf)
+    left = np.concatenate([loads[rows, order], nothing], axis=1)
+    number = (left + np.concatenate([nothing, spent.cumsum(axis=1)], axis=1)).argmin(axis=1)
+    fresh[rows, order] |= np.arange(loads.shape[1]) < number[:, None]
+    load = left[rows[:, 0], number]
+    return np.where(load > 0.0, np.maximum(load, price), 0.0)  # without a pull the least flow stays for ever
+
+
+def _best_share(centre: FloatArray, terms: tuple[FloatArray, ...], uneven: float) -> FloatArray:
+    """The pulls of the candidate with which all of them are fewest, (g,); `terms` are those of `_rival_pulls`."""
+    _, needs, _, _, margins = terms
+    least = centre * np.max(2.0 * np.maximum(needs, 1e-3) / margins**2, axis=1)
+    low = np.array([math.log(max(one, 1e-3)) for one in least.tolist()])
+    best, left, step = np.empty(len(low)), np.arange(len(low)), max(tuning.MOST_AT_ONCE // needs.size, 1)
+    for span in (math.log(4.0 * math.sqrt(needs.shape[1] * uneven) + 50.0), 30.0):
+        grid = np.exp(np.linspace(low[left], low[left] + span, tuning.HEURISTIC_GRID, axis=1))
+        shares = np.split(centre[left, None] / grid, range(step, grid.shape[1], step), axis=1)
+        some = tuple(one[left] for one in terms)
+        totals = grid + np.concatenate([_rival_pulls(share, *some).sum(axis=2) for share in shares], axis=1)
+        best[left] = grid[np.arange(len(left)), np.argmin(totals, axis=1)]
+        left = left[~np.isfinite(totals.min(axis=1))]
+        if len(left) == 0:
+            break
+    return best
+
+
+def _rival_pulls(
+    share: FloatArray, own: FloatArray, needs: FloatArray, apart: FloatArray, extra: FloatArray, margins: FloatArray
+) -> FloatArray:
+    """Of each rival, for each variance of the candidate's mean in `share`, (g, s): shape (g, s, m)."""
+    share = share[:, :, None]
+    lacking = needs[:, None] + 0.5 * share * apart[:, None] ** 2 + extra[:, None]
+    room = margins[:, None] - share * apart[:, None]
+    rate = room**2 / (2.0 * np.maximum(lacking, 1e-6)) - share
+    able = (room > 0.0) & (rate > 0.0)
+    found = np.where(able, own[:, None] / np.where(able, rate, 1.0), np.inf)
+    return np.where(lacking <= 0.0, 0.0, found)
+
+
+def _expected_cost(change: FloatArray, at: Any, counts: IntArray, noise_mgf: Mgf) -> FloatArray:
+    """What changing a flow by that much with the pulls of an arm is expected to cost."""
+    pulls = counts[at]
+    each = np.divide(np.abs(change), pulls, out=np.zeros_like(change), where=pulls > 0)
+    return np.asarray(noise_mgf.expected(each, at, pulls))
+
+
+def whole_pulls(weights: FloatArray, total: IntArray, of: IntArray) -> IntArray:
+    """So many pulls of each study in its proportions, (g, K): the whole part of each share, and the largest rests one
+    more; at least one of the arm `of`, -1: of nobody in particular."""
+    shares = weights / weights.sum(axis=1, keepdims=True) * total[:, None]
+    counts = np.floor(shares).astype(np.int64)
+    rest, order = total - counts.sum(axis=1), np.argsort(counts - shares, axis=1, kind="stable")
+    counts[np.arange(len(counts))[:, None], order] += np.arange(weights.shape[1]) < rest[:, None]
+    short = np.flatnonzero((of >= 0) & (counts[np.arange(len(of)), of] == 0) & (total >= 2))
+    if len(short):
+        counts[short] = whole_pulls(weights[short], total[short] - 1, np.full(len(short), -1))
+        counts[short, of[short]] += 1
+    return np.asarray(counts)
+
+
+# --- Of one study.
+
+
+def integer_pulls(pulls: FloatArray, total: int, *, of: int | None = None) -> IntArray:
+    """`whole_pulls`, (K,)."""
+    return np.asarray(whole_pulls(pulls[None], np.array([total]), np.array([-1 if of is None else of]))[0])
+
+
+def _rivals(
+    processes: MeanProcesses, goal: OpenComparisons, scales: FloatArray, margins: FloatArray | None = None
+) -> Rivals:
+    """Those of a goal."""
+    rivals, variances, costs = goal.rivals, scales**2, goal.costs
+
+    def hub(arm: int, flows: FloatArray) -> Hub:
+        own = slice(arm, arm + 1)
+        there = np.array([[goal.away is None or not goal.away[arm]]])
+        price = 1.0 if costs is None else float(costs[arm])
+        at = np.array([[arm]])
+        return Hub(at[0], at, variances[own, None], goal.scores[own, None], flows[None, rivals], there, price)
+
+    return Rivals(
+        threshold=goal.threshold,
+        epsilon=goal.epsilon,
+        log_values=processes.log_values[None, rivals],
+        starts=processes.starts[None, rivals],
+        taken=processes.taken[None, rivals],
+        scores=goal.scores[None, rivals],
+        variances=variances[None, rivals],
+        margins=(goal.margins if margins is None else margins)[None],
+        centre=hub(goal.candidate, processes.given_to(goal.candidate)),
+        former=[hub(arm, flows) for arm, flows in processes.others_than(goal.candidate).items()],
+        price=1.0 if costs is None else costs[rivals],
+    )
 
 
 def means_remaining(processes: MeanProcesses, goal: OpenComparisons) -> RemainingPulls:
@@ -80,73 +287,15 @@ def means_remaining(processes: MeanProcesses, goal: OpenComparisons) -> Remainin
 
     Cost: O(K) for each of the grid's entries.
     """
-    account = _account(processes, goal)
-    variances = goal.priced_scales**2
-    pull = np.ones(len(variances)) if goal.costs is None else goal.costs  # what a pull of each arm costs
-    own, centre, margins = variances[goal.rivals], float(variances[goal.candidate]), goal.margins
-    starts = processes.starts[goal.rivals]
-    fresh_needs = goal.aimed(goal.threshold - start_weights(starts + 1))
-    saved = 2.0 * own * (fresh_needs - np.maximum(account.needs, 0.0)) / margins**2
-    fresh: BoolArray = (saved < 0.0) & (starts < tuning.MOST_STARTS)
-    hubs: dict[int, float] = {}
-    gone = () if goal.away is None else [hub for hub in account.former if goal.away[hub]]
-    for hub in gone:  # its pulls are over: what is bet on them stays open for ever
-        fresh |= (account.former[hub] != 0.0) & (starts < tuning.MOST_STARTS)
-    for hub, flow in account.former.items():
-        if hub in gone:
-            continue
-        loads = variances[hub] * flow**2 / (2.0 * HEURISTIC_FORMER)
-        hubs[hub] = _former_pulls(fresh, loads, saved, starts, float(pull[hub]))
-    needs = np.where(fresh, fresh_needs, goal.aimed(account.needs))
-    apart = np.where(fresh, 0.0, account.apart)
-    extra = np.zeros(len(needs))
-    for hub, pulls in hubs.items():
-        if pulls > 0.0:
-            extra += np.where(fresh, 0.0, 0.5 * variances[hub] * account.former[hub] ** 2 / pulls)
-
-    def rival_pulls(share: FloatArray) -> FloatArray:
-        """Of each rival, for each entry of the grid: shape (n, m)."""
-        lacking, room = needs + 0.5 * share * apart**2 + extra, margins - share * apart
-        rate = room**2 / (2.0 * np.maximum(lacking, 1e-6)) - share
-        able = (room > 0.0) & (rate > 0.0)
-        found = np.divide(own, rate, out=np.full(rate.shape, np.inf), where=able)
-        return np.asarray(np.where(lacking <= 0.0, 0.0, found))
-
-    least = centre * float(np.max(2.0 * np.maximum(needs, 1e-3) / margins**2))
-    low = math.log(max(least, 1e-3))
-    uneven = 1.0 if goal.costs is None else max(float(own.mean()) / centre, 1.0)
-    step = max(tuning.MOST_AT_ONCE // len(needs), 1)
-    for span in (math.log(4.0 * math.sqrt(len(needs) * uneven) + 50.0), 30.0):
-        grid = np.exp(np.linspace(low, low + span, tuning.HEURISTIC_GRID))
-        shares = np.split((centre / grid)[:, None], range(step, len(grid), step))
-        totals = grid + np.concatenate([rival_pulls(some).sum(axis=1) for some in shares])
-        if np.isfinite(totals.min()):
-            break
-    best = float(grid[int(np.argmin(totals))])
-    counts = np.zeros(len(variances))
-    wanted = rival_pulls(np.array([[centre / best]]))[0]
-    least_each = pull[goal.rivals]
-    counts[goal.rivals] = np.where(np.isfinite(wanted) & (wanted > 0.0), np.maximum(wanted, least_each), 0.0)
-    counts[goal.candidate] = max(best, float(pull[goal.candidate]))
-    for hub, pulls in hubs.items():
-        counts[hub] = max(counts[hub], pulls)
-    nobody = np.empty(0, np.int64)
-    return RemainingPulls(
-        goal.candidate, len(variances), goal.pulls_for(counts), 0.0, goal.rivals[fresh], nobody, goal.costs
-    )
-
-
-def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, starts: IntArray, pull: float) -> float:
-    """Pulls of a former candidate that free the flows on it; `fresh` gets the rivals whose new start costs less."""
-    loads = np.where(fresh, 0.0, loads)
-    order = np.argsort(-loads)
-    able = np.cumprod(starts[order] < tuning.MOST_STARTS).astype(bool)
-    spent = np.where(fresh[order], 0.0, np.maximum(saved[order], 0.0))
-    totals = np.append(loads[order], 0.0) + np.concatenate([[0.0], np.cumsum(np.where(able, spent, np.inf))])
-    number = int(np.argmin(totals))
-    fresh[order[:number]] = True
-    load = float(np.append(loads[order], 0.0)[number])
-    return max(load, pull) if load > 0.0 else 0.0  # without a pull the least flow stays for ever
+    told = _rivals(processes, goal, goal.priced_scales)
+    uneven = 1.0 if goal.costs is None else max(float(told.variances[0].mean() / told.centre.variance[0, 0]), 1.0)
+    fresh, centre, wanted, former = told.predicted(goal.aimed, uneven)
+    counts = np.zeros(len(goal.scores))
+    counts[goal.rivals], counts[goal.candidate] = wanted[0], centre[0]
+    for hub, pulls in zip(told.former, former, strict=True):
+        counts[hub.arms] = np.maximum(counts[hub.arms], pulls)
+    pulls, restarts = goal.pulls_for(counts), goal.rivals[fresh[0]]
+    return RemainingPulls(goal.candidate, len(counts), pulls, 0.0, restarts, nobody(), goal.costs)
 
 
 def opening_bets(processes: MeanProcesses, margins: FloatArray, counts: IntArray, noise_scales: FloatArray) -> Bets:
@@ -172,77 +321,11 @@ def place_bets(
     and in a part of a batch that has no pull of the candidate, it is spread over this batch and the planned ones in
     proportion to the pulls.
     """
-    rivals, centre = goal.rivals, goal.candidate
-    account, variances = _account(processes, goal), goal.noise_scales**2
-    taken, given = processes.taken[rivals], processes.taken[rivals] - account.apart
-    seen, later = counts[rivals] > 0, counts + future
-
-    def best(pulls: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """(T, q_j, q_c) with that many pulls."""
-        own = np.divide(variances[rivals], pulls[rivals], out=np.full(len(rivals), np.inf), where=pulls[rivals] > 0)
-        hub = float(variances[centre] / pulls[centre])
-        finite = np.where(np.isfinite(own), own, 1.0)
-        target = (finite * taken + hub * given + tuning.HEURISTIC_KAPPA * margins) / (finite + hub)
-        return np.where(np.isfinite(own), np.maximum(target, 0.0), taken), own, hub
-
-    former = {one: flow for one, flow in account.former.items() if flow.any()}
-    spread = best(later)[0] if later[centre] > 0 else taken
-    own_share = np.divide(counts[rivals], later[rivals], out=np.zeros(len(rivals)), where=seen)
-    if counts[centre] == 0:
-        rest: dict[int, FloatArray] = {}
-        for one in (hub for hub in former if counts[hub] > 0):
-            cheap = 0.5 * variances[one] / counts[one] * former[one] ** 2 <= tuning.HEURISTIC_CLOSING
-            rest[one] = np.where(cheap, 0.0, former[one] * (1.0 - float(counts[one] / later[one])))
-        return Bets(rivals, taken + own_share * np.where(seen, spread - taken, 0.0), rest)
-    now, _, hub = best(counts.astype(np.float64))
-    unseen = [one for one in former if counts[one] == 0]
-    stuck = np.zeros(len(rivals), bool)
-    for one in unseen:
-        stuck |= former[one] != 0.0
-    matching = _matching_cost(account, former, counts, variances, rivals, hub)
-    cost = expected_cost(now - taken, rivals, counts, noise_mgf) + expected_cost(
-        now - given, np.full(len(rivals), centre), counts, noise_mgf
-    )
-    for one, flow in former.items():
-        if counts[one] > 0:
-            cost += expected_cost(flow, np.full(len(rivals), one), counts, noise_mgf)
-    gain = (now - taken) * (goal.epsilon + goal.scores[centre] - goal.scores[rivals]) - cost
-    settled = account.needs <= gain
-    closing = ~stuck & ((matching <= tuning.HEURISTIC_CLOSING) | settled | (future.sum() <= 0.0))
-    if patient and future.sum() > 0.0:
-        closing &= seen
-    centre_share = float(counts[centre] / later[centre])
-    after = np.where(closing, np.where(seen, now, taken), taken + own_share * np.where(seen, spread - taken, 0.0))
-    flows = {centre: np.where(closing, after, given + centre_share * (spread - given))}
-    for one, flow in former.items():
-        if counts[one] > 0:
-            flows[one] = np.where(closing, 0.0, flow * (1.0 - float(counts[one] / later[one])))
-    return Bets(rivals, after, flows)
-
-
-def _matching_cost(
-    account: _Account,
-    former: dict[int, FloatArray],
-    counts: IntArray,
-    variances: FloatArray,
-    rivals: IntArray,
-    hub: float,
-) -> FloatArray:
-    """What it costs to match each rival's flow with this batch, betting nothing new."""
-    own = np.divide(variances[rivals], counts[rivals], out=np.full(len(rivals), np.inf), where=counts[rivals] > 0)
-    both = np.where(np.isfinite(own), own * hub / (np.where(np.isfinite(own), own, 1.0) + hub), hub)
-    cost = 0.5 * account.apart**2 * both
-    for one, flow in former.items():
-        if counts[one] > 0:
-            cost = cost + 0.5 * variances[one] / counts[one] * flow**2
-    return np.asarray(cost)
-
-
-def expected_cost(change: FloatArray, arms: IntArray, counts: IntArray, noise_mgf: Mgf) -> FloatArray:
-    """What changing a flow by that much with the pulls of an arm is expected to cost."""
-    pulls = counts[arms]
-    each = np.divide(np.abs(change), pulls, out=np.zeros(pulls.shape), where=pulls > 0)
-    return np.asarray(noise_mgf.expected(each, arms, pulls))
+    told, over = _rivals(processes, goal, goal.noise_scales, margins), np.array([[future.sum() <= 0.0]])
+    after, flows = told.placed(goal.rivals[None], counts, counts + future, over, noise_mgf, patient=patient)
+    hubs = [int(hub.arms[0]) for hub in (told.centre, *told.former)]
+    given = {hub: flow[0] for hub, flow in zip(hubs, flows, strict=True) if counts[hub] > 0}
+    return Bets(goal.rivals, after[0], given)
 
 
 def weights_between(
@@ -264,20 +347,6 @@ def weights_between(
     change = now if before is None else now - kept[:, None] * held(before)
     arms = np.flatnonzero(change.any(axis=1))
     return BatchWeights(arms, pulled, counts[pulled], change[arms] / counts[pulled], now[arms], plain)
-
-
-def integer_pulls(pulls: FloatArray, total: int, *, of: int | None = None) -> IntArray:
-    """That many pulls in these proportions: the whole part of each share, and the largest rests one more."""
-    shares = pulls / pulls.sum() * total
-    counts: IntArray = np.floor(shares).astype(np.int64)
-    rest = total - int(counts.sum())
-    if rest > 0:
-        counts[np.argsort(counts - shares, kind="stable")[:rest]] += 1
-    if of is None or counts[of] > 0 or total < 2:
-        return counts
-    without = integer_pulls(pulls, total - 1)
-    without[of] += 1
-    return without
 
 
 # --- How to bet where blocks share an effect: weights sum to 0 within each block, so that it cancels.
@@ -399,7 +468,7 @@ def _with(
     others = {arm: np.array(flow[rivals]) for arm, flow in processes.others_than(candidate).items()} | left
     rest = sum((flow for flow in others.values() if flow.any()), np.zeros(len(rivals)))
     given = {**others, candidate: np.where(rest == 0.0, taken, taken - rest)}
-    return processes.with_flows(rivals, taken, given, gained)
+    return processes.with_flows(rivals, taken, given, processes.log_values[rivals] + gained)
 
 
 def _levels(found: BlockEquations, bets: FloatArray, wanted: FloatArray) -> FloatArray:
@@ -446,10 +515,8 @@ class BlockEquations:
 
 
 def equations(seen: BlockTotals, scales: FloatArray, centre: int, arms: IntArray, others: list[int]) -> BlockEquations:
-    """The equations of processes that weigh their own arm, the centre and the same other arms.
-
-    Args:
-        arms: of the processes, shape (m,); neither the centre nor among the others.
+    """The equations of processes that weigh their own arm, neither the centre nor among the others, the centre and the
+    same other arms.
 
     Cost: O(entries p^2).
     """
@@ -513,10 +580,7 @@ def without_effects_on_vectors(
 
         minimise   sum_past n (mean_x - z_x'theta)^2 / s_x^2 + sum_batch n (y_x(B) - z_x'theta - e_B)^2 / s_x^2
 
-    Args:
-        white: z, with a coordinate that is the same for every arm, shape (K, r).
-
-    Cost: O(entries r + (entries + arms pulled) r^2).
+    z, `white`, has a coordinate that is the same for every arm. Cost: O(entries r + (entries + arms pulled) r^2).
     """
     blocks = BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
     if len(blocks.arms) == 0:

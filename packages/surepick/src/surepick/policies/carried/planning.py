@@ -25,7 +25,7 @@ from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.sampling_rule import first_dimension, is_expensive, on_few_first_arms
 from surepick.policies.dimension import DesignOf, best_found, larger_dimensions
 from surepick.policies.sequential import batches
-from surepick.policies.sequential.batches import BatchSizes, Grid
+from surepick.policies.sequential.engine import BatchSizes, Grid
 from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, SequentialState
 
 HEURISTIC_SHORT = 0.1  # how often the last batch that is allowed may fall short
@@ -243,11 +243,8 @@ class Planner:
         processes = state.processes
         if processes.structured and is_expensive(self.situation.vectors(processes.dim).embedded):
             vectors = self.situation.vectors(processes.dim)
-            return (
-                share
-                * vectors_rule.pulls_by_direction(vectors, processes, goal, self.shares(state))
-                / HEURISTIC_DESIGNED
-            )
+            pulls = vectors_rule.pulls_by_direction(vectors, processes, goal, self.shares(state))
+            return share * pulls / HEURISTIC_DESIGNED
         return share * self.rest_of(state, goal).total
 
     def rest(self, state: SequentialState, guess: Posterior) -> RemainingPulls:

@@ -76,16 +76,14 @@ class DecisionContext:
 
     def guess(self, processes: Processes | None, seen: Observations) -> guesses.Posterior:
         """What the past suggests of the means."""
-        if processes is None or not processes.structured:
 
-            def of_means() -> guesses.Posterior:
+        def form() -> guesses.Posterior:
+            if processes is None or not processes.structured:
                 return guesses.posterior_of_means(seen, self._typical_scales(seen), self.problem.epsilon)
+            return self._fit(processes, seen).posterior(self.vectors(processes.dim).lengths)
 
-            return self.cache.last("guess", (0, seen), of_means)
-        held = processes
-        return self.cache.last(
-            "guess", (held.dim, seen), lambda: self._fit(held, seen).posterior(self.vectors(held.dim).lengths)
-        )
+        dim = 0 if processes is None or not processes.structured else processes.dim
+        return self.cache.last("guess", (dim, seen), form)
 
     def leader(self, processes: Processes, seen: Observations, away: BoolArray) -> int:
         """The arm to show: that with the best chance of being within epsilon of the best one, of those not away.
@@ -94,7 +92,9 @@ class DecisionContext:
         """
         declared = self._typical_scales(seen)
         share = float(guesses.measured_share(seen, declared))
-        if not processes.structured:
+        if share == 1.0:
+            guess = self.guess(processes, seen)
+        elif not processes.structured:
             guess = guesses.posterior_of_means(seen, share * declared, self.problem.epsilon)
         else:
             fit = self._fit(processes, seen)
@@ -172,16 +172,15 @@ class DecisionContext:
         An arm whose process holds what it held when the candidate was looked at last has the bound of then: only the
         allowance for rounding may have grown.
         """
-        before = state.vectors
-        if before is None or not processes.structured or not looked_at(state, candidate):
-            return states.intersected(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
-        changed = processes.changed_since(before)
-        if HEURISTIC_FEW * len(changed) >= len(state.beaten):
-            return states.intersected(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
-        vectors, threshold = self.vectors(processes.dim), self.thresholds(state.roster)
-        return states.intersected(
-            state.tested, candidate, processes.upper_bounds(vectors, candidate, threshold, changed)
-        )
+        before, changed = state.vectors, np.arange(len(state.beaten))
+        if before is not None and processes.structured and looked_at(state, candidate):
+            changed = processes.changed_since(before)
+        if processes.structured and HEURISTIC_FEW * len(changed) < len(state.beaten):
+            vectors, threshold = self.vectors(processes.dim), self.thresholds(state.roster)
+            bounds = processes.upper_bounds(vectors, candidate, threshold, changed)
+        else:
+            bounds = self.upper_bounds(processes, candidate, state.roster)
+        return states.intersected(state.tested, candidate, bounds)
 
     def goal(
         self,

@@ -21,10 +21,9 @@ from surepick.core.plans import CandidateBounds, Deciding, Embedded, Embedding, 
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.errors import ContractError
 from surepick.estimators import Evidence, batch_evidence, noise_mgf_after, only, with_squares
-from surepick.estimators.e_processes import Collected, EProcesses, processes_of
+from surepick.estimators.e_values import Collected, EProcesses, processes_of
 from surepick.estimators.posterior import Posterior, pooled_fit
 from surepick.linalg.factorisations import Whitened
-from surepick.noise import Noise
 from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Problem, Traits, designed, threshold_of
 from surepick.policies.certified import sampling_rule
@@ -83,12 +82,7 @@ def current_test(state: SequentialState, candidate: int) -> EProcesses:
     return processes_of(state.collected, candidate, len(state.seen.counts), log_weight_of(len(state.collected)))
 
 
-Judged = Callable[..., Evidence]  # noise, results -> what they say against some rivals
-
-
-def judged(noise: Noise, seen: Observations, *, rivals: IntArray, margins: FloatArray, **fixed: Any) -> Evidence:
-    """What a batch says against some rivals; the other arguments are those of `batch_evidence` (lines 2 to 4)."""
-    return batch_evidence(seen=with_squares(noise, seen), margins=margins, **fixed).only(rivals)
+Judged = Callable[[Observations], Evidence]  # results -> what they say against some rivals
 
 
 class Epochs:
@@ -101,9 +95,16 @@ class Epochs:
     __slots__ = ()
     problem: Problem
 
-    def wager(self, state: SequentialState, plan: Plan, centre: int, rivals: IntArray) -> Judged:
-        """The bets on a batch for a candidate against some rivals, fixed before the batch's first result."""
+    def wager(self, state: SequentialState, plan: Plan, centre: int, rivals: IntArray) -> dict[str, Any]:
+        """Of the bets on a batch what `batch_evidence` is to know of the arms, and `rivals` if these are fewer."""
         raise NotImplementedError
+
+    def _placed(self, state: SequentialState, plan: Plan, centre: int, rivals: IntArray) -> Judged:
+        """The bets on a batch for a candidate against some rivals, fixed before its first result (lines 2 to 4)."""
+        noise, epsilon, given = self.problem.noise, self.problem.epsilon, self.wager(state, plan, centre, rivals)
+        noise_mgf, against = noise_mgf_after(noise, state.seen), given.pop("rivals", rivals)
+        given |= {"centre": centre, "noise_mgf": noise_mgf, "noise_scales": noise_mgf.noise_scales(epsilon)}
+        return lambda seen: batch_evidence(seen=with_squares(noise, seen), epsilon=epsilon, **given).only(against)
 
     def best(self, seen: Observations, dim: int) -> int:
         """The arm that looks best after all that was told."""
@@ -121,7 +122,7 @@ class Epochs:
                 epochs = open_test(epochs, candidate, num_arms)
         if state.seen.total == 0 or seen.total == 0 or not epochs:
             return epochs, {}, {}
-        wager, few, everybody = partial(self.wager, state, plan), num_arms <= FEW, np.arange(num_arms)
+        wager, few, everybody = partial(self._placed, state, plan), num_arms <= FEW, np.arange(num_arms)
         placed = {one.name: wager(int(one.name), everybody if few else one.open_rivals(threshold)) for one in epochs}
         late = {} if few else {one.name: partial(wager, int(one.name), one.beaten(threshold)) for one in epochs}
         return epochs, placed, late
@@ -129,11 +130,11 @@ class Epochs:
     def update(self, _: SequentialState, __: Plan, bets: Any, seen: Observations) -> dict[str, Any]:
         """The epochs after the results."""
         epochs, placed, late = bets
-        nothing, noise = Evidence.nothing(self.problem.num_arms), self.problem.noise
-        found = {one.name: placed[one.name](noise, seen) if one.name in placed else nothing for one in epochs}
+        nothing = Evidence.nothing(self.problem.num_arms)
+        found = {one.name: placed[one.name](seen) if one.name in placed else nothing for one in epochs}
 
         def whole() -> dict[int, Evidence]:
-            more = {name: bet()(noise, seen) for name, bet in late.items()}
+            more = {name: bet()(seen) for name, bet in late.items()}
             return {int(name): one.plus(more.get(name, nothing)) for name, one in found.items()}
 
         return {"collected": tuple(one.after(found[one.name].gains) for one in epochs), "found": whole}
@@ -332,22 +333,16 @@ class CertifiedElimination(Epochs, EmbeddedTest):
     def _white(self, used: Embedded, dim: int) -> Whitened | None:
         return None if not used.structured else self._cache.white(self.embedding, dim)
 
-    def wager(self, state: SequentialState, plan: Plan, centre: int, rivals: IntArray) -> Judged:
-        noise_mgf, epsilon = noise_mgf_after(self.problem.noise, state.seen), self.problem.epsilon
-        used, margins = self.embedded(plan.dim), self._posterior(state.dim, state.seen).margins(centre, epsilon)
+    def wager(self, state: SequentialState, plan: Plan, centre: int, rivals: IntArray) -> dict[str, Any]:
+        used = self.embedded(plan.dim)
+        margins = self._posterior(state.dim, state.seen).margins(centre, self.problem.epsilon)
         few = self.problem.num_arms <= FEW  # one product for all: its size may decide a row's last bit
-        return partial(
-            judged,
-            rivals=rivals,
-            embedded=used,
-            centre=centre,
-            epsilon=epsilon,
-            margins=margins if few else only(margins, rivals),
-            noise_mgf=noise_mgf,
-            noise_scales=noise_mgf.noise_scales(epsilon),
-            norm_bound=self.embedding.norm_bound,
-            white=self._white(used, plan.dim),
-        )
+        return {
+            "embedded": used,
+            "margins": margins if few else only(margins, rivals),
+            "norm_bound": self.embedding.norm_bound,
+            "white": self._white(used, plan.dim),
+        }
 
     def best(self, seen: Observations, dim: int) -> int:
         return int(np.argmax(self._posterior(dim, seen).scores))

@@ -19,7 +19,7 @@ from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError
-from surepick.estimators.e_processes import EProcesses
+from surepick.estimators.e_values import EProcesses
 from surepick.estimators.posterior import Posterior, efforts
 from surepick.linalg.factorisations import Whitened, row_norms, weighted_range, whitened
 from surepick.linalg.rows import each_row_block
@@ -128,7 +128,7 @@ def next_batch(
     tolerance: float,
     bias: FloatArray | None = None,
     posed: Callable[[], DesignInput] | None = None,
-    counts: IntArray | None = None,
+    counts: IntArray | None = None,  # of the pulls so far, (K,): where designs take long their bias stands for that
     white: Whitened | None = None,
 ) -> NextBatch:
     """The design that is predicted to reject the open rivals of a candidate with the fewest pulls.
@@ -139,9 +139,6 @@ def next_batch(
 
     A bet on the right margin m gains m^2 / (2 D) a batch on average, D = ||y||^2 / N: so V pulls bring every rival to
     1/delta, and half a unit beyond, because all must get there together.
-
-    Args:
-        counts: of the pulls so far, shape (K,), whose bias stands for that of the design where designs take long.
 
     Source: ours (docs/decisions/0008 has what was tried).
     """

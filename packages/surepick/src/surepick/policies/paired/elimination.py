@@ -10,7 +10,7 @@ import numpy as np
 
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Blocking, Deciding, Plan, Step
-from surepick.core.records import FloatArray, IntArray, record
+from surepick.core.records import FloatArray, IntArray, frozen, record
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import NormalMgf
 from surepick.estimators.noise_mgf import likely_variances
@@ -27,14 +27,13 @@ from surepick.policies.options import check_options, option
 from surepick.policies.paired import rule
 from surepick.policies.paired.rule import PairSpread
 from surepick.policies.sequential import state as states
-from surepick.policies.sequential.batches import BatchSizes, Grid
-from surepick.policies.sequential.engine import EmbeddedTest, jointly_normal
+from surepick.policies.sequential.engine import BatchSizes, EmbeddedTest, Grid, jointly_normal
 from surepick.policies.sequential.state import SequentialState
 
 # --- What a study of differences within blocks has come to.
 
 
-@record
+@frozen
 class PairedState(SequentialState):
     """Where the study stands; what it has seen is without the effects of blocks."""
 

@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from surepick.core.observations import ROUNDING, BlockTotals, Observations
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, frozen, record
 from surepick.errors import ContractError
 from surepick.estimators import NormalMgf
 from surepick.estimators.noise_mgf import likely_variances, variance_bounds
@@ -33,7 +33,7 @@ from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, 
 HEURISTIC_PRIOR = 10.0  # blocks that the correlation which arms have in common counts for
 
 
-@record
+@frozen
 class PairSpread:
     """What may be assumed of the blocks of the next batch for a candidate c, fixed before their first reward."""
 
@@ -44,9 +44,6 @@ class PairSpread:
     variances: FloatArray  # guesses of the variance of r_j - beta r_c, (K,)
     centre_variance: float  # guess of that of r_c
     before: ArmPairs  # the pairs on which all this rests
-
-    def __post_init__(self) -> None:
-        freeze(self, difference_bounds=np.float64, bounds=np.float64, slopes=np.float64, variances=np.float64)
 
     def bounds_for(self, own: FloatArray, centre: FloatArray) -> FloatArray:
         """Bounds on the variance of own r_j + centre r_c, shape (K,): Minkowski's inequality, in both forms.
@@ -204,7 +201,8 @@ class PairBets:
         gained = _within_blocks(rivals, self.own, self.beside, pairs, self.spread)
         gained += _elsewhere(rivals, self.everywhere, pairs.at(rivals), centre, self.spread)
         given = processes.given_to(self.candidate)[rivals] + self.flows
-        return processes.with_flows(rivals, processes.taken[rivals] + self.flows, {self.candidate: given}, gained)
+        taken, values = processes.taken[rivals] + self.flows, processes.log_values[rivals] + gained
+        return processes.with_flows(rivals, taken, {self.candidate: given}, values)
 
 
 def pair_bets(

@@ -46,7 +46,6 @@ from surepick.core.values import check_choice
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import Estimate, estimate, noise_multiplier
-from surepick.estimators.pair_rule import PairRule, not_ruled_out
 from surepick.policies import model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, designed, trace_row
 from surepick.policies.dimension import (
@@ -60,6 +59,7 @@ from surepick.policies.dimension import (
     worst_gap,
 )
 from surepick.policies.options import check_options, one_of, option, whole
+from surepick.policies.paper.pair_rule import PairRule, not_ruled_out
 
 SCHEDULES = ("convergent", "paper", "uniform")
 UNIONS = ("best-pairs", "paper", "all", "rage")

@@ -14,7 +14,7 @@ from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf
-from surepick.estimators.e_processes import Collected, processes_of, with_processes
+from surepick.estimators.e_values import Collected, processes_of, with_processes
 from surepick.estimators.pairs import without_pair_effects
 from surepick.estimators.posterior import NUMBER
 from surepick.noise import failure_probability, known_scale
@@ -29,8 +29,7 @@ from surepick.policies.questions.constraint_tests import UNEVEN, ConstraintTest,
 from surepick.policies.questions.outlook import Ground, RemainingOfBets
 from surepick.policies.sequential import batches
 from surepick.policies.sequential import engine as block_options
-from surepick.policies.sequential.batches import BatchSizes, Grid
-from surepick.policies.sequential.engine import EmbeddedTest, jointly_normal
+from surepick.policies.sequential.engine import BatchSizes, EmbeddedTest, Grid, jointly_normal
 from surepick.policies.sequential.state import SequentialState
 from surepick.questions import constraints_of, inquiry_of
 from surepick.questions.protocol import Aims, Bet, Inquiry, Lists, View

@@ -1,145 +1,28 @@
-"""How many pulls a batch has, and of which arms whole ones. Validity rests on none of it."""
+"""Of which arms a batch has whole pulls, and how many. Validity rests on none of it."""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from surepick import designs
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedded, Plan
-from surepick.core.records import BoolArray, FloatArray, IntArray, record
+from surepick.core.records import BoolArray, FloatArray, IntArray
 from surepick.core.special_functions import scipy
 from surepick.embeddings import ArmEmbedding
-from surepick.errors import InvalidInput
 from surepick.estimators import Mgf
 from surepick.estimators.noise_mgf import joint_failure, least_chi_squares
 from surepick.linalg.farthest_pairs import farthest_first
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, tuning
 from surepick.policies.base import Problem
+from surepick.policies.sequential.engine import BatchSizes
 
-HEURISTIC_EARLY = 3.0  # where few batches are left, each has so many times its share of the predicted rest
-HEURISTIC_OPENING_BATCHES = 0.5  # of the batches that are allowed may go by before a candidate is tested
-HEURISTIC_OPENING_SHARE = 0.5  # of the pulls that an opening should have: enough where another batch is dear
-HEURISTIC_FIRST_FOR_COST = 0.5  # of what a batch costs beside its pulls: what the pulls of the first one cost
-HEURISTIC_BALANCE = 1.0  # times sqrt(fixed cost of a batch times the rest): what the pulls of a batch cost
-HEURISTIC_LARGEST_BATCH = 1.5  # of the predicted rest: no batch is larger, however dear another one is
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples spread over the unit interval, however many there are
-
-
-@record
-class Grid:
-    """Pulls so far after each batch, where only few are allowed: a geometric sequence.
-
-    Nothing is known of the gaps beforehand. If each batch multiplies the pulls by the same factor, then whatever the
-    gaps are, the pulls after some batch are within that factor of what they ask for.
-
-    Source: Perchet et al. (2016), Gao et al. (2019).
-    """
-
-    start: float  # with how many pulls a study usually begins
-    end: float  # what arms that are all equal are predicted to take
-
-    @staticmethod
-    def of(dim: int, least: int, *, sigma: float, epsilon: float, threshold: float) -> Grid:
-        """The one for d directions; K for arms without structure.
-
-        end = 2 s^2 log(1/delta) 2 d / epsilon^2,     2 d: what the design value of all differences is about
-        """
-        return Grid(float(least), max(float(least), 4.0 * dim * threshold * (sigma / epsilon) ** 2))
-
-    def after(self, share: float) -> float:
-        """Pulls after that share of the batches."""
-        return float(self.start ** (1.0 - share) * self.end**share)
-
-
-@record
-class BatchSizes:
-    """What a user says of batches."""
-
-    largest: int | None  # most pulls in a batch, or the arms that a design needs if these are more; None: no limit
-    exact: int | None  # the pulls of every batch; None: they are chosen
-    most: int | None  # after so many batches the study ends; None: no limit
-    fixed: float = 0.0  # what a batch costs beside its pulls, in pulls of the cheapest arm
-    reserve: float = 0.0  # share of its pulls that is added, so that a lack of fit can show
-
-    def __post_init__(self) -> None:
-        if self.largest is not None and self.exact is not None:
-            raise InvalidInput(
-                f"largest_batch is {self.largest} and batch_size {self.exact}; a batch of exactly that size has no "
-                "other limit: give one of the two."
-            )
-
-    @staticmethod
-    def of(policy: Any) -> BatchSizes:
-        """What the options of a policy say."""
-        fixed = policy.batch_cost / policy.problem.cheapest_cost
-        return BatchSizes(policy.largest_batch, policy.batch_size, policy.max_batches, fixed, policy.reserve)
-
-    def over(self, round_number: int) -> bool:
-        """Whether no further batch is allowed, the next of which would be that one."""
-        return self.most is not None and round_number > self.most
-
-    def is_last(self, round_number: int) -> bool:
-        """Whether nothing can be measured after that batch."""
-        return self.most is not None and round_number >= self.most
-
-    def opens(self, round_number: int) -> bool:
-        """Whether that batch may still serve no candidate."""
-        return self.most is None or round_number <= HEURISTIC_OPENING_BATCHES * self.most
-
-    def opened(self, pulls: float, enough: float) -> bool:
-        """Whether the opening has had what it should have, or so much that no batch is spent on the rest."""
-        return pulls + self.fixed >= (enough if self.most is None else HEURISTIC_OPENING_SHARE * enough)
-
-    def first(self, usual: int, grid: Grid | None, price: float = 1.0) -> int:
-        """Pulls of the first batch."""
-        if self.exact is not None:
-            return self.exact
-        if self.most is None and self.fixed == 0.0:
-            return usual
-        aims = [HEURISTIC_FIRST_FOR_COST * self.fixed / price]
-        if grid is not None:
-            aims = [min(aims[0], grid.end), *([] if self.most is None else [grid.after(1.0 / self.most)])]
-        total = max(usual, math.ceil(max(aims)))
-        return total if self.largest is None else max(usual, min(total, self.largest))
-
-    def opening(self, round_number: int, pulls: float, grid: Grid) -> float:
-        """Pulls, or money, of a further batch that serves no candidate: as before, or up to the next of the grid."""
-        doubled = max(float(pulls), self.fixed)
-        return doubled if self.most is None else max(doubled, grid.after(round_number / self.most) - pulls)
-
-    def testing(self, round_number: int, pulls: float, rest: float, grid: Grid) -> float:
-        """Pulls, or money, of a batch for a candidate.
-
-            usual = min(max(.2 rest, .02 pulls, min(sqrt(fixed rest), 1.5 rest)), max(pulls, fixed))
-            max(usual, min(rest min(1, 3 / (batches left)), up to the next point of the grid)),     at last all the rest
-
-        A batch of money B has a fixed cost of its own, rest / B of them are to come, and the last one measures about
-        B / 2 too much: fixed rest / B + B / 2 is least at a multiple of sqrt(fixed rest).
-
-        What is predicted takes more about every other time, so that as much as possible is done before the last batch.
-        But early predictions are often ten times too high, since what is not told apart yet counts as equal; the grid
-        keeps the first batches from paying for that.
-
-        Args:
-            pulls: so far; or what they cost, with `rest` and `grid` in the same unit.
-            rest: predicted pulls still to come; before the last batch what suffices most of the time.
-        """
-        balanced = min(HEURISTIC_BALANCE * math.sqrt(self.fixed * rest), HEURISTIC_LARGEST_BATCH * rest)
-        most = max(float(pulls), self.fixed)
-        usual = min(max(tuning.HEURISTIC_BATCH * rest, tuning.HEURISTIC_LEAST_BATCH * pulls, balanced), most)
-        if self.most is None:
-            return usual
-        left = self.most - round_number + 1
-        if left <= 1:
-            return rest
-        share = rest * min(1.0, HEURISTIC_EARLY / left)
-        return max(usual, min(share, grid.after(round_number / self.most) - pulls))
 
 
 def capped(total: int, weights: FloatArray, *, largest_batch: int | None, reserve: float) -> int:
@@ -200,8 +83,11 @@ def whole_batch(
     noise_mgf = None if seen is None else arms.noise_mgf(seen)
     if seen is None or noise_mgf is None or noise_mgf.declared:
         return counts
-    bounded, limits = noise_mgf.bounded, (arms.repeats, sizes.largest, share, costs)
-    return with_repeats(embedding, dim, counts, seen.counts, bounded, *limits)
+    found = topped_up(counts, seen.counts, noise_mgf.bounded, arms.repeats, sizes.largest)
+    if model_checks.is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms:
+        return found
+    features, limits = embedding.at(embedding.max_dim).features, (arms.repeats, share, costs)
+    return found + check_repeats(features, found, seen.counts, noise_mgf.bounded, *limits)
 
 
 def rounded_batch(weights: FloatArray, total: int, round_number: int) -> IntArray:
@@ -337,25 +223,6 @@ def shortfall(seen: IntArray, white: FloatArray, needed: int) -> IntArray:
     return left
 
 
-def with_repeats(
-    embedding: ArmEmbedding,
-    dim: int,
-    counts: IntArray,
-    seen: IntArray,
-    bounded: BoolArray,
-    needed: int,
-    limit: int | None,
-    share: float,
-    costs: FloatArray | None,
-) -> IntArray:
-    """The pulls of a plan with the repeats that bounds need, and some that a lack of fit can show in, shape (K,)."""
-    found = topped_up(counts, seen, bounded, needed, limit)
-    if model_checks.is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms:
-        return found
-    features = embedding.at(embedding.max_dim).features
-    return found + check_repeats(features, found, seen, bounded, needed, share, costs)
-
-
 def check_repeats(
     vectors: FloatArray,  # of the arms, (K, d)
     counts: IntArray,  # the plan, (K,)
@@ -365,13 +232,11 @@ def check_repeats(
     share: float,
     costs: FloatArray | None,  # of a pull of each arm, (K,); None: all alike
 ) -> IntArray:
-    """Pulls of arms apart from a plan's, so that a lack of fit can show: at most `share` of its pulls, and their cost.
+    """Extra pulls, (K,), of arms apart from a plan's, so that a lack of fit can show: at most `share` of its pulls, and
+    their cost.
 
     Half of them are single ones of arms that have a bound, spread over the set; the others go on with one arm without
     until it has one, since a lack of fit can show only against a bound.
-
-    Returns:
-        Extra pulls, shape (K,).
     """
     extra, pulled = np.zeros_like(counts), counts > 0
     room = min(int(share * counts.sum()), tuning.MOST_CHECK_PULLS)

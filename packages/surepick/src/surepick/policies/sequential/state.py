@@ -10,10 +10,10 @@ from typing import TypeVar
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen
 from surepick.errors import ContractError
-from surepick.estimators.e_processes import Collected
-from surepick.estimators.running_processes import UNKNOWN, MeanProcesses, Processes, VectorProcesses
+from surepick.estimators.e_values import Collected
+from surepick.estimators.running_processes import UNKNOWN, MeanProcesses, P, Processes, VectorProcesses
 from surepick.questions.protocol import Lists
 
 FAR = 2.0**20  # times epsilon: rewards as large lose digits that matter
@@ -21,22 +21,19 @@ FAR = 2.0**20  # times epsilon: rewards as large lose digits that matter
 # --- Where a study stands.
 
 
-@record
+@frozen
 class UpperBounds:
     """What is known of a candidate: by how much each other arm is better than it at most."""
 
     candidate: int  # c
     bounds: FloatArray  # the smallest U_jc of all batches, in reward units, (K,); UNKNOWN where nothing is known
 
-    def __post_init__(self) -> None:
-        freeze(self, bounds=np.float64)
-
     def rejected(self, epsilon: float) -> BoolArray:
         """Which arms are better than it by at most epsilon, shape (K,)."""
         return np.asarray(self.bounds <= epsilon)
 
 
-@record
+@frozen
 class Availability:
     """Arms that went, and arms that come later, each of shape (K,)."""
 
@@ -44,9 +41,6 @@ class Availability:
     excluded: BoolArray  # of these, no rivals of the others either
     # 0 for arms of the first list, g for those that came as the g-th, -1 for those that may still come; None: nobody
     cohorts: IntArray | None = None
-
-    def __post_init__(self) -> None:
-        freeze(self, unavailable=np.bool_, excluded=np.bool_, cohorts=np.int64)
 
     @property
     def withdrawn(self) -> IntArray:
@@ -59,7 +53,7 @@ class Availability:
         return 0 if self.cohorts is None else int(np.count_nonzero(self.cohorts < 0))
 
 
-@record
+@frozen
 class SequentialState:
     """Where a study stands, whatever its question and its evidence."""
 
@@ -84,9 +78,6 @@ class SequentialState:
     alarms: tuple[str, ...] = ()  # what the checks of the embedding found so far, in words
     roster: Availability | None = None  # the arms that went, or come later; None: there are none
     level: float | None = None  # what was taken from every reward, since differences alone count; None: nothing
-
-    def __post_init__(self) -> None:
-        freeze(self, beaten=np.bool_)
 
     def levelled(self, seen: Observations, epsilon: float) -> tuple[Observations, float | None]:
         """(a batch less a level near the rewards, the level): that of the first batch, where digits would be lost."""
@@ -189,7 +180,7 @@ HEURISTIC_EXCESS = 0.5  # units of evidence by which a plan exceeds what is need
 HEURISTIC_SPREAD_OF_SQUARE = 1.04  # sqrt(2) .7 / sqrt(.91), of the evidence of a bet whose mean is the square
 
 
-@record
+@frozen
 class OpenComparisons:
     """What a plan is to reach."""
 
@@ -206,9 +197,6 @@ class OpenComparisons:
     costs: FloatArray | None = None  # of a pull of each arm, in units of the cheapest, (K,); None: all alike
     away: BoolArray | None = None  # arms that cannot be measured any more, (K,); None: all can
 
-    def __post_init__(self) -> None:
-        freeze(self, rivals=np.int64, margins=np.float64, scores=np.float64, noise_scales=np.float64)
-
     @property
     def priced_scales(self) -> FloatArray:
         """s sqrt(cost), shape (K,): money m for an arm buys the information m / (s^2 cost) of m pulls at that scale."""
@@ -224,20 +212,25 @@ class OpenComparisons:
         return money if self.costs is None else money / self.costs
 
     def aimed(self, need: FloatArray) -> FloatArray:
-        """The evidence that a plan aims at, where that much is needed: a little more, as all must get there together.
-
-            g - z sd(g) = need,     sd(g) = HEURISTIC_SPREAD_OF_SQUARE sqrt(g)     for a quantile z
-
-        Source: evidence of mean g from the best bet on a normal difference has variance 2 g; kappa = .7 times that bet
-        has .91 of the mean and .7 of the deviation.
-        """
-        if self.quantile is None:
-            return np.asarray(need + HEURISTIC_EXCESS * np.clip(need, 1e-3, 1.0))
-        spread = self.quantile * HEURISTIC_SPREAD_OF_SQUARE
-        return np.asarray((0.5 * (spread + np.sqrt(spread**2 + 4.0 * np.maximum(need, 0.0)))) ** 2)
+        """The evidence that a plan aims at, where that much is needed."""
+        return aimed(need, self.quantile)
 
 
-@record
+def aimed(need: FloatArray, quantile: float | None = None) -> FloatArray:
+    """The evidence that a plan aims at, where that much is needed: a little more, as all must get there together.
+
+        g - z sd(g) = need,     sd(g) = HEURISTIC_SPREAD_OF_SQUARE sqrt(g)     for a quantile z
+
+    Source: evidence of mean g from the best bet on a normal difference has variance 2 g; kappa = .7 times that bet has
+    .91 of the mean and .7 of the deviation.
+    """
+    if quantile is None:
+        return np.asarray(need + HEURISTIC_EXCESS * np.clip(need, 1e-3, 1.0))
+    spread = quantile * HEURISTIC_SPREAD_OF_SQUARE
+    return np.asarray((0.5 * (spread + np.sqrt(spread**2 + 4.0 * np.maximum(need, 0.0)))) ** 2)
+
+
+@frozen
 class RemainingPulls:
     """What is still to be measured."""
 
@@ -248,9 +241,6 @@ class RemainingPulls:
     restarts: IntArray  # arms whose processes had better start anew
     bias_limited: IntArray  # rivals whose margin the bias nearly or fully eats
     costs: FloatArray | None = None  # of a pull of each arm, in units of the cheapest, (K,); None: all alike
-
-    def __post_init__(self) -> None:
-        freeze(self, pulls=np.float64, restarts=np.int64, bias_limited=np.int64)
 
     @property
     def total(self) -> float:
@@ -290,9 +280,6 @@ def start_weights(starts: IntArray) -> FloatArray:
     first = math.log(HEURISTIC_FIRST_START)
     later = math.log1p(-HEURISTIC_FIRST_START) - math.log(2.0) * (starts - 1.0)
     return np.maximum(np.where(starts == 1, first, later), math.log(sys.float_info.min))
-
-
-P = TypeVar("P", MeanProcesses, VectorProcesses)
 
 
 def nobody() -> IntArray:

@@ -344,7 +344,10 @@ class CertifiedReadings(SequentialTest):
         return self._cache.of("design", state, candidate, lambda: designed(self._steered(state, candidate)))
 
     def _gap(self, state: SteeredState) -> float | None:
-        found = max((one.gap for one in state.standing), default=np.inf)
+        _, given = self.problem.answer_without_pulls()
+        if state.finished == "single" or not state.standing:
+            return 0.0 if state.finished == "single" else given
+        found = min(max(one.gap for one in state.standing), np.inf if given is None else given)
         return found if np.isfinite(found) else None
 
     def _answer(self, state: SteeredState) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from block_studies import (
 from bounds import failures_allowed, trials_to_notice
 from budgets import STUDIES, at_each_delta, few_and_all_studies
 
-from surepick.policies.carried import elimination, means_rule
+from surepick.policies.carried import block_rule, elimination
 
 FEW_AND_ALL = few_and_all_studies(trials_to_notice(0.05, 0.99), STUDIES)
 RIVALS = {0.05: 160, 0.3: 500}
@@ -66,7 +66,7 @@ def test_rivals_in_blocks_with_effects_by_how_they_stand(rivals, delta):
 
 @at_each_delta
 def test_weights_that_do_not_sum_to_zero_within_blocks_are_noticed(delta, monkeypatch):
-    monkeypatch.setattr(means_rule, "equations", unbalanced)
+    monkeypatch.setattr(block_rule, "equations", unbalanced)
     assert settled_wrongly(RIVALS[delta], delta) > failures_allowed(RIVALS[delta], delta)
 
 

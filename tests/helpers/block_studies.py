@@ -10,7 +10,7 @@ import surepick as sp
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Plan
 from surepick.policies.base import stopped
-from surepick.policies.carried.means_rule import BlockEquations, equations
+from surepick.policies.carried.block_rule import BlockEquations, equations
 
 GAP = 1.002  # just over epsilon = 1
 Effects = Callable[[np.random.Generator, np.ndarray], np.ndarray]  # pulls of (block, arm) -> effect of each block

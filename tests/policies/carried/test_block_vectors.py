@@ -14,7 +14,7 @@ from surepick.errors import InvalidInput
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.factorisations import whitened
 from surepick.policies.carried import elimination
-from surepick.policies.carried.means_rule import without_effects_on_vectors
+from surepick.policies.carried.block_rule import without_effects_on_vectors
 from surepick.policies.carried.vectors_rule import Information, Pulls
 
 SCALES = np.array([0.5, 1.0, 0.7, 0.4, 0.9, 0.6])

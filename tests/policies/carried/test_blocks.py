@@ -9,8 +9,8 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Blocking
 from surepick.errors import InvalidInput
-from surepick.policies.carried import means_rule
-from surepick.policies.carried.means_rule import equations, without_effects
+from surepick.policies.carried import block_rule
+from surepick.policies.carried.block_rule import equations, without_effects
 from surepick.policies.sequential.engine import filled_blocks
 
 SCALES = np.array([0.5, 1.0, 0.7, 0.4, 0.9])
@@ -63,7 +63,7 @@ def test_a_control_in_all_blocks_compares_arms_that_share_none():
     seen = totals_of(counts, counts * 1.0)
     alone = equations(seen, SCALES, 0, np.array([1]), [])
     helped = equations(seen, SCALES, 0, np.array([1]), [3])
-    levels = means_rule._levels(helped, np.ones(1), np.zeros((1, 1)))
+    levels = block_rule._levels(helped, np.ones(1), np.zeros((1, 1)))
     assert alone.flows(-np.ones((1, 1)))[0, 0] == 0.0
     assert helped.flows(levels)[0] == pytest.approx([helped.flows(levels)[0, 0], 0.0], abs=1e-12)
     assert helped.flows(levels)[0, 0] < -0.1
@@ -165,7 +165,7 @@ def test_no_process_has_an_expectation_above_one_whatever_the_effects(batches, s
 
 
 def test_weights_that_do_not_sum_to_zero_within_blocks_are_noticed(monkeypatch):
-    monkeypatch.setattr(means_rule, "equations", unbalanced)
+    monkeypatch.setattr(block_rule, "equations", unbalanced)
     assert max(excess_of(seed, 1)[0] for seed in range(12)) > 1e-3
 
 

@@ -19,8 +19,9 @@ from surepick.estimators.running_processes import UNKNOWN, Processes
 from surepick.noise import known_scale
 from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Traits
-from surepick.policies.carried import lockstep, means_rule, vectors_rule
-from surepick.policies.carried.means_rule import Bets, BlockBets
+from surepick.policies.carried import block_rule, lockstep, means_rule, vectors_rule
+from surepick.policies.carried.block_rule import BlockBets
+from surepick.policies.carried.means_rule import Bets
 from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later
 from surepick.policies.carried.vectors_rule import VectorBets
@@ -102,7 +103,7 @@ def _tested(
         if situation.blocks is not None:
             later = 0.0 if last else max(rest.num_pulls - plan.total, 0.0) + float(outstanding.sum())
             share, seen = batch.total / (batch.total + later), in_blocks(batch)
-            placed = means_rule.block_bets(processes, goal, margins, seen, share, situation.blocks.control)
+            placed = block_rule.block_bets(processes, goal, margins, seen, share, situation.blocks.control)
             return replace(placed, restarts=rest.restarts)
         future = 0.0 * outstanding if last else rest.pulls * max(1.0 - asked / rest.num_pulls, 0.0) + outstanding
         patient = planner.sizes.exact is not None

@@ -20,8 +20,8 @@ from surepick.estimators.posterior import NUMBER
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Problem, Traits, delta_for_test
+from surepick.policies.carried.block_rule import without_effects, without_effects_on_vectors
 from surepick.policies.carried.elimination import in_blocks
-from surepick.policies.carried.means_rule import without_effects, without_effects_on_vectors
 from surepick.policies.certified.sampling_rule import first_dimension
 from surepick.policies.options import option
 from surepick.policies.questions import outlook

@@ -19,8 +19,8 @@ from surepick.estimators.posterior import NUMBER, Posterior, efforts, pooled_fit
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import tuning
 from surepick.policies.base import Problem
+from surepick.policies.carried.block_rule import equations
 from surepick.policies.carried.elimination import in_blocks
-from surepick.policies.carried.means_rule import equations
 from surepick.policies.dimension import best_found
 from surepick.policies.sequential.batches import repeats_for
 from surepick.policies.sequential.engine import embedded_in

@@ -43,7 +43,10 @@ def is_violated(kind: str, policy: str, seed: int) -> bool:
     rng = np.random.default_rng([seed, TRUTHS.index(kind)])
     features, means, classes = drawn(kind, rng)
     more = {"certified-linear": {"norm_bound": 2.0}, "certified-kernel": {"norm_bound": 3.0, "kernel": KERNEL}}
-    options = {"epsilon": 0.4, "delta": DELTA, "noise": sp.SubGaussian(SIGMA), "max_batches": 6, **more.get(policy, {})}
+    more["certified-readings"] = {"assume": "linear", "trust": 0.2}
+    options = {"epsilon": 0.4, "delta": DELTA, "noise": sp.SubGaussian(SIGMA)}
+    options |= {} if policy == "certified-readings" else {"max_batches": 6}
+    options |= more.get(policy, {})
     made = sp.make_policy(policy, sp.Arms(features), **options)
     state, best = made.init(), int(np.argmax(means))
     ledger, worst = FlowLedger(ARMS, np.arange(ARMS), 30, np.full(ARMS, SIGMA)), -np.inf
@@ -66,7 +69,7 @@ def is_violated(kind: str, policy: str, seed: int) -> bool:
     return worst >= -np.log(DELTA)
 
 
-POLICIES = ("certified-linear", "certified-kernel", "certified-independent")
+POLICIES = ("certified-linear", "certified-kernel", "certified-independent", "certified-readings")
 
 
 @pytest.mark.parametrize("policy", POLICIES)

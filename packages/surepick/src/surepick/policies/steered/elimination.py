@@ -27,18 +27,18 @@ from surepick.estimators.goodness_of_fit import with_least_squares
 from surepick.policies.base import Claim, Traits, check_arms, threshold_of
 from surepick.policies.sequential.engine import SequentialTest
 from surepick.policies.sequential.state import SequentialState
-from surepick.policies.steered.weights import Fit, Steered, designed, fitted, opening, whole_pulls
+from surepick.policies.steered.weights import Fit, Steered, design_for, fitted, opening, spread_pulls
 from surepick.text import quoted
 
 HEURISTIC_OPENING = 12  # pulls
 HEURISTIC_OPENING_NOISE = 1.0  # variance of a result in units of that of the means, as the opening sees it
 HEURISTIC_WHOLE = 0.2  # of what was spent: where no more is left, it is measured at once
 HEURISTIC_PART = 0.3  # of what is left, or was spent: a batch before the last has no more
-HEURISTIC_LEAST = 0.04  # of what was spent: no batch has less
-HEURISTIC_FEW = 8  # pulls more than that
+HEURISTIC_LEAST_PART = 0.04  # of what was spent: no batch has less
+HEURISTIC_MORE_PULLS = 8  # pulls more than that
 HEURISTIC_LENGTHS = (0.35, 0.7, 1.4, 2.8)  # of kernels, in units of the median distance of two arms
-HEURISTIC_SLACK = (4.0, 2.5)  # nats of log likelihood by which a class may be worse than the best; where pulls are many
-HEURISTIC_MANY = 4  # pulls an arm, all together
+HEURISTIC_NATS_WORSE = (4.0, 2.5)  # of log likelihood, than the best, that a class may be; where pulls are many
+HEURISTIC_PULLS_AN_ARM = 4  # pulls an arm, all together
 DIRECTIONS = 60  # of a kernel, that are steered for; readings have all
 
 
@@ -63,7 +63,7 @@ class Standing:
 
 
 @record
-class Bet:
+class PlacedBet:
     """What processes bet on a batch, and what came of it."""
 
     batch: BatchWeights
@@ -82,7 +82,7 @@ class Bet:
 class SteeredState(SequentialState):
     """A `SequentialState` with what was bet, from which everything is read."""
 
-    told: tuple[Bet, ...] = ()
+    told: tuple[PlacedBet, ...] = ()
     leaders: tuple[int, ...] = ()  # candidates and leaders so far
     standing: tuple[Standing, ...] = ()  # under each class that the results do not speak against, the widest first
 
@@ -171,9 +171,10 @@ class CertifiedReadings(SequentialTest):
         total = float(wanted.sum())
         size = math.ceil(total)
         if total > max(HEURISTIC_OPENING, HEURISTIC_WHOLE * spent):
-            size = math.ceil(min(HEURISTIC_PART * total, HEURISTIC_PART * spent + HEURISTIC_FEW))
+            size = math.ceil(min(HEURISTIC_PART * total, HEURISTIC_PART * spent + HEURISTIC_MORE_PULLS))
         weights, evidence = self._steered(state, state.leader).planned(wanted)
-        counts = whole_pulls(wanted, max(size, math.ceil(HEURISTIC_LEAST * spent)), weights[int(np.argmin(evidence))])
+        size = max(size, math.ceil(HEURISTIC_LEAST_PART * spent))
+        counts = spread_pulls(wanted, size, weights[int(np.argmin(evidence))])
         return Plan(state.round, counts, predicted_pulls=max(total, 1.0), candidate=state.leader)
 
     def bets(self, state: SteeredState, plan: Plan, seen: Observations) -> BatchWeights | None:
@@ -198,14 +199,14 @@ class CertifiedReadings(SequentialTest):
         placed = self._placed(state, self.bets(state, plan, seen), seen)
         return None if placed is None else placed.weighed(threshold_of(self.problem))
 
-    def _placed(self, state: SteeredState, bets: BatchWeights | None, seen: Observations) -> Bet | None:
+    def _placed(self, state: SteeredState, bets: BatchWeights | None, seen: Observations) -> PlacedBet | None:
         if bets is None:
             return None
         scales = self.problem.scales[bets.measured]
         values = np.array(state.told[-1].log_values) if state.told else np.zeros(self.problem.num_arms)
         values[bets.arms] += bets.weights @ seen.sums[bets.measured]
         values[bets.arms] -= 0.5 * (bets.weights**2 @ (bets.counts * scales**2))
-        return Bet(bets, values, seen.means)
+        return PlacedBet(bets, values, seen.means)
 
     def decide(self, state: SteeredState, after: SteeredState, plan: Plan) -> SteeredState:
         fits, problem = self._fits(after), self.problem
@@ -341,7 +342,7 @@ class CertifiedReadings(SequentialTest):
         )
 
     def _design(self, state: SteeredState, candidate: int) -> FloatArray:
-        return self._cache.of("design", state, candidate, lambda: designed(self._steered(state, candidate)))
+        return self._cache.of("design", state, candidate, lambda: design_for(self._steered(state, candidate)))
 
     def _gap(self, state: SteeredState) -> float | None:
         _, given = self.problem.answer_without_pulls()
@@ -366,5 +367,5 @@ def _with_length(gamma: float) -> GaussianKernel:
 
 def _alive(log_likelihoods: list[float], pulls: int, num_arms: int) -> list[int]:
     """The classes that the results do not speak against, the widest first."""
-    slack = HEURISTIC_SLACK[pulls >= HEURISTIC_MANY * num_arms]
+    slack = HEURISTIC_NATS_WORSE[pulls >= HEURISTIC_PULLS_AN_ARM * num_arms]
     return [number for number, one in enumerate(log_likelihoods) if one >= max(log_likelihoods) - slack]

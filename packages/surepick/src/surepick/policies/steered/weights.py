@@ -22,8 +22,8 @@ from surepick.core.records import FloatArray, IntArray, freeze, record
 from surepick.linalg.factorisations import cholesky, solve_lower, thin_svd
 
 HEURISTIC_BIAS = 0.4  # nats that bias may cost a rival
-HEURISTIC_CAUTION = 1.0  # standard deviations of a lead by which it is guessed too small
-HEURISTIC_STEPS = 24  # of the design
+HEURISTIC_LEAD_CAUTION = 1.0  # standard deviations of a lead by which it is guessed too small
+HEURISTIC_DESIGN_STEPS = 24  # of the design
 HEURISTIC_AVERAGED = 2 / 3  # of them go by before the mean of the others is formed
 HEURISTIC_EXPONENT = 0.7
 HEURISTIC_TEMPERATURES = (4.0, 0.3)  # nats, in the first and in the last step
@@ -47,7 +47,6 @@ class Steered:
     lack: FloatArray  # log(1/delta) - L of each rival, (m,)
     means: FloatArray  # guesses, (K,)
     margins: FloatArray  # cautious guesses of epsilon + h_c - h_j, (m,)
-    costs: FloatArray | None = None  # of a pull of each arm, in units of the cheapest, (K,); None: all alike
 
     def planned(self, pulls: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(w, the evidence beyond what is needed that each rival's process is predicted to have after these pulls).
@@ -92,27 +91,26 @@ class Steered:
         return weights, gained + times * self.epsilon - bias - self.lack
 
 
-def designed(steered: Steered) -> FloatArray:
+def design_for(steered: Steered) -> FloatArray:
     """Pulls of each arm, whole or not, after which every open rival is predicted to be out; shape (K,).
 
     Multiplicative weights for the softmin of the predicted evidence, whose derivative is s^2 w^2 / 2.
     """
     num_arms = len(steered.scales)
-    prices = np.ones(num_arms) if steered.costs is None else steered.costs
     shares, total = np.full(num_arms, 1.0 / num_arms), 16.0
     first, last = HEURISTIC_TEMPERATURES
     mean = np.zeros(num_arms)  # of the last steps: one step alone goes to and fro between rivals
-    for step in range(HEURISTIC_STEPS):
+    for step in range(HEURISTIC_DESIGN_STEPS):
         weights, evidence = steered.planned(total * shares)
-        temperature = first * (last / first) ** (step / (HEURISTIC_STEPS - 1))
+        temperature = first * (last / first) ** (step / (HEURISTIC_DESIGN_STEPS - 1))
         urgency = np.exp((evidence.min() - evidence) / temperature)
-        slope = (urgency / urgency.sum()) @ weights**2 * steered.scales**2 / prices
+        slope = (urgency / urgency.sum()) @ weights**2 * steered.scales**2
         middle = float(slope @ shares)
         if middle <= 0.0:
             break
         shares *= np.clip((slope / middle) ** HEURISTIC_EXPONENT, *EXTREMES)
         shares = np.maximum(shares / shares.sum(), LEAST_SHARE / num_arms)
-        if step >= HEURISTIC_AVERAGED * HEURISTIC_STEPS:
+        if step >= HEURISTIC_AVERAGED * HEURISTIC_DESIGN_STEPS:
             mean = mean + shares
         total *= float(np.clip(_growth(steered, evidence), 0.5, 2.0))
     shares = mean if mean.any() else shares
@@ -145,7 +143,7 @@ def _sized(steered: Steered, shares: FloatArray, total: float) -> FloatArray:
 # --- What the results suggest of the means.
 
 SCALES = np.geomspace(1e-4, 1e4, 161)
-HEURISTIC_SHARES = (0.0, 0.25, 0.5, 1.0)  # of how far means may be off: how far they are, as a standard deviation
+HEURISTIC_OFF_SHARES = (0.0, 0.25, 0.5, 1.0)  # of how far means may be off: how far they are, as a standard deviation
 
 
 @record
@@ -164,7 +162,7 @@ class Fit:
         """Cautious guesses of epsilon + h_c - h_j, at least epsilon, (m,)."""
         apart = np.sum((self.roots[candidate] - self.roots[rivals]) ** 2, axis=1)
         spread = np.sqrt(apart + self.own[candidate] + self.own[rivals])
-        leads = self.means[candidate] - self.means[rivals] - HEURISTIC_CAUTION * spread
+        leads = self.means[candidate] - self.means[rivals] - HEURISTIC_LEAD_CAUTION * spread
         return np.asarray(epsilon + np.maximum(leads, 0.0))
 
 
@@ -181,7 +179,7 @@ def fitted(coordinates: FloatArray, seen: Observations, sigma: FloatArray, off: 
     length = float(np.sqrt(np.mean(np.sum(coordinates**2, axis=1)))) or 1.0
     scales = SCALES * max(float(np.ptp(means)), size) / length
     best: tuple[float, float, float] | None = None
-    for share in HEURISTIC_SHARES if off > 0.0 else (0.0,):
+    for share in HEURISTIC_OFF_SHARES if off > 0.0 else (0.0,):
         variances = sigma[measured] ** 2 / seen.counts[measured] + (share * off) ** 2
         left, singular, _ = thin_svd(z / np.sqrt(variances)[:, None])
         values = means / np.sqrt(variances)
@@ -223,7 +221,7 @@ def opening(coordinates: FloatArray, pulls: int, share: float) -> IntArray:
     return counts
 
 
-def whole_pulls(wanted: FloatArray, total: int, order: FloatArray) -> IntArray:
+def spread_pulls(wanted: FloatArray, total: int, order: FloatArray) -> IntArray:
     """So many whole pulls in these proportions, shape (K,): so too in any range of `order`, of shape (K,)."""
     arms = np.argsort(order, kind="stable")
     reached = np.floor(np.cumsum(wanted[arms]) * (total / wanted.sum()) + 0.5)

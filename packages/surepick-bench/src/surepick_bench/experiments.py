@@ -46,6 +46,7 @@ PEERS = spec.crossed(
         spec.default("rage"),
         spec.default("action-elimination"),
         spec.default("certified-linear", norm_bound=2.0),
+        spec.default("certified-readings", assume="linear:level=no", trust="exact"),
         spec.default("certified-independent"),
     ),
     max_pulls=1_000_000,

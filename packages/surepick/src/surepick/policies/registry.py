@@ -129,11 +129,11 @@ ENTRIES: Mapping[str, PolicySpec] = MappingProxyType(
             "tolerance",
         ),
         "certified-neural": PolicySpec(
-            "surepick.policies.certified.neural:CertifiedNeural",
+            "surepick.policies.steered.neural:CertifiedNeural",
             parts_of.network,
             "a certificate with a network's embedding (extra 'neural'), if its misspecification is declared",
             defaults={"depth": 2, "width": 512, "architecture": "standard"},
-            listed="misspecification dim vectors regularization tolerance reserve largest_batch",
+            listed="misspecification dim vectors regularization",
         ),
     }
 )

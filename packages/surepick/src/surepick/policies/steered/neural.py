@@ -165,7 +165,7 @@ class CertifiedNeural(CertifiedReadings):
         tails = np.append(np.cumsum((values**2)[::-1])[::-1], 0.0)
         usual = min(int(np.argmax(tails <= ENERGY_LEFT * tails[0])), arms.num_arms // HEURISTIC_LARGEST_SHARE)
         kept = values[: self.dim or max(usual, 1)]
-        kept = kept[kept > LEAST_DIRECTION * values[0]]
+        kept = kept[: max(int(np.count_nonzero(kept > LEAST_DIRECTION * values[0])), 1)]
         vectors = left[:, : len(kept)] * kept
         length = math.sqrt(float(np.mean(np.sum(vectors**2, axis=1))))
         return np.asarray(vectors / (length or 1.0))

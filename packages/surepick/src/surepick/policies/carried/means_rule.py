@@ -25,6 +25,7 @@ from surepick.core.observations import Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.estimators import Mgf
 from surepick.estimators.flows import BatchWeights
+from surepick.estimators.posterior import even_steps
 from surepick.estimators.running_processes import MeanProcesses
 from surepick.policies import tuning
 from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, anew, nobody, start_weights
@@ -191,7 +192,7 @@ def _best_share(centre: FloatArray, terms: tuple[FloatArray, ...], uneven: float
     low = np.array([math.log(max(one, 1e-3)) for one in least.tolist()])
     best, left, step = np.empty(len(low)), np.arange(len(low)), max(tuning.MOST_AT_ONCE // needs.size, 1)
     for span in (math.log(4.0 * math.sqrt(needs.shape[1] * uneven) + 50.0), 30.0):
-        grid = np.exp(np.linspace(low[left], low[left] + span, tuning.HEURISTIC_GRID, axis=1))
+        grid = np.exp(even_steps(low[left], low[left] + span, tuning.HEURISTIC_GRID))
         shares = np.split(centre[left, None] / grid, range(step, grid.shape[1], step), axis=1)
         some = tuple(one[left] for one in terms)
         totals = grid + np.concatenate([_rival_pulls(share, *some).sum(axis=2) for share in shares], axis=1)

@@ -296,8 +296,9 @@ def chances_in_rows(scores: FloatArray, errors: FloatArray, epsilon: float) -> F
     places = beside[:, :, None] + np.array(HEURISTIC_PLACES) * widths[:, :HEURISTIC_PLACED, None]
     places = places.reshape(len(scores), -1, 1)
     centres, widths = centres[:, None], widths[:, None]
-    above, beneath = (places + epsilon - centres) / widths, places - epsilon - centres[:, :, :few]
-    (here, log_here), (_, log_above), (below, _) = _phis((places - centres) / widths, above, beneath / widths[:, :, :few])
+    at, above = (places - centres) / widths, (places + epsilon - centres) / widths
+    beneath = (places - epsilon - centres[:, :, :few]) / widths[:, :, :few]
+    (here, log_here), (_, log_above), (below, _) = _phis(at, above, beneath)
     reached = np.concatenate([here[:, :, :few], below], axis=1)
     others = [(logs @ times)[:, :, None] - logs[:, :, :few] for logs in (log_above, log_here)]
     product = np.exp(np.minimum(np.concatenate(others, axis=1), 0.0))
@@ -311,7 +312,7 @@ def chances_in_rows(scores: FloatArray, errors: FloatArray, epsilon: float) -> F
 
 
 def _phis(*arrays: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
-    """(Phi(x), log Phi(x)) of each array of n rows, entry by entry: all in one step, as there are few entries mostly."""
+    """(Phi(x), log Phi(x)) of each array of n rows, entry by entry: all in one step, since mostly they are few."""
     x = np.concatenate([one.reshape(len(one), -1) for one in arrays], axis=1)
     tail = log_tail(x)
     beneath, right, ends = np.exp(tail), x > 0.0, np.cumsum([0, *(one[0].size for one in arrays)])

@@ -1,7 +1,6 @@
 """Certified elimination whose evidence is carried on: one e-process an arm, whatever candidates were tried."""
 
 from dataclasses import field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from surepick.estimators.flows import Weighed
 from surepick.estimators.posterior import Posterior
 from surepick.estimators.running_processes import UNKNOWN, Processes
 from surepick.noise import known_scale
-from surepick.policies import model_checks, options, tuning
+from surepick.policies import model_checks, options
 from surepick.policies.base import Traits
 from surepick.policies.carried import block_rule, lockstep, means_rule, vectors_rule
 from surepick.policies.carried.block_rule import BlockBets
@@ -93,12 +92,10 @@ def _tested(
     """The bets of a batch for a candidate."""
     situation, last, counts = planner.situation, planner.sizes.is_last(before.round), batch.counts
     candidate, epsilon, noise_mgf = plan.candidate or 0, situation.problem.epsilon, situation.noise_mgf(before.seen)
-    planning = partial(guess.margins, candidate, epsilon, caution=tuning.HEURISTIC_CAUTION)
-    goal = situation.goal(before, candidate, guess, planning)
-    margins = guess.margins(candidate, epsilon, goal.rivals)
     asked, outstanding = plan.counts.sum(), np.maximum(plan.counts - counts, 0)
     if not processes.structured:
-        rest = means_rule.means_remaining(processes, goal)
+        goal, rest = planner.planned_for(before, guess, candidate)
+        margins = guess.margins(candidate, epsilon, goal.rivals)
         processes = states.anew(processes, rest.restarts)
         if situation.blocks is not None:
             later = 0.0 if last else max(rest.num_pulls - plan.total, 0.0) + float(outstanding.sum())
@@ -109,6 +106,8 @@ def _tested(
         patient = planner.sizes.exact is not None
         found = means_rule.place_bets(processes, goal, margins, counts, future, noise_mgf, patient=patient)
         return replace(found, restarts=rest.restarts)
+    goal = planner.goal_for(before, guess, candidate)
+    margins = guess.margins(candidate, epsilon, goal.rivals)
     vectors = situation.vectors(processes.dim)
     whole = planner.sizes.exact is None
     anew = vectors_rule.restarts(vectors, processes, goal, plan.counts.astype(np.float64), whole=whole)

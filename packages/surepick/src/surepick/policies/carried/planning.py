@@ -252,19 +252,29 @@ class Planner:
         best = guess.best_of(state.away)
         candidate = best if state.candidate < 0 else state.candidate
         if best != candidate:
-            doubted = self._goal_for(state, guess, candidate, least=HEURISTIC_LEAST_WHEN_SWITCHING)
+            doubted = self.goal_for(state, guess, candidate, least=HEURISTIC_LEAST_WHEN_SWITCHING)
             worth = tuning.HEURISTIC_SWITCH * self._effort(state, doubted)
-            if self._effort(state, self._goal_for(state, guess, best), worth) < worth:
+            if self._effort(state, self.goal_for(state, guess, best), worth) < worth:
                 candidate = best
-        rest = self._rest_for(state, guess, candidate)
+        _, rest = self.planned_for(state, guess, candidate)
         if self.dim is None and state.processes.structured:
             rest = self._in_another_dimension(state, guess, rest)
         return rest
 
-    def _rest_for(self, state: SequentialState, guess: Posterior, candidate: int) -> RemainingPulls:
-        return self.rest_of(state, self._goal_for(state, guess, candidate))
+    def planned_for(
+        self, state: SequentialState, guess: Posterior, candidate: int
+    ) -> tuple[OpenComparisons, RemainingPulls]:
+        """(what a plan for the candidate is to reach, what that is predicted to take); `guess` is that of the state."""
 
-    def _goal_for(
+        def form() -> tuple[OpenComparisons, RemainingPulls]:
+            goal = self.goal_for(state, guess, candidate)
+            return goal, self.rest_of(state, goal)
+
+        if state.processes.structured:
+            return form()
+        return self.situation.cache.of("planned", state, candidate, form)  # the bets of the batch ask for the same
+
+    def goal_for(
         self, state: SequentialState, guess: Posterior, candidate: int, *, least: float = tuning.HEURISTIC_LEAST_MARGIN
     ) -> OpenComparisons:
         epsilon = self.situation.problem.epsilon
@@ -350,7 +360,7 @@ class Planner:
         for dim in larger_dimensions(self.situation.embedding, rest.dim, epsilon):
             if not self._worth_a_design(state, guess, best, dim):
                 break
-            other = self._rest_for(self.situation.moved(state, dim), guess, rest.candidate)
+            _, other = self.planned_for(self.situation.moved(state, dim), guess, rest.candidate)
             if other.effort >= best.effort:
                 break
             best = other
@@ -362,7 +372,7 @@ class Planner:
         vectors, processes = self.situation.vectors(best.dim), here.vectors
         if processes is None or not is_expensive(vectors.embedded):
             return True
-        goal, shares = self._goal_for(here, guess, best.candidate), self.shares(state)
+        goal, shares = self.goal_for(here, guess, best.candidate), self.shares(state)
         less = replace(vectors.embedded, misspecification=self.situation.embedding.misspecification(dim))
         now, then = (
             vectors_rule.pulls_by_direction(one, processes, goal, shares)

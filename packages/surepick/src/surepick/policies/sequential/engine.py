@@ -101,8 +101,10 @@ class Memo:
 
     def known(self, name: str, owner: object, key: Any = None) -> tuple[bool, Any]:
         """(whether it is kept, what is kept) of that very object."""
-        kept = self._kept.get(name, ())
-        return next(((True, value) for (of, known), value in kept if of is owner and known == key), (False, None))
+        for (of, known), value in self._kept.get(name, ()):
+            if of is owner and known == key:
+                return True, value
+        return False, None
 
     def embedded(self, embedding: ArmEmbedding, dim: int) -> Embedded:
         """`embedded_in`."""

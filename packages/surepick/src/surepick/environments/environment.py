@@ -143,7 +143,7 @@ class Environment:
                 f"counts of type {pulls.dtype} and shape {pulls.shape} for {self.num_arms} arms; "
                 "give one non-negative integer per arm."
             )
-        return self.law.draw(pulls.astype(np.int64), rng)
+        return self.law.draw(pulls.astype(np.int64, copy=False), rng)
 
     def answer(self, arms: IntArray, items: IntArray) -> FloatArray:
         """What arms score on test items, shape (m,).

@@ -72,20 +72,15 @@ def block_bets(
     control: int | None,
 ) -> BlockBets:
     """The bets on a batch for a candidate."""
-    others = _sharing(seen, goal.candidate, [*processes.others_than(goal.candidate), control])
+    there = np.isin(seen.blocks, seen.blocks[seen.arms == goal.candidate])
+    beside, arms = {*seen.arms[there].tolist()} - {goal.candidate}, [*processes.others_than(goal.candidate), control]
+    others = [arm for arm in dict.fromkeys(arms) if arm in beside and arm is not None]
     plain = ~np.isin(goal.rivals, others)
     sets = [(plain, others)]
     for place in np.flatnonzero(~plain).tolist():  # the process of an arm that is among the others: without it there
         sets.append((np.arange(len(plain)) == place, [arm for arm in others if arm != goal.rivals[place]]))
     parts = (_placed(processes, goal, chosen, margins, seen, share, rest) for chosen, rest in sets if chosen.any())
     return BlockBets(goal.candidate, goal.noise_scales, tuple(parts))
-
-
-def _sharing(seen: BlockTotals, candidate: int, arms: list[int | None]) -> list[int]:
-    """Those of the arms, each once, that are in a block with the candidate."""
-    there = np.isin(seen.blocks, seen.blocks[seen.arms == candidate])
-    beside = set(seen.arms[there].tolist()) - {candidate}
-    return [arm for arm in dict.fromkeys(arms) if arm in beside and arm is not None]
 
 
 def _placed(

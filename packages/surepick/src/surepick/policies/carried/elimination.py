@@ -187,7 +187,15 @@ class CarriedElimination(EmbeddedTest):
     def __post_init__(self) -> None:
         EmbeddedTest.__post_init__(self)
         BatchSizes.of(self)
-        self._check_blocks()
+        check_idle(self, "block_size", "control", "once_a_block")
+        blocking = self.blocking
+        if blocking is not None and not known_scale(self.problem.noise):
+            raise InvalidInput(
+                "blocks of noise whose scale nobody knows are compared without features: take certified-independent "
+                "(--policy certified-independent), or declare subgaussian:SIGMA."
+            )
+        if blocking is not None and blocking.size is not None and blocking.control is not None and blocking.size < 3:
+            raise InvalidInput("a block of two has no room for a control beside a candidate and a rival.")
         later, share = checked_later(self.problem, self.later, self.later_share, blocks=self.blocks is not None)
         object.__setattr__(self, "later", later)
         object.__setattr__(self, "later_share", share)
@@ -367,18 +375,6 @@ class CarriedElimination(EmbeddedTest):
     @property
     def _sizes(self) -> BatchSizes:
         return BatchSizes.of(self)
-
-    def _check_blocks(self) -> None:
-        """Refuse options of blocks where there are none, and a block without room for a control."""
-        check_idle(self, "block_size", "control", "once_a_block")
-        if self.blocks is not None and not known_scale(self.problem.noise):
-            raise InvalidInput(
-                "blocks of noise whose scale nobody knows are compared without features: take certified-independent "
-                "(--policy certified-independent), or declare subgaussian:SIGMA."
-            )
-        blocking = self.blocking
-        if blocking is not None and blocking.size is not None and blocking.control is not None and blocking.size < 3:
-            raise InvalidInput("a block of two has no room for a control beside a candidate and a rival.")
 
     def failed_checks(self, state: SequentialState, plan: Plan, seen: Observations) -> tuple[str, ...]:
         if known_scale(self.problem.noise):

@@ -49,7 +49,10 @@ class Planner:
         """A function of what was told."""
         if not state.begun:
             return self._first_batch(state.round)
-        unmeasured = self._unmeasured_arms(state) or self._unrepeated_arms(state)
+        unmeasured = None
+        if not state.processes.structured:  # with batches of a given size the next arms, until each had its turn
+            unmeasured = batches.next_of_list(self.sizes, len(state.beaten), self._repeats_alone, state.round)
+        unmeasured = unmeasured or self._unrepeated_arms(state)
         if unmeasured is not None:
             return unmeasured
         guess = self.situation.guess(state.processes, state.seen)
@@ -108,12 +111,6 @@ class Planner:
         few = np.zeros_like(weights)
         few[support[batches.spanning_arms(np.sqrt(weights[support])[:, None] * white)]] = 1.0
         return few
-
-    def _unmeasured_arms(self, state: SequentialState) -> Plan | None:
-        """Without structure, and with batches of a given size: the next arms, until each had its turn."""
-        if state.processes.structured:
-            return None
-        return batches.next_of_list(self.sizes, len(state.beaten), self._repeats_alone, state.round)
 
     def _unrepeated_arms(self, state: SequentialState) -> Plan | None:
         """With features and scales that are unknown: the arms of the first batch, until their scales have bounds."""
@@ -180,9 +177,11 @@ class Planner:
 
     def _plan(self, state: SequentialState, rest: RemainingPulls, total: float, *, candidate: int | None) -> Plan:
         """A batch of about that much money in the proportions of what is still to be measured."""
-        weights = steadied_weights(rest.pulls / rest.pulls.sum())
-        if rest.costs is not None:
-            total = max(total, rest.most_expensive_pull) * rest.num_pulls / rest.total
+        weights, problem = steadied_weights(rest.pulls / rest.pulls.sum()), self.situation.problem
+        costs, lower = rest.costs, rest.lower_bound
+        if costs is not None:  # a batch of less than the dearest pull would wait for it; all may go to the dearest arm
+            dearest = min(float(costs[rest.pulls > 0.0].max(initial=1.0)), rest.total)
+            total, lower = max(total, dearest) * rest.num_pulls / rest.total, lower / float(costs.max())
         wanted = self.sizes.exact or max(1, math.ceil(total))
         embedded = self.situation.embedded(rest.dim)
         if not embedded.structured:
@@ -195,12 +194,10 @@ class Planner:
             counts=counts,
             dim=rest.dim,
             predicted_pulls=None if candidate is None else rest.num_pulls,
-            lower_bound=rest.least_pulls,
+            lower_bound=lower,
             misspecification=embedded.misspecification,
             candidate=candidate,
-            predicted_cost=None
-            if candidate is None or rest.costs is None
-            else rest.total * self.situation.problem.cheapest_cost,
+            predicted_cost=None if candidate is None or costs is None else rest.total * problem.cheapest_cost,
         )
 
     def _rounded(

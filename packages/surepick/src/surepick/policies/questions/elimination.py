@@ -189,7 +189,11 @@ class CertifiedLists(EmbeddedTest):
         return self._traits(
             certifies="lists",
             embedding=self._levelled,
-            checks=self._exactness,
+            checks=tuple(
+                f"All measurements of a candidate give the same {one.constraint.name}."
+                for one in self._limits
+                if one.constraint.noise is None
+            ),
             uses_costs=True,
             batch_cost=self.batch_cost,
         )
@@ -410,12 +414,6 @@ class CertifiedLists(EmbeddedTest):
             for one in constraints_of(self.problem.question)
             if UNEVEN.format(one.name) in alarms
         ]
-
-    @property
-    def _exactness(self) -> tuple[str, ...]:
-        """What is looked for in quantities that are said to have no noise."""
-        names = [one.constraint.name for one in self._limits if one.constraint.noise is None]
-        return tuple(f"All measurements of a candidate give the same {name}." for name in names)
 
     def failed_checks(self, state: SequentialState, plan: Plan, seen: Observations) -> tuple[str, ...]:
         past, ground = state.seen, self._ground(plan.dim)

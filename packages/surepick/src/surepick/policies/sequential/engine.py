@@ -384,8 +384,10 @@ class SequentialTest:
         """Why more pulls would not help, if there is a reason."""
         if state.finished not in ("", "equal"):
             return ""
-        equal = model_checks.equal_words(self.problem, self._equal(state))
-        return equal or ("" if state.finished or state.seen.total == 0 else self._obstacle(state))
+        names, equal = self.problem.arms, self._equal(state).tolist()
+        if equal:
+            return model_checks.all_equal([str(arm) if names is None else names.ids[arm] for arm in equal])
+        return "" if state.finished or state.seen.total == 0 else self._obstacle(state)
 
     def _step(self, after: Any, plan: Plan, seen: Observations, found: Any = None) -> Step[Any]:
         gap, alarms, equal = self._gap(after), after.alarms, self._equal(after)
@@ -419,7 +421,7 @@ class EmbeddedTest(SequentialTest):
 
     def _traits(self, **more: Any) -> Traits:
         own, blocking, embedding = self.embedding.traits, self.blocking, more.pop("embedding", self.embedding)
-        price = () if blocking is None else (price_of_blocks(blocking.name),)
+        price = () if blocking is None else (PRICE_OF_BLOCKS.format(blocking.name),)
         spread = () if known_scale(self.problem.noise) else (model_checks.SPREAD,)
         return Traits(
             corrects=True,
@@ -462,6 +464,11 @@ def listed_row(row: RoundRecord, after: SequentialState) -> RoundRecord:
 
 # --- What a study says of its blocks, and plans that fill them. Validity rests on none of the latter.
 
+PRICE_OF_BLOCKS = (  # what a user should know before the first pull
+    "Measurements are compared within a {0} only. Where no {0} has an effect of its own, this may take more of them: a "
+    "forecast says how many."
+)
+
 
 def blocking_of(
     problem: Problem, name: str | None, size: int | None, control: str | None, once: bool
@@ -501,14 +508,6 @@ def jointly_normal(name: str, failure: float, *, shifts: bool) -> tuple[str, str
         f"those of different ones are independent. Which of them a {name} has does not depend on their values.",
         "Standard deviations are bounded by repeats; all bounds that matter hold at all times, except with "
         f"probability {failure:g}, which is part of delta.",
-    )
-
-
-def price_of_blocks(name: str) -> str:
-    """What a user should know before the first pull, as a sentence."""
-    return (
-        f"Measurements are compared within a {name} only. Where no {name} has an effect of its own, this may take more "
-        "of them: a forecast says how many."
     )
 
 

@@ -261,17 +261,6 @@ class RemainingPulls:
         once = self.pulls > 0.0
         return self.total + float(np.count_nonzero(once) if self.costs is None else self.costs[once].sum())
 
-    @property
-    def most_expensive_pull(self) -> float:
-        """What the dearest of the pulls costs, or all of them where that is less: a batch of less would wait for it."""
-        dearest = 1.0 if self.costs is None else float(self.costs[self.pulls > 0.0].max(initial=1.0))
-        return min(dearest, self.total)
-
-    @property
-    def least_pulls(self) -> float:
-        """Lower bound on the pulls of any design: what it costs at least, all of it on the dearest arm."""
-        return self.lower_bound if self.costs is None else self.lower_bound / float(self.costs.max())
-
 
 def start_weights(starts: IntArray) -> FloatArray:
     """log p_k of the k-th start of a process: p_1 = r, p_k = (1 - r) 2^-(k-1), which sum to 1.

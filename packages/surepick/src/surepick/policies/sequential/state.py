@@ -176,9 +176,9 @@ def gap_of(state: SequentialState, candidate: int) -> float:
 # --- What is still to be measured for a candidate, as it looks from the past.
 
 HEURISTIC_FIRST_START = 0.95  # weight of the first start of a process; the others halve what is left
-LOG_WEIGHTS = math.log1p(-HEURISTIC_FIRST_START) - math.log(2.0) * (np.arange(1100) - 1.0)  # log p_k ...
+HALVED = math.log1p(-HEURISTIC_FIRST_START) - math.log(2.0) * (np.arange(1100.0) - 1.0)  # the last is the least of all
+LOG_WEIGHTS: FloatArray = np.maximum(HALVED, math.log(sys.float_info.min))  # log p_k, of k >= 1
 LOG_WEIGHTS[1] = math.log(HEURISTIC_FIRST_START)
-LOG_WEIGHTS = np.maximum(LOG_WEIGHTS, math.log(sys.float_info.min))  # ... which the last of them reach
 HEURISTIC_EXCESS = 0.5  # units of evidence by which a plan exceeds what is needed: all must get there together
 HEURISTIC_SPREAD_OF_SQUARE = 1.04  # sqrt(2) .7 / sqrt(.91), of the evidence of a bet whose mean is the square
 
@@ -269,7 +269,7 @@ def start_weights(starts: IntArray) -> FloatArray:
     """
     if starts.min(initial=1) < 1:
         raise ContractError("starts are numbered from 1.")
-    return LOG_WEIGHTS.take(starts, mode="clip")
+    return np.asarray(LOG_WEIGHTS.take(starts, mode="clip"))
 
 
 def nobody() -> IntArray:

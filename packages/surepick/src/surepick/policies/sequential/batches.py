@@ -73,14 +73,19 @@ def whole_batch(
     costs, embedding, dim, share = arms.problem.relative_costs, arms.embedding, embedded.dim, sizes.reserve
     vectors, known = embedded.structured, known_scale(arms.problem.noise)
     if sizes.exact is not None:
-        checked = (embedding, dim, share) if vectors and known else None
-        return fixed_size(weights, sizes.exact, round_number, costs, checked)
+        if not (vectors and known):
+            return rounded_batch(weights, sizes.exact, round_number)
+
+        def spread(pulls: int) -> IntArray:
+            return model_checks.spread_over_equals(embedding, rounded_batch(weights, pulls, round_number), costs)
+
+        planned = spread(max(1, int(sizes.exact / (1.0 + share))))
+        extra = model_checks.check_pulls(embedding, dim, planned, share, costs)
+        return np.asarray(spread(sizes.exact - int(extra.sum())) + extra)
     counts = designs.round_design(weights, capped(total, weights, largest_batch=sizes.largest, reserve=share))
-    if not vectors or (known and np.count_nonzero(counts) < few):
-        return counts
-    if known:
+    if vectors and known and np.count_nonzero(counts) >= few:
         return model_checks.with_check_pulls(embedding, dim, counts, share=share, costs=costs)
-    noise_mgf = None if seen is None else arms.noise_mgf(seen)
+    noise_mgf = None if seen is None or known or not vectors else arms.noise_mgf(seen)
     if seen is None or noise_mgf is None or noise_mgf.declared:
         return counts
     found = topped_up(counts, seen.counts, noise_mgf.bounded, arms.repeats, sizes.largest)
@@ -104,25 +109,6 @@ def rounded_batch(weights: FloatArray, total: int, round_number: int) -> IntArra
     passed[-1] = total  # the sum of the weights is 1 up to rounding
     counts: IntArray = np.diff(np.minimum(passed, total))
     return counts
-
-
-def fixed_size(
-    weights: FloatArray,  # (K,)
-    total: int,
-    round_number: int,
-    costs: FloatArray | None,  # of a pull of each arm, (K,); None: all alike
-    checked: tuple[ArmEmbedding, int, float] | None,
-) -> IntArray:
-    """Exactly so many pulls in these proportions, shape (K,)."""
-    if checked is None:
-        return rounded_batch(weights, total, round_number)
-    embedding, dim, share = checked
-
-    def spread(pulls: int) -> IntArray:
-        return model_checks.spread_over_equals(embedding, rounded_batch(weights, pulls, round_number), costs)
-
-    extra = model_checks.check_pulls(embedding, dim, spread(max(1, int(total / (1.0 + share)))), share, costs)
-    return np.asarray(spread(total - int(extra.sum())) + extra)
 
 
 def batches_of_a_list(num_arms: int, total: int) -> int:

@@ -19,7 +19,7 @@ from surepick.estimators.pairs import without_pair_effects
 from surepick.estimators.posterior import NUMBER
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, tuning
-from surepick.policies.base import Problem, Traits, delta_for_test
+from surepick.policies.base import Traits, delta_for_test
 from surepick.policies.carried.block_rule import without_effects, without_effects_on_vectors
 from surepick.policies.carried.elimination import in_blocks
 from surepick.policies.certified.sampling_rule import first_dimension
@@ -37,25 +37,6 @@ from surepick.questions.protocol import Aims, Bet, Inquiry, Lists, View
 # --- How many pulls a batch of a question has. Validity rests on none of it.
 
 HEURISTIC_LAST = 2.5  # of the predicted rest: after the last batch that is allowed nothing can be made up for
-
-
-def total_of(
-    sizes: BatchSizes, problem: Problem, rest: RemainingOfBets, seen: Observations, round_number: int, grid: Grid | None
-) -> int:
-    """Pulls of the next batch."""
-    if sizes.exact is not None:
-        return sizes.exact
-    if sizes.most is None and sizes.fixed == 0.0:
-        return batches.batch_total(rest.pulls, seen.total)
-    costs = problem.relative_costs
-    price = 1.0 if costs is None else float(seen.counts @ costs) / seen.total
-    spent = price * seen.total
-    money = rest.pulls if rest.cost is None else rest.cost / problem.cheapest_cost
-    if sizes.is_last(round_number):
-        return max(1, math.ceil(HEURISTIC_LAST * rest.pulls))
-    scaled = Grid(1.0, 1.0) if grid is None else Grid(price * grid.start, price * grid.end)
-    wanted = sizes.testing(round_number, spent, money, scaled)
-    return max(1, math.ceil(wanted * rest.pulls / money))
 
 
 def grid_of(ground: Ground, seen: Observations | None) -> Grid | None:
@@ -214,9 +195,7 @@ class CertifiedLists(EmbeddedTest):
         if not noise_mgf.declared and ground.embedded.structured:
             rest = rest_of_few(ground, ground.embedded, aims, noise_mgf)
         rest = ground.rest(aims, noise_mgf) if rest is None else rest
-        total = total_of(
-            self._sizes, self.problem, rest, state.seen, state.round, grid_of(self._ground(state.dim), state.seen)
-        )
+        total = self._total(state, rest, ground)
         centres: tuple[int, ...] = (state.leader,)
         if self._in_pairs:
             wanted = np.unique(aims.second[aims.second != NUMBER])  # of small blocks some, others in the next batch
@@ -290,7 +269,12 @@ class CertifiedLists(EmbeddedTest):
         others = assumed_of(constraints_of(self.problem.question), state.seen)
         answer = EmbeddedTest._answer(self, state) | {"assumptions": (*active, *others, *self._shared_effect)}
         answer |= {"of_draws": False} if self._in_pairs else {}
-        uneven = " ".join(self._uneven(state.alarms))
+        uneven = " ".join(
+            f"{UNEVEN.format(one.name)}: declare it, e.g. {one.name}{one.sign}{one.bound:g},tolerance=...,"
+            "noise=subgaussian:SIGMA, and start anew."
+            for one in constraints_of(self.problem.question)
+            if UNEVEN.format(one.name) in state.alarms
+        )
         lists = (np.flatnonzero(state.lists.inside), np.flatnonzero(state.lists.outside))
         return answer | {"lists": lists} | ({"why_heuristic": uneven} if uneven else {})
 
@@ -321,6 +305,21 @@ class CertifiedLists(EmbeddedTest):
         value, bound = design.value, design.lower_bound
         return Plan(round_number, counts, dim=dim, design_value=value, lower_bound=bound,
                     misspecification=embedded.misspecification)  # fmt: skip
+
+    def _total(self, state: SequentialState, rest: RemainingOfBets, ground: Ground) -> int:
+        """Pulls of the next batch."""
+        sizes, seen, costs = self._sizes, state.seen, self.problem.relative_costs
+        if sizes.exact is not None:
+            return sizes.exact
+        if sizes.most is None and sizes.fixed == 0.0:
+            return batches.batch_total(rest.pulls, seen.total)
+        if sizes.is_last(state.round):
+            return max(1, math.ceil(HEURISTIC_LAST * rest.pulls))
+        price = 1.0 if costs is None else float(seen.counts @ costs) / seen.total
+        money = rest.pulls if rest.cost is None else rest.cost / self.problem.cheapest_cost
+        grid = grid_of(ground, seen) or Grid(1.0, 1.0)
+        wanted = sizes.testing(state.round, price * seen.total, money, Grid(price * grid.start, price * grid.end))
+        return max(1, math.ceil(wanted * rest.pulls / money))
 
     @property
     def _repeats_few(self) -> bool:
@@ -405,15 +404,6 @@ class CertifiedLists(EmbeddedTest):
     @property
     def _limits(self) -> tuple[ConstraintTest, ...]:
         return tuple(ConstraintTest(self.problem, one) for one in constraints_of(self.problem.question))
-
-    def _uneven(self, alarms: tuple[str, ...]) -> list[str]:
-        """What is said of quantities that have noise against what was declared."""
-        return [
-            f"{UNEVEN.format(one.name)}: declare it, e.g. {one.name}{one.sign}{one.bound:g},tolerance=...,"
-            "noise=subgaussian:SIGMA, and start anew."
-            for one in constraints_of(self.problem.question)
-            if UNEVEN.format(one.name) in alarms
-        ]
 
     def failed_checks(self, state: SequentialState, plan: Plan, seen: Observations) -> tuple[str, ...]:
         past, ground = state.seen, self._ground(plan.dim)

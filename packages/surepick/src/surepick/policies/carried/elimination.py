@@ -25,16 +25,9 @@ from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later
 from surepick.policies.carried.vectors_rule import VectorBets
 from surepick.policies.options import option
+from surepick.policies.sequential import engine
 from surepick.policies.sequential import state as states
 from surepick.policies.sequential.batches import moved_off
-from surepick.policies.sequential.engine import (
-    BatchSizes,
-    EmbeddedTest,
-    blocking_of,
-    check_idle,
-    filled_blocks,
-    listed_row,
-)
 from surepick.policies.sequential.state import SequentialState
 
 # --- What a batch bets. Weights are functions of the past and of the batch's counts (line 1).
@@ -124,7 +117,7 @@ def _tested(
 
 
 @record
-class CarriedElimination(EmbeddedTest):
+class CarriedElimination(engine.EmbeddedTest):
     """Certify one candidate c by evidence, for each arm j, against "j is the best arm, and better than c by epsilon".
 
         M_j = exp(sum w (r - h_x) - cost)          one process an arm, from the first pull to the last
@@ -185,9 +178,9 @@ class CarriedElimination(EmbeddedTest):
     _levelled: ArmEmbedding = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        EmbeddedTest.__post_init__(self)
-        BatchSizes.of(self)
-        check_idle(self, "block_size", "control", "once_a_block")
+        engine.EmbeddedTest.__post_init__(self)
+        engine.BatchSizes.of(self)
+        engine.check_idle(self, "block_size", "control", "once_a_block")
         blocking = self.blocking
         if blocking is not None and not known_scale(self.problem.noise):
             raise InvalidInput(
@@ -228,10 +221,10 @@ class CarriedElimination(EmbeddedTest):
 
     @property
     def blocking(self) -> Blocking | None:
-        return blocking_of(self.problem, self.blocks, self.block_size, self.control, bool(self.once_a_block))
+        return engine.blocking_of(self.problem, self.blocks, self.block_size, self.control, bool(self.once_a_block))
 
     def init(self) -> SequentialState:
-        state: SequentialState = EmbeddedTest.init(self)
+        state: SequentialState = engine.EmbeddedTest.init(self)
         waiting = self._waiting
         if not waiting:
             return state
@@ -253,7 +246,8 @@ class CarriedElimination(EmbeddedTest):
         if self.embedded(plan.dim).structured:
             centre = blocking.control  # with features every pair of a block tells of the candidate
         centres = () if centre is None else (centre,)
-        return replace(plan, counts=filled_blocks(plan.counts, blocking, centres, exact=self.batch_size is not None))
+        counts = engine.filled_blocks(plan.counts, blocking, centres, exact=self.batch_size is not None)
+        return replace(plan, counts=counts)
 
     def bets(self, state: SequentialState, plan: Plan, seen: Observations) -> Any:
         return bets_of(self._planner, state, plan, seen)
@@ -330,7 +324,7 @@ class CarriedElimination(EmbeddedTest):
     ) -> Step[SequentialState]:
         after = self._situation.relisted(state, roster, over=self._sizes.over(state.round))
         row = replace(step.record, active=after.active, leader=after.leader, certified_gap=self._gap(after))
-        return Step(after, listed_row(row, after), self._deciding(after, None))
+        return Step(after, engine.listed_row(row, after), self._deciding(after, None))
 
     def embedded(self, dim: int) -> Embedded:
         return self._situation.embedded(dim)
@@ -373,8 +367,8 @@ class CarriedElimination(EmbeddedTest):
         return Planner(self._situation, dim, self.tolerance, self._sizes)
 
     @property
-    def _sizes(self) -> BatchSizes:
-        return BatchSizes.of(self)
+    def _sizes(self) -> engine.BatchSizes:
+        return engine.BatchSizes.of(self)
 
     def failed_checks(self, state: SequentialState, plan: Plan, seen: Observations) -> tuple[str, ...]:
         if known_scale(self.problem.noise):

@@ -138,7 +138,7 @@ class Environment:
         Cost: O(K) whatever the counts; O(rows) for recorded rewards.
         """
         pulls = np.asarray(counts)
-        if pulls.shape != (self.num_arms,) or not np.issubdtype(pulls.dtype, np.integer) or np.any(pulls < 0):
+        if pulls.shape != (self.num_arms,) or pulls.dtype.kind not in "iu" or pulls.min(initial=0) < 0:
             raise InvalidInput(
                 f"counts of type {pulls.dtype} and shape {pulls.shape} for {self.num_arms} arms; "
                 "give one non-negative integer per arm."

@@ -223,7 +223,7 @@ def _expected_cost(change: FloatArray, at: Any, counts: IntArray, noise_mgf: Mgf
     return np.asarray(noise_mgf.expected(each, at, pulls))
 
 
-def whole_pulls(weights: FloatArray, total: IntArray, of: IntArray) -> IntArray:
+def whole_shares(weights: FloatArray, total: IntArray, of: IntArray) -> IntArray:
     """So many pulls of each study in its proportions, (g, K): the whole part of each share, and the largest rests one
     more; at least one of the arm `of`, -1: of nobody in particular."""
     shares = weights / weights.sum(axis=1, keepdims=True) * total[:, None]
@@ -232,7 +232,7 @@ def whole_pulls(weights: FloatArray, total: IntArray, of: IntArray) -> IntArray:
     counts[np.arange(len(counts))[:, None], order] += np.arange(weights.shape[1]) < rest[:, None]
     short = np.flatnonzero((of >= 0) & (counts[np.arange(len(of)), of] == 0) & (total >= 2))
     if len(short):
-        counts[short] = whole_pulls(weights[short], total[short] - 1, np.full(len(short), -1))
+        counts[short] = whole_shares(weights[short], total[short] - 1, np.full(len(short), -1))
         counts[short, of[short]] += 1
     return np.asarray(counts)
 
@@ -241,8 +241,8 @@ def whole_pulls(weights: FloatArray, total: IntArray, of: IntArray) -> IntArray:
 
 
 def integer_pulls(pulls: FloatArray, total: int, *, of: int | None = None) -> IntArray:
-    """`whole_pulls`, (K,)."""
-    return np.asarray(whole_pulls(pulls[None], np.array([total]), np.array([-1 if of is None else of]))[0])
+    """`whole_shares`, (K,)."""
+    return np.asarray(whole_shares(pulls[None], np.array([total]), np.array([-1 if of is None else of]))[0])
 
 
 def _rivals(

@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.plans import Blocking, Deciding, Embedded, Intervals, Plan, Step
+from surepick.core.plans import Blocking, Deciding, Intervals, Plan, Step
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
-from surepick.embeddings import ArmEmbedding
-from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import InvalidInput
 from surepick.estimators import with_squares
 from surepick.estimators.flows import Weighed
@@ -175,7 +173,6 @@ class CarriedElimination(engine.EmbeddedTest):
     later: tuple[str, ...] | None = option(None, options.arm_ids)
     later_share: float | None = option(None, options.share_of_delta)
     evidence: str = field(default="carried", init=False, compare=False, repr=False)
-    _levelled: ArmEmbedding = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         engine.EmbeddedTest.__post_init__(self)
@@ -192,9 +189,6 @@ class CarriedElimination(engine.EmbeddedTest):
         later, share = checked_later(self.problem, self.later, self.later_share, blocks=self.blocks is not None)
         object.__setattr__(self, "later", later)
         object.__setattr__(self, "later_share", share)
-        features = self._uses_features and self.blocks is not None
-        levelled = CentredWithinBlocks(self.embedding) if features else self.embedding
-        object.__setattr__(self, "_levelled", levelled)
 
     @property
     def traits(self) -> Traits:
@@ -325,9 +319,6 @@ class CarriedElimination(engine.EmbeddedTest):
         after = self._situation.relisted(state, roster, over=self._sizes.over(state.round))
         row = replace(step.record, active=after.active, leader=after.leader, certified_gap=self._gap(after))
         return Step(after, engine.listed_row(row, after), self._deciding(after, None))
-
-    def embedded(self, dim: int) -> Embedded:
-        return self._situation.embedded(dim)
 
     def _less_level(self, state: SequentialState, seen: Observations) -> tuple[Observations, float | None]:
         if self._uses_features or self.problem.noise.support is not None:

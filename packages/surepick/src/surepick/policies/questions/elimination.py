@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.plans import Blocking, Embedded, Embedding, Plan
+from surepick.core.plans import Blocking, Embedding, Plan
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.embeddings import ArmEmbedding
-from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf
 from surepick.estimators.e_values import Collected, processes_of, with_processes
@@ -93,17 +91,6 @@ def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: Norm
     return RemainingOfBets(weights / kept, kept * rest.pulls, None, cost)
 
 
-@record
-class ListsOfPairs(SequentialState):
-    """Where a study stands whose differences within blocks are compared; what it has seen is without their effects."""
-
-    blocks: BlockTotals | None = None  # what each block had so far; None before the first batch
-
-
-def _blocks_of(state: SequentialState) -> BlockTotals | None:
-    return state.blocks if isinstance(state, ListsOfPairs) else None
-
-
 HEURISTIC_FIRST_PULLS = 2  # of each arm without structure, in the first batch
 HEURISTIC_FIRST_BOUNDED = 1  # ... where constraints have to be kept: what breaks an exact one is out after it
 
@@ -143,7 +130,6 @@ class CertifiedLists(EmbeddedTest):
     streams: str | None = option(None, options.block_name)
     evidence: str = field(default="lists", init=False, compare=False, repr=False)
     _inquiry: Inquiry = field(init=False, compare=False, repr=False)
-    _levelled: ArmEmbedding = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         EmbeddedTest.__post_init__(self)
@@ -153,8 +139,6 @@ class CertifiedLists(EmbeddedTest):
             raise InvalidInput("blocks and streams are both given; name one.")
         outlook.check_blocks(self.problem, self.blocking, features=self._uses_features)
         object.__setattr__(self, "_inquiry", inquiry_of(self.problem))
-        features = self._uses_features and self.blocks is not None
-        object.__setattr__(self, "_levelled", CentredWithinBlocks(self.embedding) if features else self.embedding)
 
     @property
     def blocking(self) -> Blocking | None:
@@ -181,8 +165,6 @@ class CertifiedLists(EmbeddedTest):
 
     def init(self) -> SequentialState:
         start: SequentialState = EmbeddedTest.init(self)
-        if self._in_pairs:
-            start = ListsOfPairs(start.round, start.seen, start.lists, start.beaten, start.finished)
         return replace(start, beaten=~self._inquiry.asked(self.problem), finished="")
 
     def ask(self, state: SequentialState) -> Plan:
@@ -231,7 +213,7 @@ class CertifiedLists(EmbeddedTest):
                 judged = partial(self._limits[bet.quantity - 1].gains, bet, standing=view.standings[bet.quantity - 1])
                 found.append((bet, judged))
             else:
-                found.append((bet, ground.wager(bet, state.seen, view.posterior, _blocks_of(state))))
+                found.append((bet, ground.wager(bet, state.seen, view.posterior, state.blocks)))
         return found
 
     def update(self, state: SequentialState, _: Plan, bets: Any, seen: Observations) -> dict[str, Any]:
@@ -244,8 +226,8 @@ class CertifiedLists(EmbeddedTest):
             collected = with_processes(collected, own.after(gains))
         if not self._in_pairs or seen.blocks is None:
             return {"collected": collected}
-        before = _blocks_of(state)
-        return {"collected": collected, "blocks": seen.blocks if before is None else before.plus(seen.blocks)}
+        blocks = seen.blocks if state.blocks is None else state.blocks.plus(seen.blocks)
+        return {"collected": collected, "blocks": blocks}
 
     def decide(self, _: SequentialState, after: SequentialState, plan: Plan) -> SequentialState:
         view = self._view(self._ground(plan.dim), after.collected, after.lists, after.seen)
@@ -257,7 +239,7 @@ class CertifiedLists(EmbeddedTest):
     def _equal(self, state: SequentialState, least: int = model_checks.FEWEST) -> IntArray:
         if not self._in_pairs:
             return EmbeddedTest._equal(self, state, least)
-        return model_checks.equal_repeats(self.problem, self._apart(state, _blocks_of(state)), least)
+        return model_checks.equal_repeats(self.problem, self._apart(state, state.blocks), least)
 
     def _endless(self, state: SequentialState) -> bool:
         if self._in_pairs:
@@ -362,9 +344,6 @@ class CertifiedLists(EmbeddedTest):
             found = without_effects(seen, state.seen, self.problem.scales)
         return replace(found, quantities=seen.quantities)
 
-    def embedded(self, dim: int) -> Embedded:
-        return self._cache.embedded(self._levelled, dim)
-
     @property
     def _in_pairs(self) -> bool:
         """Whether differences within blocks are compared, of which nobody knows how much they vary."""
@@ -414,7 +393,7 @@ class CertifiedLists(EmbeddedTest):
             if one.contradicted(own).any()
         )
         if self._in_pairs:
-            known, news = self._apart(state, _blocks_of(state)), self._apart(state, seen.blocks)
+            known, news = self._apart(state, state.blocks), self._apart(state, seen.blocks)
             mgf = outlook.mgf_of_differences(known, failure_probability(self.problem.noise, self.problem.delta))
             far = model_checks.spread_of_repeats(self.problem, mgf, known, news)
             return (*uneven, far) if far else uneven

@@ -30,6 +30,7 @@ from surepick.core.plans import Blocking, Deciding, Embedded, IndependentArms, P
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
+from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import InvalidInput
 from surepick.estimators import Mgf, noise_mgf_after, normal_mgf_after
 from surepick.linalg.factorisations import Whitened, whitened
@@ -441,7 +442,14 @@ class EmbeddedTest(SequentialTest):
 
     def embedded(self, dim: int) -> Embedded:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
-        return self._cache.embedded(self.embedding, dim)
+        return self._cache.embedded(self._levelled, dim)
+
+    @property
+    def _levelled(self) -> ArmEmbedding:
+        """The family psi_d; in blocks with a coordinate for their level."""
+        if getattr(self, "blocks", None) is None or not self._uses_features:
+            return self.embedding
+        return self._cache.last("levelled", 0, lambda: CentredWithinBlocks(self.embedding))
 
     def _compresses(self, _: Any, plan: Plan, __: Observations) -> bool:
         return self._uses_features and self.embedded(plan.dim).structured

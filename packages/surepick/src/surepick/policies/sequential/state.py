@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from surepick.core.observations import Observations
+from surepick.core.observations import BlockTotals, Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen
 from surepick.errors import ContractError
 from surepick.estimators.e_values import Collected
@@ -73,6 +73,7 @@ class SequentialState:
     means: MeanProcesses | None = None  # one e-process an arm, without structure; None before the first batch
     vectors: VectorProcesses | None = None  # the same with vectors
     collected: Collected = ()  # e-processes of comparisons, in the order in which they were opened
+    blocks: BlockTotals | None = None  # what each had so far, where lists compare differences within blocks
     tested: tuple[UpperBounds, ...] = ()  # the candidates so far, in the order in which they were last looked at
     compressed: bool = False  # some batch used the features, so that the evidence rests on what the embedding assumes
     alarms: tuple[str, ...] = ()  # what the checks of the embedding found so far, in words

@@ -25,7 +25,6 @@ from surepick.policies.carried.vectors_rule import VectorBets
 from surepick.policies.options import option
 from surepick.policies.sequential import engine
 from surepick.policies.sequential import state as states
-from surepick.policies.sequential.batches import moved_off
 from surepick.policies.sequential.state import SequentialState
 
 # --- What a batch bets. Weights are functions of the past and of the batch's counts (line 1).
@@ -229,9 +228,9 @@ class CarriedElimination(engine.EmbeddedTest):
     def ask(self, state: SequentialState) -> Plan:
         plan, blocking = self._planner.next_batch(state), self.blocking
         if state.roster is not None:
-            usual = state.leader if plan.candidate is None else plan.candidate
-            first = not state.begun and self.batch_size is None
-            counts = np.where(state.away, 0, plan.counts) if first else moved_off(plan.counts, state.away, usual)
+            counts = np.where(state.away, 0, plan.counts)
+            if state.begun or self.batch_size is not None:  # pulls of arms that are away are given to another one
+                counts[state.leader if plan.candidate is None else plan.candidate] += plan.total - int(counts.sum())
             return replace(plan, counts=counts)
         if blocking is None:
             return plan

@@ -126,13 +126,6 @@ def listed_sizes(num_arms: int, total: int, round_number: int) -> IntArray:
     return np.bincount(order[places % num_arms], minlength=num_arms).astype(np.int64)
 
 
-def moved_off(counts: IntArray, away: BoolArray, instead: int) -> IntArray:
-    """The pulls, those of arms that cannot be measured given to another arm."""
-    found: IntArray = np.where(away, 0, counts)
-    found[instead] += int(counts.sum() - found.sum())
-    return found
-
-
 # --- Which arms get repeats where scales are unknown and features are used. Validity rests on none of it.
 #
 # A pull of an arm whose variance has no bound is no evidence, so that few arms are measured, each often enough.

@@ -85,9 +85,9 @@ class Memo:
     def last(self, name: str, key: Any, form: Callable[[], T], most: int = 1) -> T:
         """What goes by that name, formed by `form` unless the key is one of the last; so many are kept."""
         kept = self._kept.get(name, ())  # looked at once: another thread may change what is kept
-        for known, found in reversed(kept):
-            if known is key or known == key:
-                return cast(T, found)
+        found = next((each for each in reversed(kept) if each[0] is key or each[0] == key), None)
+        if found is not None:
+            return cast(T, found[1])
         self._kept[name] = kept[max(len(kept) + 1 - most, 0) :]
         del kept  # what has to go goes first: of one, two are never held at a time
         return self._formed(name, key, form)

@@ -114,7 +114,10 @@ def batch_evidence(
     )
     pulled, counts = contrast.pulled, contrast.counts
     wanted = np.flatnonzero((margins > 0.0) & (np.arange(len(gains)) != centre))
-    step = _rows_at_once(len(wanted), max(len(pulled), embedded.dim), embedded.dim if bias_robust else 1)
+    width = max(len(pulled), embedded.dim)
+    step = max(len(wanted), 1) if len(wanted) * width <= SMALL_ENTRIES else rows_at_once(width)
+    if bias_robust and embedded.dim > 1:  # so many numbers are formed for each weight
+        step = max(1, BLOCK_ENTRIES // width // embedded.dim)
     sums = seen.sums[pulled] - offset * counts
     plain, implicit = not bias_robust and scores is None and len(pulled) > len(contrast.own), None
     many = len(gains) * len(pulled) > BLOCK_ENTRIES
@@ -166,13 +169,6 @@ def _placed(sums: Sums, margins: FloatArray, needs: FloatArray | None, kappa: fl
     bets, _ = enough(bets, slack, 0.5 * bets**2 * sums.squares, needs)
     penalty = bets * sums.rounding + ROUNDED_UP * 0.5 * bets**2 * sums.squares
     return _Placed(sums.bias, bets, sums.drawn, penalty, sums.none)
-
-
-def _rows_at_once(num_rows: int, num_columns: int, depth: int) -> int:
-    """Rows of weights to form at a time; `depth` numbers are formed for each weight."""
-    if num_rows * num_columns <= SMALL_ENTRIES and depth == 1:
-        return max(num_rows, 1)
-    return max(1, BLOCK_ENTRIES // num_columns // depth) if depth > 1 else rows_at_once(num_columns)
 
 
 def bias_ahead(

@@ -14,7 +14,7 @@ from surepick.estimators.flows import ArmFlows
 THETA = np.array([1.0, 0.5, 0.0])
 
 
-def linear_study(seed: int = 0, *, num_arms: int = 30, sigma: float = 0.5, **options) -> sp.Study:
+def linear_study(seed: int = 0, *, num_arms: int = 8, sigma: float = 0.5, **options) -> sp.Study:
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(num_arms, 3))
     features /= np.linalg.norm(features, axis=1)[:, None]
@@ -164,6 +164,7 @@ def test_few_results_suggest_no_small_norm():
     assert study.read("linear:level=no").suggested_norm > 0.5
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("policy", ["certified-kernel", "certified-linear"])
 @pytest.mark.parametrize("noise", ["bounded:-3:3", "normal", "subgaussian:0.5"])
 def test_whatever_the_noise_the_declared_class_says_what_the_policy_says(policy, noise):

@@ -54,7 +54,7 @@ def mnist(mnist_directory):
 
 @pytest.mark.parametrize("paper", [False, True])
 @pytest.mark.parametrize("name", NORM_POLICIES)
-@few_and_all("images", 100, 200)
+@few_and_all("images", 60, 200)
 def test_a_norm_bound_far_too_small_on_mnist(name, paper, images, mnist):
     settings = sp.paper_settings(name) if paper else {}
     run = answer(name, mnist(images), norm_bound=1e-6, **settings)

@@ -74,6 +74,7 @@ def test_1000_arms_drawn_anew():
     check_clusters("K = 1000, new arms", (play("neural-embedding", clusters(1000, seed=s), s) for s in range(20)), 333)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "options",
     [

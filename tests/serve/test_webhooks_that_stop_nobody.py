@@ -126,6 +126,7 @@ def test_what_happened_before_it_was_allowed_is_told_then(client, people):
     assert told(came) == [("round-complete", 1), ("round-opened", 2)]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
 def test_a_receiver_that_never_ends_its_answer_stops_no_other(client, people, monkeypatch, start):
     monkeypatch.setattr(webhook_worker, "WAITS", 1.0)

@@ -163,6 +163,7 @@ def test_every_refusal_comes_before_anything_is_stored(kind, place, tmp_path):
 EXTREMES = (5e-324, 1e50, -0.0, 1.0, 0.0, 1e-300, -1e50, 1e15)  # the first two in `make test`
 
 
+@pytest.mark.cases(10)
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_at_the_edge_of_what_is_taken_can_be_judged(kind):
     for value in EXTREMES[: budget(len(EXTREMES), fewest=2)]:

@@ -194,6 +194,7 @@ def test_a_lack_of_fit_shows():
     assert policy.claim(state).why_heuristic
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("question", QUESTIONS[1:3])
 def test_with_features_every_batch_has_the_size_that_was_asked(question):
     run = run_of("certified-linear", question, norm_bound=1.0, batch_size=20)

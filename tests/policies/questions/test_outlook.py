@@ -153,6 +153,7 @@ def hostile(seed: int, *, gamma: float, number: float | None, high: bool):
     return ground, bet(turned * (means[arm] - value)), past, counts, means, arm
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("high", [False, True])
 @pytest.mark.parametrize("number", [None, -0.6, 0.9])
 @settings(max_examples=budget(60))

@@ -63,7 +63,8 @@ def test_250_arms_drawn_anew(seeds):
     check_clusters("K = 250, new arms", runs, 284)
 
 
-@few_and_all("seeds", 1, 20)
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [20])
 def test_1000_arms(seeds):
     environment = clusters(1000)
     check_clusters("K = 1000", (play("neural-embedding", environment, seed) for seed in range(seeds)), 333)

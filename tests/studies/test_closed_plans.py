@@ -147,6 +147,7 @@ PLACES = [  # a server's studies are in a database; what is sent and stored alik
 ]
 
 
+@pytest.mark.cases(15)
 @pytest.mark.parametrize(("kind", "place"), PLACES)
 def test_every_refusal_comes_before_anything_is_stored(kind, place, tmp_path):
     with study_in(place, kind, tmp_path) as study:

@@ -174,6 +174,7 @@ STUDIES = {
 HEAT = np.array([0.0, 2.0, 0.0, 0.0, 0.0])
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("kind", STUDIES)
 def test_whole_studies_end_with_a_certificate_that_verifies(kind):
     name, options = STUDIES[kind]

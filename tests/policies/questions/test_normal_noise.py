@@ -149,7 +149,7 @@ def run_of(name: str, question, *, seed: int = 0, **more) -> Run:
     return sp.simulate(policy, world, seed=seed, max_pulls=100_000)
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_with_features_few_arms_are_measured_often(question):
     for seed in range(budget(2, fewest=1)):

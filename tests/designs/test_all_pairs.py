@@ -46,6 +46,7 @@ def whole(found, size):
     return weights
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize("kind", KINDS)
 def test_value_and_bound_are_those_of_all_rows(kind):
     """The value is found again in memory; and two certified designs of one problem bracket the same optimum."""
@@ -111,6 +112,7 @@ class TestLongFronts:
         assert sp.solve_design(rows_of(self.FEATURES), tolerance=1.1 * best.gap).gap <= 1.1 * best.gap
         assert len(meter.passes) <= 8
 
+    @pytest.mark.cases(8)
     @pytest.mark.parametrize("seed", range(20))
     def test_no_pair_is_farther_apart(self, monkeypatch, seed):
         monkeypatch.setattr(module, "FRONT", 8)

@@ -169,7 +169,7 @@ def excess(case: Case, batches: int, seed: int, of=Case.log_martingales) -> floa
     return float(found.max()) - (1.0 if anew else math.exp(first))
 
 
-@pytest.mark.cases(9)
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("kind", CASES)
 @pytest.mark.parametrize("batches", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_no_process_has_an_expectation_above_one(kind, batches):

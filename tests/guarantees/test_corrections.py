@@ -81,11 +81,7 @@ def wrong_answers(name: str, runs: int, **options):
         yield certified and means[arm] < means.max() - 1.0
 
 
-STUDIES = {
-    "carried": ("certified-independent", {}),
-    "epochs": ("certified-independent", {"evidence": "epochs"}),
-    "features": ("certified-linear", {"norm_bound": 3.0}),
-}
+STUDIES = {"carried": ("certified-independent", {}), "features": ("certified-linear", {"norm_bound": 3.0})}
 
 
 @pytest.mark.parametrize(

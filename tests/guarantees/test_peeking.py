@@ -126,7 +126,7 @@ def home(tmp_path, monkeypatch):
 def begun(home: Home, rewards) -> tuple[sp.Study, list[str]]:
     """(a study with one plan closed and five of nine results of the next one in, what telling them showed)."""
     arms = sp.Arms(ids=IDS)
-    asked = {"epsilon": 1.0, "delta": 0.05, "noise": sp.SubGaussian(3.0), "evidence": "epochs"}
+    asked = {"epsilon": 1.0, "delta": 0.05, "noise": sp.SubGaussian(3.0), "batch_size": 9}
     policy = sp.make_policy("certified-independent", arms, **asked)
     study = sp.create_study(home.url, "paint", arms, policy, study_id="one")
     study.tell([*"aaabbbccc"], [1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 0.0, 0.5, 1.0])

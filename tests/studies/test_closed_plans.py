@@ -23,7 +23,7 @@ KINDS = {
     "independent": ("certified-independent", PLAIN, {}),
     "linear": ("certified-linear", SHAPED, {"norm_bound": 2.0}),
     "kernel": ("certified-kernel", SHAPED, {"norm_bound": 4.0, "gamma": 0.5}),
-    "epochs": ("certified-linear", SHAPED, {"norm_bound": 2.0, "evidence": "epochs"}),
+    "readings": ("certified-linear", SHAPED, {"norm_bound": 2.0, "evidence": "readings"}),
     "normal": ("certified-independent", PLAIN, {"noise": "normal"}),
     "bounded": ("certified-independent", PLAIN, {"noise": "bounded:0:1"}),
     "bernoulli": ("certified-independent", PLAIN, {"noise": "bernoulli"}),

@@ -77,11 +77,7 @@ ASKED = {
     "above a number": {"question": lambda offset: Above(threshold=offset + 1.25)},
     "with a bound beside": {"constraints": within_two},
 }
-ONLY_KNOWN = {
-    "in epochs": {"policy": "certified-independent", "evidence": "epochs"},
-    "action-elimination": {"policy": "action-elimination"},
-    "lucb": {"policy": "lucb"},
-}
+ONLY_KNOWN = {"action-elimination": {"policy": "action-elimination"}, "lucb": {"policy": "lucb"}}
 
 
 BLOCKS_AND_ALL = {"in blocks": {"blocks": "day"}} | ASKED

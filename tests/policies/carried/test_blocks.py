@@ -220,7 +220,6 @@ def test_every_plan_gives_every_block_its_candidate():
         ({"block_size": 1}, "block_size"),
         ({"control": "nobody"}, "not the id of a candidate"),
         ({"once_a_block": False}, "left out"),
-        ({"evidence": "epochs"}, "has no option"),
     ],
 )
 def test_options_without_meaning_are_refused(options, said):

@@ -121,7 +121,6 @@ OTHERS = {
     "a gap that is known": (sp.Arms(ids=range(3)), {"gap_bound": 0.05}),
     "later ones": (sp.Arms(ids=range(3)), {"later": ("2",)}),
     "a question": (sp.Arms(ids=range(3)), {"question": "top", "m": 1}),
-    "epochs": (sp.Arms(ids=range(3)), {"evidence": "epochs"}),
 }
 
 

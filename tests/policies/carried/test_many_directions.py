@@ -46,10 +46,9 @@ def all_dear(monkeypatch):
 
 
 @pytest.mark.usefixtures("all_dear")
-@pytest.mark.parametrize("evidence", ["carried", "epochs"])
 @pytest.mark.parametrize("kernel", ["gaussian:.25", pytest.param("gaussian:.5", marks=pytest.mark.slow)])
 @few_and_all("seeds", 1, 3)
-def test_at_most_one_design_in_many_directions_is_solved_a_round(evidence, kernel, seeds, monkeypatch):
+def test_at_most_one_design_in_many_directions_is_solved_a_round(kernel, seeds, monkeypatch):
     solved, usual, most = [], star.solved, 0
 
     def counted(problem, **options):
@@ -58,7 +57,7 @@ def test_at_most_one_design_in_many_directions_is_solved_a_round(evidence, kerne
 
     monkeypatch.setattr(star, "solved", counted)
     for seed in range(seeds):
-        study, means = study_of(seed, evidence, kernel)
+        study, means = study_of(seed, "carried", kernel)
         rng, rounds, most_rounds = stream(seed, "noise"), 0, 4 * seeds
         while (plan := study.ask()) is not None and rounds < most_rounds:
             many = sum(rank >= tuning.MANY_DIRECTIONS for rank in solved)

@@ -14,7 +14,7 @@ from surepick.linalg.factorisations import whitened
 from surepick.policies import tuning
 from surepick.policies.carried import planning as predictions
 from surepick.policies.carried import vectors_rule
-from surepick.policies.certified import sampling_rule
+from surepick.policies.sequential import first_designs
 from surepick.policies.sequential.state import OpenComparisons
 
 ARMS, DIM, EPSILON, SIGMA = 400, 30, 0.2, 0.1
@@ -50,11 +50,10 @@ def few_arms(plan) -> bool:
     return np.count_nonzero(plan.counts) < DIM
 
 
-@pytest.mark.parametrize("evidence", ["carried", "epochs"])
-def test_late_batches_have_fewer_arms_than_directions(evidence):
+def test_late_batches_have_fewer_arms_than_directions():
     some = 0
     for seed in range(2):
-        study, means = study_of(evidence, seed)
+        study, means = study_of("carried", seed)
         plans = played(study, means, seed)
         answer = study.certificate()
         assert answer.verdict == "certified"
@@ -140,14 +139,13 @@ def test_the_bias_of_a_candidate_and_its_rival_alone_is_none():
 
 def test_many_directions_and_arms_are_dear():
     features = np.zeros((tuning.HEURISTIC_MANY + 1, tuning.MANY_DIRECTIONS))
-    assert sampling_rule.is_expensive(Embedding(features, 0.0))
-    assert not sampling_rule.is_expensive(Embedding(features[1:], 0.0))
-    assert sampling_rule.tolerance_of(Embedding(features, 0.0), 0.05) == sampling_rule.HEURISTIC_ROUGH
+    assert first_designs.is_expensive(Embedding(features, 0.0))
+    assert not first_designs.is_expensive(Embedding(features[1:], 0.0))
+    assert first_designs.tolerance_of(Embedding(features, 0.0), 0.05) == first_designs.HEURISTIC_ROUGH
 
 
-@pytest.mark.parametrize("evidence", ["carried", "epochs"])
 @pytest.mark.parametrize(("seeds", "num_arms"), [(1, 120), pytest.param(4, ARMS, marks=pytest.mark.slow)])
-def test_a_batch_of_rivals_has_no_pulls_that_check_the_fit(evidence, seeds, num_arms):
+def test_a_batch_of_rivals_has_no_pulls_that_check_the_fit(seeds, num_arms):
     """With more arms than directions a difference would be fitted: with a bias that two arms alone have not."""
     some = 0
     for seed in range(seeds):
@@ -163,7 +161,7 @@ def test_a_batch_of_rivals_has_no_pulls_that_check_the_fit(evidence, seeds, num_
             noise=sp.SubGaussian(SIGMA),
             norm_bound=1.0,
             kernel="gaussian:.5",
-            evidence=evidence,
+            evidence="carried",
         )
         study, rng = sp.Study(arms, policy), stream(seed, "noise")
         while (plan := study.ask()) is not None:

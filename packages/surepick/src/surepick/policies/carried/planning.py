@@ -21,11 +21,10 @@ from surepick.policies import tuning
 from surepick.policies.base import designed, threshold_of
 from surepick.policies.carried import means_rule, vectors_rule
 from surepick.policies.carried.situation import DecisionContext
-from surepick.policies.certified import sampling_rule
-from surepick.policies.certified.sampling_rule import first_dimension, is_expensive, on_few_first_arms
 from surepick.policies.dimension import DesignOf, best_found, larger_dimensions
-from surepick.policies.sequential import batches
+from surepick.policies.sequential import batches, first_designs
 from surepick.policies.sequential.engine import BatchSizes, Grid
+from surepick.policies.sequential.first_designs import first_dimension, is_expensive, on_few_first_arms
 from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, SequentialState
 
 HEURISTIC_SHORT = 0.1  # how often the last batch that is allowed may fall short
@@ -99,7 +98,7 @@ class Planner:
         """
         costs, weights = self.situation.problem.relative_costs, design.weights
         if costs is not None:
-            priced = best_found(sampling_rule.opening_from_middle, embedded, self.tolerance, np.sqrt(costs))
+            priced = best_found(first_designs.opening_from_middle, embedded, self.tolerance, np.sqrt(costs))
             weights = np.asarray(priced.weights / costs)
         if known_scale(self.situation.problem.noise):
             if costs is not None:
@@ -145,12 +144,12 @@ class Planner:
 
     @property
     def _opening_design(self) -> DesignOf:
-        """`sampling_rule.opening_design`, for arms that are posed once."""
+        """`first_designs.opening_design`, for arms that are posed once."""
 
         def posed(embedded: Embedding) -> DesignInput:
             return self.situation.posed(embedded.dim, None)
 
-        return partial(sampling_rule.opening_design, posed=posed)
+        return partial(first_designs.opening_design, posed=posed)
 
     def _opening_batch(self, state: SequentialState, guess: Posterior) -> Plan | None:
         """The next batch that serves no candidate; None once the leader is worth testing.

@@ -29,8 +29,8 @@ from surepick.estimators.flows import BatchWeights
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.rows import each_row_block
 from surepick.policies import tuning
-from surepick.policies.certified.sampling_rule import FewArms, is_expensive, star_design, tolerance_of
 from surepick.policies.dimension import best_found
+from surepick.policies.sequential.first_designs import FewArms, is_expensive, star_design, tolerance_of
 from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, anew, nobody, start_weights
 
 MATCHED = 1e-6  # of a flow's length: what counts as none

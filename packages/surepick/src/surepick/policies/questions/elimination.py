@@ -20,7 +20,6 @@ from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Traits, delta_for_test
 from surepick.policies.carried.block_rule import without_effects, without_effects_on_vectors
 from surepick.policies.carried.elimination import in_blocks
-from surepick.policies.certified.sampling_rule import first_dimension
 from surepick.policies.options import option
 from surepick.policies.questions import outlook
 from surepick.policies.questions.constraint_tests import UNEVEN, ConstraintTest, assumed_of, told_beside
@@ -28,6 +27,7 @@ from surepick.policies.questions.outlook import Ground, RemainingOfBets
 from surepick.policies.sequential import batches
 from surepick.policies.sequential import engine as block_options
 from surepick.policies.sequential.engine import BatchSizes, EmbeddedTest, Grid, jointly_normal
+from surepick.policies.sequential.first_designs import first_dimension
 from surepick.policies.sequential.state import SequentialState
 from surepick.questions import constraints_of, inquiry_of
 from surepick.questions.protocol import Aims, Bet, Inquiry, Lists, View

@@ -27,7 +27,7 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Blocking, Deciding, Embedded, IndependentArms, Plan, RoundRecord, Step
-from surepick.core.records import FloatArray, IntArray, record
+from surepick.core.records import IntArray, record
 from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.base import CentredWithinBlocks
@@ -53,11 +53,6 @@ def embedded_in(embedding: ArmEmbedding, dim: int) -> Embedded:
     if embedding.num_distinct == embedding.num_arms and model_checks.is_saturated(embedding, dim):
         return IndependentArms(embedding.num_arms)
     return embedding.at(dim)
-
-
-def typical_scales(problem: Problem, seen: Observations) -> FloatArray:
-    """s of each arm after what was seen, as a bet on a difference of epsilon sees it; shape (K,), in reward units."""
-    return mgf_after(problem, seen).typical_scales(problem.epsilon)
 
 
 def mgf_after(problem: Problem, seen: Observations) -> Mgf:

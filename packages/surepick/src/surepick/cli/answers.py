@@ -1,24 +1,32 @@
 """Answers of studies as people read them, and as JSON."""
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from surepick.cli.options import Goal
 from surepick.cli.output import known, picked, print_table, say
+from surepick.core.arms import Arms
 from surepick.core.certificate import MOST_NAMED, Certificate, Listed, named
 from surepick.core.plans import RoundRecord
 from surepick.core.records import FloatArray, encode, record
 from surepick.environments.environment import Environment
 from surepick.environments.rewards import RecordedRewards
-from surepick.noise import Noise, informative, known_scale, largest_scale
+from surepick.errors import InvalidInput
+from surepick.noise import Noise, SubGaussian, informative, known_scale, largest_scale
 from surepick.policies.base import Policy, Problem
 from surepick.simulation import Run
 from surepick.studies.progress import Progress
+from surepick.studies.replay import judged_plans
+from surepick.studies.study import Study
 
 MOST_ROWS = 20
+FEWEST_ARMS = 16  # of which it is said what a class of means would save
 VERDICT_STYLES = {"certified": "bold green", "heuristic": "bold yellow"}
 
 
@@ -189,6 +197,22 @@ def print_truth(run: Run, environment: Environment, epsilon: float) -> None:
         f"The truth is known here: the best is {environment.arms.ids[best]} with mean {environment.means[best]:.6g}; "
         f"{run.best_arm} has mean {environment.means[run.arm]:.6g}, {run.true_gap:.4g} worse. {judged}"
     )
+
+
+def print_saving(read: Callable[[], Arms], number: int, noise: Noise, goal: Goal, study: Study | None = None) -> None:
+    """What naming a class of means would save, to somebody who named none; by the results of a study, if there is one.
+    `read` gives the arms with features, and there are so many."""
+    if not isinstance(noise, SubGaussian) or number < FEWEST_ARMS:
+        return
+    from surepick.forecasts.saving import saving  # noqa: PLC0415 (simulations, with features)
+    from surepick.studies.readings import pooled  # noqa: PLC0415
+
+    looks = () if study is None else judged_plans(study.log, number, minimize=study.minimize)
+    seen = pooled(looks) if looks else None
+    with suppress(InvalidInput), warnings.catch_warnings():  # columns that are no features
+        warnings.simplefilter("ignore", UserWarning)
+        if found := saving(read(), epsilon=goal.epsilon, delta=goal.delta, noise=noise, seen=seen):
+            say(str(found))
 
 
 # --- What is said to somebody who gave no tolerance: how far measurements lie apart, and what some tolerances cost.

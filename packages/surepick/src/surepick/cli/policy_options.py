@@ -206,6 +206,11 @@ class PolicyOptions(QuestionOptions):
             settings = rehearsed(name, settings, rehearsal_seed)
         return make_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=noise, **settings)
 
+    @property
+    def names_nothing(self) -> bool:
+        """Whether it is the usual policy, and nobody said what to make of features."""
+        return self.policy is None and self.assume is None and self.single() == (WITHOUT_FEATURES, {})
+
     def single(self) -> tuple[str, dict[str, Any]]:
         """(the name of the one policy that the options ask for, its settings)."""
         values = self._values()

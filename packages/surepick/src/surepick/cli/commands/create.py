@@ -6,7 +6,7 @@ from typer import Argument, Option
 
 from surepick.chunks.sources import RowBlocks
 from surepick.cli import options
-from surepick.cli.answers import advice_for
+from surepick.cli.answers import advice_for, print_saving
 from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument, command_line, opened_study
 from surepick.cli.output import note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
@@ -83,6 +83,8 @@ def create(
     )
     if candidates is found:
         say("This is the first round only; surepick forecast says how many measurements all rounds may take.")
+        if policy.names_nothing:
+            print_saving(lambda: table.with_features.arms(arms, reward=reward), number, assumed, goal)
     say(f"Next: {command_line('ask', url, name)}")
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
 from surepick.cli import options
-from surepick.cli.answers import advice_from, print_answer, print_truth, run_json
+from surepick.cli.answers import advice_from, print_answer, print_saving, print_truth, run_json
 from surepick.cli.output import end_by, note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.tables import TableOptions
@@ -117,6 +118,10 @@ def run(
             say(str(pilot))
         print_answer(finished.certificate, chosen)
         print_truth(finished, environment, goal.epsilon)
+        if policy.names_nothing and finished.pulls:
+            how: dict[str, Any] = {"minimize": minimize, "beside": beside, "totals": totals}
+            with_features = partial(table.with_features.recorded, source, reward, assumed, **how)
+            print_saving(lambda: with_features().arms, environment.num_arms, environment.noise, goal, finished.study)
     end_by(finished.verdict)
 
 

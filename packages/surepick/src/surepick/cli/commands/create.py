@@ -47,7 +47,7 @@ def create(
 
     The database is made if it is absent. Then repeat until it is done: ask what to measure, tell the results.
     """
-    assumed = declared_noise(noise, "Every certificate rests on it.")
+    assumed = declared_noise(noise)
     when = AS_THEY_COME if judge is options.JudgeChoice.as_they_come else CLOSED_ROUNDS
     reader = table.of([policy.single()[0]])
     found = reader.candidates(arms, in_blocks=in_blocks, reward=reward)
@@ -74,6 +74,8 @@ def create(
     say(f"Candidates: {names}")
     if candidates.features_said:
         say(f"{candidates.features_said}")
+    if not noise:
+        say("Noise: normal, and repeats show how much measurements vary; for results of 0 and 1 say --noise bernoulli.")
     say(f"{name}: {study.progress()}")
     later = ": surepick verify --registered CODE then refuses a certificate of any other promise."
     if isinstance(found, RowBlocks):

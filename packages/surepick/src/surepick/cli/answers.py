@@ -1,16 +1,18 @@
 """Answers of studies as people read them, and as JSON."""
 
+from __future__ import annotations
+
 import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surepick.cli.options import Goal
-from surepick.cli.output import known, picked, print_table, say
+from surepick.cli.output import Text, known, picked, print_table, say
 from surepick.core.arms import Arms
 from surepick.core.certificate import MOST_NAMED, Certificate, Listed, named
 from surepick.core.plans import RoundRecord
@@ -24,6 +26,9 @@ from surepick.simulation import Run
 from surepick.studies.progress import Progress
 from surepick.studies.replay import judged_plans
 from surepick.studies.study import Study
+
+if TYPE_CHECKING:
+    from surepick.assumptions import Reading
 
 MOST_ROWS = 20
 FEWEST_ARMS = 16  # of which it is said what a class of means would save
@@ -62,10 +67,14 @@ def run_json(run: Run) -> dict[str, Any]:
     return answer | picked(run, "success", "oracle_pulls", "true_gap", "seconds")
 
 
-def print_answer(answer: Certificate, policy: Policy[Any]) -> None:
-    """The rounds, and the verdict."""
+def print_answer(answer: Certificate, policy: Policy[Any], study: Study | None = None) -> None:
+    """The rounds, the verdict, and under which classes of means the answer of the study stands."""
     print_rounds(answer.rounds, policy)
     print_certificate(answer, policy.problem)
+    if study is not None and policy.traits.uses_features and policy.traits.weigh is not None:
+        from surepick.studies.readings import shown_readings  # noqa: PLC0415 (few studies are read)
+
+        print_claims(shown_readings(study))
 
 
 def print_rounds(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> None:
@@ -103,7 +112,7 @@ def _cells(rounds: Sequence[RoundRecord], at: int, policy: Policy[Any]) -> dict[
     """Header -> cell of one round."""
     row, num_arms = rounds[at], policy.problem.num_arms
     cells = {"round": str(row.round)}
-    if any(each.dim < num_arms if _predicts(policy) else each.dim for each in rounds):
+    if any(0 < each.dim < num_arms if _predicts(policy) else each.dim for each in rounds):
         cells["dims"] = str(row.dim)
         if not _predicts(policy):
             value, bound = row.design_value, row.lower_bound
@@ -197,6 +206,32 @@ def print_truth(run: Run, environment: Environment, epsilon: float) -> None:
         f"The truth is known here: the best is {environment.arms.ids[best]} with mean {environment.means[best]:.6g}; "
         f"{run.best_arm} has mean {environment.means[run.arm]:.6g}, {run.true_gap:.4g} worse. {judged}"
     )
+
+
+def print_readings(readings: Sequence[Reading], *sentences: str) -> None:
+    """Sentences, and what readings say as a table, a row each."""
+    from surepick.assumptions import shown  # noqa: PLC0415 (most answers are read under no class)
+
+    for one in sentences:
+        say(one)
+    rows = [list[str | Text](shown.row_of(one)) for one in readings]
+    for row in rows:  # the number that alone warns of candidates that are unlike all others
+        row[shown.OFF] = Text(str(row[shown.OFF]), "bold")
+    print_table(shown.HEADERS, rows, left=shown.LEFT)
+    say(shown.TOGETHER)
+
+
+def print_claims(readings: Sequence[Reading]) -> None:
+    """What an answer under a class rests on, in a few lines; nothing without readings."""
+    if not readings:
+        return
+    from surepick.assumptions.shown import ALONE, bars_of  # noqa: PLC0415
+
+    print_readings(readings, readings[0].survives)
+    for number, bar in enumerate(bars_of(readings[0])):
+        if number == 0:
+            say(ALONE)
+        say(f"{bar}   {bar.marks}")
 
 
 def print_saving(read: Callable[[], Arms], number: int, noise: Noise, goal: Goal, study: Study | None = None) -> None:

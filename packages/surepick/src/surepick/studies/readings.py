@@ -3,9 +3,11 @@
 Weights are functions of the log and of the settings, so that whoever has these has the flows.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +24,11 @@ from surepick.estimators.goodness_of_fit import with_least_squares
 from surepick.noise import known_scale
 from surepick.policies.base import Policy, name_of
 from surepick.studies.replay import Closed, in_order, replay
+
+if TYPE_CHECKING:
+    from surepick.studies.study import Study
+
+MOST_ARMS = 1_000  # of a study that is read for whoever sees its answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,22 @@ def read_evidence(evidence: Evidence, *assumed: str | Assumption) -> tuple[Readi
     return tuple(_reading(evidence, settled(one, features), question, past, seen) for one in assumptions)
 
 
+def shown_readings(study: Study) -> tuple[Reading, ...]:
+    """What is shown beside an answer that uses features: under the class that was steered for, wider ones under which
+    it stands, and none; () where that is not known, or takes long."""
+    policy = study.policy
+    if study.elsewhere is not None or policy.traits.weigh is None or not policy.traits.uses_features:
+        return ()
+    if study.arms.num_arms > MOST_ARMS:
+        return ()
+    try:
+        *found, bare = study.readings()
+    except (InvalidInput, OutOfTurn):
+        return ()
+    named = max(len(policy.traits.assumed), 1)
+    return (*(one for number, one in enumerate(found) if number < named or one.stands), bare)
+
+
 def usual_assumptions(evidence: Evidence) -> tuple[Assumption, ...]:
     """What is read where nobody names an assumption: the class that was steered for, the wider ones, and none."""
     own, features = evidence.policy.traits.embedding, evidence.arms.features.shape[1] > 0
@@ -77,7 +100,8 @@ def usual_assumptions(evidence: Evidence) -> tuple[Assumption, ...]:
     elif features and isinstance(kernel := getattr(own, "kernel", None), Kernel):
         first = [Smooth(kernel, own.norm_bound if own is not None else None, level=False)]
     wider: list[Assumption] = [Linear(), Smooth()] if features and evidence.policy.traits.blocks is None else []
-    return (*first, *wider, NoStructure())
+    levelled = {type(ball) for one in first for ball in balls(one) if ball.level}
+    return (*first, *(one for one in wider if type(one) not in levelled), NoStructure())
 
 
 def _check_readable(evidence: Evidence) -> None:

@@ -108,7 +108,7 @@ def run(
             say(environment.arms.features_said)
         if pilot is not None:
             say(str(pilot))
-        print_answer(finished.certificate, chosen)
+        print_answer(finished.certificate, chosen, finished.study)
         print_truth(finished, environment, goal.epsilon)
         if policy.names_nothing and finished.pulls:
             how: dict[str, Any] = {"minimize": minimize, "beside": beside, "totals": totals}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from html import escape
 
 from surepick.assumptions.likely_norm import rounded
 from surepick.assumptions.reading import Reading
 from surepick.assumptions.records import off_by, scatter_of
 from surepick.core.records import record
+from surepick.text import html_table
 
 HEADERS = ("the means are", "norm", "suggested", "off by up to", "noise", "the answer is")
 OFF = 3  # the most prominent of them
@@ -15,7 +18,7 @@ LEFT = (HEADERS[0], HEADERS[-1])
 TOGETHER = "Each line is one claim, whose numbers hold together; off by: how far each mean may be off the class."
 ALONE = "How far one of them alone could be wrong, all else as it was declared:"
 COLUMNS = 60  # of a bar on a terminal
-PLACES = 30  # of its marks
+FEWEST = 8  # of them are its marks
 ROOM = (0.8, 1.25)  # of the smallest and of the largest number that a bar shows: where it begins and ends
 
 
@@ -70,8 +73,10 @@ class Bar:
 
     def __str__(self) -> str:
         """The bar in at most 60 columns."""
-        full = round(PLACES * self.place(self.holds))
-        return f"{self.what:<7}{'█' * full}{'░' * (PLACES - full)} holds to {self.holds:.3g}"[:COLUMNS]
+        said = f" to {self.holds:.3g}; {self.marks}"
+        places = max(COLUMNS - len(said) - 7, FEWEST)
+        full = round(places * self.place(self.holds))
+        return f"{self.what:<7}{'█' * full}{'░' * (places - full)}{said}"
 
 
 def bars_of(reading: Reading) -> tuple[Bar, ...]:
@@ -83,3 +88,12 @@ def bars_of(reading: Reading) -> tuple[Bar, ...]:
         most = rounded(reading.largest_scatter, 3, math.floor)
         found.append(Bar("noise", most, reading.declared_scatter, reading.suggested_scatter))
     return tuple(found)
+
+
+def html_of(readings: Sequence[Reading]) -> str:
+    """The claim, the table and the bars, for notebooks; "" without readings."""
+    if not readings:
+        return ""
+    bars = "\n".join(map(str, bars_of(readings[0])))
+    table = html_table(HEADERS, map(row_of, readings), readings[0].survives)
+    return f"{table}<p>{TOGETHER}</p><pre>{escape(bars)}</pre>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -30,6 +31,7 @@ from surepick.studies.study import Study
 if TYPE_CHECKING:
     from surepick.assumptions import Reading
 
+ASCII = str.maketrans("█░", "#.")
 MOST_ROWS = 20
 FEWEST_ARMS = 16  # of which it is said what a class of means would save
 VERDICT_STYLES = {"certified": "bold green", "heuristic": "bold yellow"}
@@ -231,7 +233,8 @@ def print_claims(readings: Sequence[Reading]) -> None:
     for number, bar in enumerate(bars_of(readings[0])):
         if number == 0:
             say(ALONE)
-        say(f"{bar}   {bar.marks}")
+        plain = "utf" not in (sys.stdout.encoding or "").lower()
+        say(str(bar).translate(ASCII) if plain else str(bar))
 
 
 def print_saving(read: Callable[[], Arms], number: int, noise: Noise, goal: Goal, study: Study | None = None) -> None:

@@ -3,11 +3,9 @@
 Weights are functions of the log and of the settings, so that whoever has these has the flows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +22,6 @@ from surepick.estimators.goodness_of_fit import with_least_squares
 from surepick.noise import known_scale
 from surepick.policies.base import Policy, name_of
 from surepick.studies.replay import Closed, in_order, replay
-
-if TYPE_CHECKING:
-    from surepick.studies.study import Study
 
 MOST_ARMS = 1_000  # of a study that is read for whoever sees its answer
 
@@ -75,9 +70,9 @@ def read_evidence(evidence: Evidence, *assumed: str | Assumption) -> tuple[Readi
     return tuple(_reading(evidence, settled(one, features), question, past, seen) for one in assumptions)
 
 
-def shown_readings(study: Study) -> tuple[Reading, ...]:
-    """What is shown beside an answer that uses features: under the class that was steered for, wider ones under which
-    it stands, and none; () where that is not known, or takes long."""
+def shown_readings(study: Any) -> tuple[Reading, ...]:
+    """What is shown beside the answer of a `Study` that uses features: under the class that was steered
+    for, wider ones under which it stands, and none; () where that is not known, or takes long."""
     policy = study.policy
     if study.elsewhere is not None or policy.traits.weigh is None or not policy.traits.uses_features:
         return ()

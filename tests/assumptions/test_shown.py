@@ -9,7 +9,7 @@ import surepick as sp
 from surepick.assumptions import Linear, Near, NoStructure, Reading, shown
 from surepick.assumptions.shown import Bar, bars_of, html_of, row_of
 from surepick.reports.study.page import report_drawings
-from surepick.studies.readings import shown_readings
+from surepick.studies.readings import shown_readings, standing_so_far
 
 READ = Reading(
     assumption=Near(Linear(1.7), 3.0),
@@ -88,3 +88,24 @@ def test_answers_without_features_are_read_under_nothing():
     found = sp.find_best(["a", "b"], lambda ids: [float(one == "a") for one in ids], epsilon=0.5, noise="bernoulli")
     assert shown_readings(found.study) == ()
     assert "the means are" not in found._repr_html_()
+
+
+def test_a_study_that_goes_on_says_up_to_where_its_answer_stands_and_what_more_takes():
+    rng = np.random.default_rng(5)
+    arms = sp.Arms(rng.uniform(-1, 1, (12, 2)))
+    means = dict(zip(arms.ids, arms.features @ np.array([2.0, 1.0]), strict=True))
+    study = sp.Study(
+        arms,
+        sp.make_policy("certified-readings", arms, assume="linear", epsilon=0.5, delta=0.05, noise="subgaussian:0.5"),
+    )
+    said = []
+    for most in (12, None):
+        study.run(lambda ids: [means[one] + 0.5 * rng.normal() for one in ids], max_pulls=most, progress=False)
+        assert study.progress().steered
+        said.append(standing_so_far(study))
+    (_, more), (last,) = said
+    pulls = [int(one.split(": ")[1]) for one in more.partition("at least about: ")[2].split(", ")]
+    assert pulls == sorted(pulls)
+    assert pulls[2] > 0
+    assert last == study.read("linear").survives
+    assert study.read("linear").off_by >= 0.5

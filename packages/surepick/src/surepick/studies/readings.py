@@ -11,7 +11,7 @@ import numpy as np
 
 from surepick.assumptions.likely_norm import noise_scale, with_likely_norm
 from surepick.assumptions.reading import Question, Reading, compared, largest_of
-from surepick.assumptions.records import Assumption, Linear, NoStructure, Smooth, balls, scatter_of, settled
+from surepick.assumptions.records import Assumption, Linear, Near, NoStructure, Smooth, balls, scatter_of, settled
 from surepick.assumptions.texts import parse_assumption
 from surepick.core.arms import Arms
 from surepick.core.observations import Observations
@@ -84,6 +84,20 @@ def shown_readings(study: Any) -> tuple[Reading, ...]:
         return ()
     named = max(len(policy.traits.assumed), 1)
     return (*(one for number, one in enumerate(found) if number < named or one.stands), bare)
+
+
+def standing_so_far(study: Any) -> list[str]:
+    """Up to where the answer of a `Study` stands so far, under the class that it steers for, and what more takes."""
+    traits, epsilon = study.policy.traits, study.policy.problem.epsilon
+    assert traits.until is not None
+    (first, *_), state = traits.assumed, study.state
+    said = [study.read(first.assumption if isinstance(first, Near) else first).survives]
+    if not study.stopped:
+        wider = [share * epsilon for share in (0.5, 1.0, 2.0)]
+        pulls = np.maximum.accumulate([traits.until(state, off) for off in wider])  # a wider one takes no fewer
+        more = ", ".join(f"{off:g}: {float(f'{one:.2g}'):,.0f}" for off, one in zip(wider, pulls, strict=True))
+        said.append(f"more measurements until each mean may be off by so much, at least about: {more}")
+    return said
 
 
 def usual_assumptions(evidence: Evidence) -> tuple[Assumption, ...]:

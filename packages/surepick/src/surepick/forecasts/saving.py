@@ -37,6 +37,7 @@ class Saving:
     named: int = 0  # measurements with it, 0: not simulated; and without
     independent: int = 0  # of a study that took place: what it took
     num_arms: int = 0
+    unseen_noise: float | None = None  # the declared scale, where repeats that were measured were all equal
 
     def __str__(self) -> str:
         near, few = f"a linear function of {self.columns}", "about two results a candidate suffice anyway"
@@ -49,6 +50,8 @@ class Saving:
             )
         where = f"each mean is within {self.epsilon:g} of {near}"
         where += "" if self.off is not None else f" and the means spread by {self.spread:.3g} (standard deviation)"
+        if self.unseen_noise is not None:
+            where += f", with noise of {self.unseen_noise:g}, which repeats here do not have"
         if self.named <= WORTH * self.independent:
             return f"`--assume linear`: about {self.named:,} measurements in place of {self.independent:,}, if {where}."
         why = few if enough else f"about {self.named:,} measurements in place of {self.independent:,}"
@@ -86,6 +89,8 @@ def saving(
             return None
         made, off = np.tile(linear, (STUDIES, 1)), measured
     known = Saving(epsilon, columns, measured, float(np.mean(made.std(axis=1))), num_arms=arms.num_arms)
+    if seen is not None and (seen.counts > 1).any() and noise_scale(seen, np.inf) == np.inf:
+        known = replace(known, unseen_noise=noise.sigma)
     if off > 0.5 * epsilon:
         return replace(known, independent=0 if seen is None else seen.total)
     if arms.num_arms > MOST_ARMS:

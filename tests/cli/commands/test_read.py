@@ -41,8 +41,8 @@ def test_read_says_a_sentence_and_a_row_for_each_assumption(kept, known):
     assert (code, err) == (0, "")
     for one in known:
         assert str(one) in out
-        assert f"\n {one.assumption}  " in out
-    assert "no two of them hold together" in out
+        assert f"\n {one.kind}  " in out
+    assert "Each line is one claim, whose numbers hold together" in out
 
 
 def test_without_an_assumption_those_are_read_that_suit_the_study(kept):

@@ -15,6 +15,7 @@ from surepick.core.records import FloatArray
 from surepick.errors import InvalidInput
 from surepick.text import quoted
 
+USUAL_NOISE = "normal"  # where nothing is declared
 TOO_SMALL = "the bound on the standard deviation may be too small; we take this probability from delta."
 ROUNDING = 8 * np.finfo(np.float64).eps  # of a bound: what a few operations lose
 

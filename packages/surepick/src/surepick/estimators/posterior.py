@@ -312,15 +312,19 @@ def chances_in_rows(scores: FloatArray, errors: FloatArray, epsilon: float) -> F
 
 
 def _phis(*arrays: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
-    """(Phi(x), log Phi(x)) of each array of n rows, entry by entry: all in one step, since mostly they are few."""
-    x = np.concatenate([one.reshape(len(one), -1) for one in arrays], axis=1)
+    """(Phi(x), log Phi(x)) of each array of n rows, entry by entry: of one study, with few entries, all in one step."""
+    if len(arrays[0]) > 1:
+        return [_phi(one) for one in arrays]
+    both = _phi(np.concatenate([one.ravel() for one in arrays]))
+    ends = np.cumsum([0, *(one.size for one in arrays)]).tolist()
+    parts = zip(arrays, ends[:-1], ends[1:], strict=True)
+    return [(both[0][at:to].reshape(one.shape), both[1][at:to].reshape(one.shape)) for one, at, to in parts]
+
+
+def _phi(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     tail = log_tail(x)
-    beneath, right, ends = np.exp(tail), x > 0.0, np.cumsum([0, *(one[0].size for one in arrays)])
-    both = np.where(right, 1.0 - beneath, beneath), np.where(right, np.log1p(-beneath), tail)
-    return [
-        (both[0][:, start:end].reshape(one.shape), both[1][:, start:end].reshape(one.shape))
-        for one, start, end in zip(arrays, ends[:-1], ends[1:], strict=True)
-    ]
+    beneath, right = np.exp(tail), x > 0.0
+    return np.where(right, 1.0 - beneath, beneath), np.where(right, np.log1p(-beneath), tail)
 
 
 def _sampled(num_arms: int) -> tuple[IntArray, FloatArray]:

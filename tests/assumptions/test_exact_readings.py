@@ -35,7 +35,7 @@ sizes = pytest.mark.parametrize(
 SIGNIFICANT = 1e-6  # above rounding
 
 
-@functools.cache
+@functools.lru_cache(8)
 def ends_of(seed: int, name: str, batches: int, shift: float = 0.0):
     law = truth(seed, shift=shift)
     policy = policy_for(law, name)

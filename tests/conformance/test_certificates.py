@@ -20,10 +20,10 @@ MEANS = FEATURES @ np.array([0.9, 0.2])
 MOST_PLANS = 12
 WITH_INTERVALS = {  # sequential-halving decides by ranks
     *("linear-embedding", "kernel-embedding", "fixed-linear", "fixed-kernel", "rage", "xy-static", "xy-adaptive"),
-    *("certified-linear", "certified-kernel", "certified-independent", "certified-neural", "unknown-misspecification"),
+    *("certified-linear", "certified-kernel", "certified-independent", "unknown-misspecification"),
     *("neural-embedding", "means-neural-rule", "action-elimination", "lucb", "lingape", "lingame"),
 }
-CERTIFYING = {"certified-linear", "certified-kernel", "certified-independent", "certified-neural"}
+CERTIFYING = {"certified-linear", "certified-kernel", "certified-independent"}
 
 
 def noisy(counts, number: int) -> Observations:

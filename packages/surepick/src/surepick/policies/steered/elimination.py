@@ -171,7 +171,7 @@ class CertifiedReadings(SequentialTest):
         total = float(wanted.sum())
         size = math.ceil(total)
         if total > max(HEURISTIC_OPENING, HEURISTIC_WHOLE * spent):
-            size = math.ceil(min(HEURISTIC_PART * total, HEURISTIC_PART * spent + HEURISTIC_MORE_PULLS))
+            size = math.ceil(min(self._part * total, self._part * spent + HEURISTIC_MORE_PULLS))
         weights, evidence = self._steered(state, state.leader).planned(wanted)
         size = max(size, math.ceil(HEURISTIC_LEAST_PART * spent))
         counts = spread_pulls(wanted, size, weights[int(np.argmin(evidence))])
@@ -296,6 +296,11 @@ class CertifiedReadings(SequentialTest):
     @property
     def _costing(self) -> FloatArray | None:
         return self.problem.scales if self.problem.noise.support is None else None
+
+    @property
+    def _part(self) -> float:
+        """Of what is left, or was spent: a batch before the last has no more."""
+        return HEURISTIC_PART
 
     def _features(self, _: SteeredState) -> FloatArray:
         """Of the arms, as the classes of this state see them, (K, D)."""

@@ -35,6 +35,7 @@ ENERGY_LEFT = 1e-3  # of the squares of the gradients; the usual dimension leave
 LEAST_DIRECTION = 1e-6  # of the largest singular value; below it is rounding
 HEURISTIC_LARGEST_SHARE = 8  # arms for each dimension, at least; with fewer the features save little
 HEURISTIC_LESSONS = 2.0  # times the pulls of the last lesson: then the network learns anew
+HEURISTIC_PART_LEARNT = 0.3  # as HEURISTIC_PART: the class changes meanwhile, so that batches are few
 HEURISTIC_UNDECLARED = 0.5  # of epsilon: how far means may be off the class where nobody said it
 HEURISTIC_NATS_BETTER = 4.0  # of log likelihood, by which arms that share nothing must be likelier than the class
 HEURISTIC_FIRST_PULLS = 0.24  # times s^2 / epsilon^2: pulls of each arm where the network knows too little
@@ -175,6 +176,10 @@ class CertifiedNeural(CertifiedReadings):
         assert isinstance(state, NeuralState)
         lesson = state.seen if state.lesson is None else state.lesson
         return self._cache.last("learnt", lesson, lambda: self.learn(lesson), most=2)
+
+    @property
+    def _part(self) -> float:
+        return HEURISTIC_PART_LEARNT
 
     def _wanted(self, steered: Steered) -> FloatArray:
         return in_whole_pulls(steered, design_for(steered))

@@ -62,6 +62,7 @@ def play(study, reopened=lambda study: study):
 ALIKE = {"certified-kernel", "fixed-kernel", "fixed-linear", "kernel-embedding", "means-neural-rule", "xy-static"}
 
 
+@pytest.mark.cases(11)
 @pytest.mark.parametrize(
     ("name", "minimize"),
     [

@@ -103,6 +103,7 @@ def test_what_was_planned_stays_planned_and_counts_with_what_was_read(make):
     checked(study)
 
 
+@pytest.mark.parametrize("make", ["memory", pytest.param("sqlite_url", marks=pytest.mark.slow)], indirect=True)
 def test_an_answer_that_was_spoilt_is_given_again(make):
     study, rng = make(), np.random.default_rng(1)
     read = tell_round(study, rng, slip=2)
@@ -177,7 +178,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+SELDOM = {"epochs", "few batches", "small batches", "top", "unknown noise, above"}  # they go with others
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.slow] if case in SELDOM else []) for case in CASES]
+)
 def test_every_kind_of_evidence_is_computed_again(case, sqlite_url):
     """Slips in the first two rounds, corrected while the third is open; then the study goes on to its answer."""
     asked, options = CASES[case]

@@ -44,6 +44,7 @@ FORGED = {
 }
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("case", FORGED)
 def test_a_decision_that_does_not_follow_is_found_whatever_its_hashes(path, case):
     column, edit = FORGED[case]

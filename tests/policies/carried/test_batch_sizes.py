@@ -75,7 +75,7 @@ def test_arms_that_never_answer_do_not_hold_up_the_others():
     assert asked[8:].sum() > 20
 
 
-@pytest.mark.cases(4)
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("most", [2, 3, 6])
 @pytest.mark.parametrize("kind", WORLDS)
 def test_a_study_has_no_more_batches_than_it_is_allowed(kind, most):

@@ -77,7 +77,7 @@ def test_the_information_is_what_the_weights_cost_and_move(seed):
 # --- effects change nothing
 
 
-@pytest.mark.cases(3)
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "options",
     [

@@ -31,6 +31,7 @@ def policy_for(kind: str, seed: int):
     return world, made
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("kind", WORLDS)
 def test_it_certifies_an_answer_that_is_good_enough(kind):
     for seed in range(2):

@@ -90,7 +90,7 @@ def matched_needs(study: sp.Study, plan: sp.Plan, **changed: float) -> list[floa
     planner, state = study.policy._planner, study.state
     vectors, processes = planner.situation.vectors(plan.dim), planner.situation.moved(state, plan.dim).vectors
     guess = planner.situation.guess(processes, state.seen)
-    goal = planner._goal_for(state, guess, plan.candidate)
+    goal = planner.goal_for(state, guess, plan.candidate)
     sight = vectors_rule.Information.of(vectors_rule.Pulls.of(vectors.white, state.seen.counts, goal.noise_scales))
     vectors = replace(vectors, embedded=replace(vectors.embedded, **changed))
     account = vectors_rule.account_of(vectors, processes, goal, sight)

@@ -89,7 +89,8 @@ def batch_evidence(
     )
     pulled, counts = contrast.pulled, contrast.counts
     wanted = np.flatnonzero((margins > 0.0) & (np.arange(len(gains)) != centre))
-    step = _rows_at_once(len(wanted), max(len(pulled), embedded.dim))
+    width = max(len(pulled), embedded.dim)
+    step = max(len(wanted), 1) if len(wanted) * width <= SMALL_ENTRIES else rows_at_once(width)
     sums = seen.sums[pulled]
     plain, implicit = len(pulled) > len(contrast.own), None
     many = len(gains) * len(pulled) > BLOCK_ENTRIES
@@ -136,11 +137,6 @@ def _placed(sums: Sums, margins: FloatArray, needs: FloatArray | None, kappa: fl
     bets, _ = enough(bets, slack, 0.5 * bets**2 * sums.squares, needs)
     penalty = bets * sums.rounding + ROUNDED_UP * 0.5 * bets**2 * sums.squares
     return _Placed(sums.bias, bets, sums.drawn, penalty, sums.none)
-
-
-def _rows_at_once(num_rows: int, num_columns: int) -> int:
-    """Rows of weights to form at a time."""
-    return max(num_rows, 1) if num_rows * num_columns <= SMALL_ENTRIES else rows_at_once(num_columns)
 
 
 def _bets(

@@ -92,6 +92,12 @@ def check_noise(name: str, noise: Noise, given: Mapping[str, Any], *, unknown_sc
     if known_scale(noise):
         values.check_size("a scale of the noise", float(np.min(noise.sigma)), float(np.max(noise.sigma)))
         return
+    if not unknown_scale and given.get("assume") is not None:
+        raise InvalidInput(
+            "--assume measures for a class where it is known how much repeats of one candidate vary. Say it with "
+            "--noise subgaussian:SIGMA, SIGMA their standard deviation (surepick run --noise pilot finds it), or leave "
+            "--assume out."
+        )
     if not unknown_scale:
         raise InvalidInput(
             f"noise is normal with unknown scales, and {name} rests on a scale that is known beforehand. Take "

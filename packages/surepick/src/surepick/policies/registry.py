@@ -17,7 +17,7 @@ from surepick.core.plugins import EMBEDDINGS, POLICIES, QUESTIONS, check_package
 from surepick.core.values import check_choice, setting
 from surepick.errors import InvalidInput
 from surepick.items import Items
-from surepick.noise import Noise, Normal, known_scale, parse_noise
+from surepick.noise import USUAL_NOISE, Noise, Normal, known_scale, parse_noise
 from surepick.policies import options as parts_of
 from surepick.policies.base import Policy, Problem, doubts_of_delta
 from surepick.policies.options import MakeParts, Parts, PolicySpec, taken
@@ -258,13 +258,10 @@ def settled_policy(
 ) -> Policy[Any]:
     """The policy that was given, or the one of that name, for whoever takes either."""
     if isinstance(policy, str):
-        for missing in [name for name, value in (("epsilon", epsilon), ("noise", noise)) if value is None]:
-            raise InvalidInput(f"{policy} needs {missing}, as in make_policy({policy!r}, arms, {missing}=..., ...).")
-        assert epsilon is not None
-        assert noise is not None
-        return make_policy(
-            policy, arms, epsilon=epsilon, delta=USUAL_DELTA if delta is None else delta, noise=noise, **options
-        )
+        if epsilon is None:
+            raise InvalidInput(f"{policy} needs epsilon, as in make_policy({policy!r}, arms, epsilon=..., ...).")
+        noise, delta = USUAL_NOISE if noise is None else noise, USUAL_DELTA if delta is None else delta
+        return make_policy(policy, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
     _check_policy(policy)
     given = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
     for name in [name for name, value in given.items() if value is not None]:

@@ -155,6 +155,7 @@ class CertifiedReadings(SequentialTest):
             corrects=True,
             weigh=self.weigh,
             assumed=self.named,
+            until=self.until,
         )
 
     def init(self) -> SteeredState:
@@ -259,6 +260,14 @@ class CertifiedReadings(SequentialTest):
         norm = balls(filled.assumption)[0].norm
         assert norm is not None
         return Standing(number, norm, filled.suggested, gap, rivals, found.beaten)
+
+    def until(self, state: SteeredState, off: float) -> float:
+        """Pulls after which the answer is predicted to stand with means off by so much, a little too few."""
+        other = replace(self, trust=off)
+        held = tuple(other._read(state, state.leaders, one.number, whole=False) for one in state.standing)
+        if max((one.gap for one in held), default=np.inf) <= self.problem.epsilon:
+            return 0.0
+        return float(other._design(replace(state, standing=held), state.leader).sum())
 
     def read_under(self, standing: Standing) -> Assumption:
         """The class that a standing is about, with its norm."""

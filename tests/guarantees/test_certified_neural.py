@@ -94,7 +94,7 @@ def few_good() -> World:
 
 @pytest.mark.parametrize(
     ("runs", "delta"),
-    [(8, 0.05), *(pytest.param(runs, delta, marks=pytest.mark.slow) for runs in (200, 2000) for delta in DELTAS)],
+    [(5, 0.05), *(pytest.param(runs, delta, marks=pytest.mark.slow) for runs in (200, 2000) for delta in DELTAS)],
 )
 def test_two_good_arms_among_decoys_just_outside_epsilon(runs, delta):
     """Some studies begin with a decoy as their leader."""

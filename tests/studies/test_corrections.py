@@ -178,7 +178,7 @@ CASES = {
 }
 
 
-SELDOM = {"epochs", "few batches", "small batches", "top", "unknown noise, above"}  # they go with others
+SELDOM = {"few batches", "small batches", "top", "unknown noise, above"}  # they go with others
 
 
 @pytest.mark.parametrize(

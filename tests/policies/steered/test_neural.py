@@ -173,7 +173,7 @@ def test_nothing_depends_on_what_is_remembered():
 
 
 def test_a_study_in_a_database_is_replayed_and_can_be_read_under_other_classes(sqlite_url, tmp_path):
-    world, rng = smooth_world(), np.random.default_rng(4)
+    world, rng = smooth_world(num_arms=24), np.random.default_rng(4)
     study = sp.create_study(sqlite_url, "learnt", world.arms, policy_of(world, misspecification=0.05))
     study.run(lambda ids: [world.means[int(one)] + 0.05 * rng.normal() for one in ids], progress=False)
     again = sp.open_study(sqlite_url, "learnt")

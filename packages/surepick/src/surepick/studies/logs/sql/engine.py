@@ -20,7 +20,7 @@ from surepick.core.values import storable_text
 from surepick.errors import InvalidInput, StorageError
 from surepick.studies.logs.sql.one_file import OneFile
 from surepick.studies.logs.sql.patience import UNANSWERED, patience_of, without_patience
-from surepick.studies.logs.sql.schema import OLDER, SCHEMA, VERSION_TABLE, metadata
+from surepick.studies.logs.sql.schema import OLDER, SCHEMA, VERSION_TABLE, VERSIONS, metadata
 from surepick.text import quoted
 
 NETWORK_SYSTEMS = ("nfs", "cifs", "smb", "9p", "afs", "sshfs", "gluster", "ceph", "lustre", "beegfs", "davfs", "gpfs")
@@ -188,7 +188,7 @@ def _version(engine: Engine, address: URL) -> str | None:
     with engine.connect() as connection:
         names = set(sa.inspect(connection).get_table_names())
         if VERSION_TABLE in names:
-            return str(connection.execute(VERSION).scalar_one())
+            return str(connection.execute(sa.select(VERSIONS)).scalar_one())
     ours = set(metadata.tables)
     if address.get_backend_name() == "sqlite" and names:
         raise StorageError(
@@ -332,25 +332,31 @@ WORDS = (
 
 # --- Making and renewing the tables of durable studies. The only importer of Alembic.
 
-VERSION = sa.text(f"SELECT version_num FROM {VERSION_TABLE}")
 STEPS = Path(__file__).parent / "migrations"
 
 
 def migrate_database(engine: Engine, url: str) -> tuple[str | None, str]:
-    """Bring the tables to the newest schema: all steps are taken, or none."""
-    from alembic import command  # noqa: PLC0415 (heavy: where tables are made)
-    from alembic.config import Config  # noqa: PLC0415
-
-    config = Config()
-    config.set_main_option("script_location", str(STEPS))
+    """Make the tables, or bring them to the newest schema: all steps are taken, or none."""
     with in_words(engine.url), engine.connect().execution_options(writes=True) as connection, connection.begin():
         if engine.dialect.name == "postgresql":
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext('surepick migrate'))"))
         there = VERSION_TABLE in sa.inspect(connection).get_table_names()
-        before = str(connection.execute(VERSION).scalar_one()) if there else None
-        if before is not None and before not in OLDER:
+        before = str(connection.execute(sa.select(VERSIONS)).scalar_one()) if there else None
+        if before is None:
+            for tables in (metadata, VERSIONS.metadata):
+                tables.create_all(connection, checkfirst=False)
+            connection.execute(sa.insert(VERSIONS), {"version_num": SCHEMA})
+        elif before in OLDER:
+            _take_steps(connection)
+        else:
             check_version(before, url)
-        if before != SCHEMA:
-            config.attributes["connection"] = connection
-            command.upgrade(config, SCHEMA)
     return before, SCHEMA
+
+
+def _take_steps(connection: sa.Connection) -> None:
+    from alembic import command  # noqa: PLC0415 (heavy, and seldom needed)
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(STEPS))
+    command.upgrade(config, SCHEMA)

@@ -1,6 +1,6 @@
 """Recording results: each once, with its plan and its lease. `tell` reads from top to bottom.
 
-tell -> _fail, _store -> fresh, plans_of, _check_wanted, with_leases, _unusual -> the log
+tell -> fail, _store -> fresh, plans_of, _check_wanted, with_leases, _unusual -> the log
 """
 
 from collections import Counter, defaultdict
@@ -78,7 +78,7 @@ def tell(
     while True:
         try:
             with ledger.turn():
-                gone = _fail(ledger, rows, worker) if rows else Receipt()
+                gone = fail(ledger, rows, worker) if rows else Receipt()
                 receipt = _store(ledger, results, worker, plan, why) if len(results.arms) else Receipt()
         except _NoPlan:
             ledger.replay.settle()
@@ -330,16 +330,7 @@ def pairs(failed: Sequence[tuple[object, object]]) -> list[tuple[object, object]
     return [(name, key) for name, key in rows]
 
 
-def fail(ledger: StudyLog, ids: Sequence[object], keys: Sequence[object] | None, worker: str | None) -> Receipt:
-    """Record measurements without a result; `Study.fail` has the arguments."""
-    _, names = ledger.arms_of(ids)
-    labels = keyed.canonical_keys(keys, names) or (None,) * len(names)
-    with ledger.turn():
-        ledger.taking()
-        return _fail(ledger, list(zip(names, labels, strict=True)), worker)
-
-
-def _fail(ledger: StudyLog, failed: Sequence[tuple[object, object]], worker: str | None) -> Receipt:
+def fail(ledger: StudyLog, failed: Sequence[tuple[object, object]], worker: str | None) -> Receipt:
     """Record measurements of the open plan without a result, inside a turn, each key once; late ones need nothing."""
     arms, names = ledger.arms_of([name for name, _ in failed])
     keys = keyed.canonical_keys([key for _, key in failed], names) or ()

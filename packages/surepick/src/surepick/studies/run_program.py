@@ -13,11 +13,10 @@ from typing import Any
 
 from surepick.errors import InvalidInput, MeasurementFailed, OutOfTurn, UnusualResult
 from surepick.studies.closed_loop import OnUnusual, limit_of, tell_measured
-from surepick.studies.logs.keys import split_values
 from surepick.studies.program import Command, Outcome, Reading, Running
 from surepick.studies.recording import Receipt
 from surepick.studies.study import Study
-from surepick.studies.validation import check_rewards
+from surepick.studies.validation import check_rewards, split_values
 
 POLL_SECONDS = 1.0
 

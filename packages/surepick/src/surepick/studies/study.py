@@ -310,7 +310,11 @@ class Study(Operations, Stated, Home):
 
         Raises OutOfTurn if no plan is open, InvalidInput as `tell`, or for a key that was never given.
         """
-        return recording.fail(self._ledger, ids, keys, worker)
+        _, names = self._ledger.arms_of(ids)
+        labels = canonical_keys(keys, names) or (None,) * len(names)
+        with self._ledger.turn():
+            self._ledger.taking()
+            return recording.fail(self._ledger, list(zip(names, labels, strict=True)), worker)
 
     # what is known
 

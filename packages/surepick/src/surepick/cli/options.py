@@ -86,8 +86,9 @@ SurplusOption = Annotated[
     ),
 ]
 NOISE = (
-    "Needed. The noise of one measurement: bernoulli (0 or 1), bounded:LOW:HIGH, subgaussian:SIGMA (the standard "
-    "deviation of normal noise, or half the largest range of repeats), or normal (its standard deviation is not known)"
+    "The noise of one measurement: normal (usual; repeats show how much it varies), bernoulli (0 or 1), "
+    "bounded:LOW:HIGH, or subgaussian:SIGMA (the standard deviation of normal noise, or half the largest range of "
+    "repeats)"
 )
 NoiseOption = Annotated[str, Option("--noise", help=f"{NOISE}.")]
 PILOT = "; or pilot: normal noise whose standard deviation 40 measurements bound (pilot:100: 100 measurements)."

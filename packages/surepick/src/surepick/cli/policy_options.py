@@ -14,7 +14,7 @@ from surepick.cli.options import POLICIES, QUESTIONS, Goal
 from surepick.core.arms import Arms
 from surepick.embeddings.base import ESTIMATED
 from surepick.errors import InvalidInput
-from surepick.noise import Noise, parse_noise
+from surepick.noise import USUAL_NOISE, Noise, parse_noise
 from surepick.policies.base import Policy
 from surepick.policies.options import NAMES_OF_A_KERNEL, NOTHING, OF_BLOCKS, fitting_policy
 from surepick.policies.registry import make_policy, policy_options, rehearsed
@@ -206,6 +206,11 @@ class PolicyOptions(QuestionOptions):
             settings = rehearsed(name, settings, rehearsal_seed)
         return make_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=noise, **settings)
 
+    @property
+    def names_nothing(self) -> bool:
+        """Whether it is the usual policy, and nobody said what to make of features."""
+        return self.policy is None and self.assume is None and self.single() == (WITHOUT_FEATURES, {})
+
     def single(self) -> tuple[str, dict[str, Any]]:
         """(the name of the one policy that the options ask for, its settings)."""
         values = self._values()
@@ -307,14 +312,14 @@ def _items(given: str) -> int | list[str]:
     return list(table.text(column))
 
 
-def declared_noise(text: str, why: str) -> Noise:
-    """The noise that --noise declares."""
-    if not text:
+def declared_noise(text: str, why: str = "") -> Noise:
+    """The noise that --noise declares; normal where nothing is declared, unless there is a reason `why` it must be."""
+    if why and not text:
         raise InvalidInput(
             "say what is known of a single measurement with --noise: bernoulli, bounded:LOW:HIGH, subgaussian:SIGMA "
             f"(normal noise of standard deviation SIGMA), or normal (nobody knows SIGMA). {why}"
         )
-    return parse_noise(text)
+    return parse_noise(text or USUAL_NOISE)
 
 
 def _implied(values: Values) -> tuple[str, ...]:

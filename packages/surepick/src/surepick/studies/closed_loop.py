@@ -214,7 +214,10 @@ class Result:
         return str(self.certificate) + (f"\n{self.features}" if self.features else "")
 
     def _repr_html_(self) -> str:
-        return self.certificate._repr_html_()
+        from surepick.assumptions.shown import html_of  # noqa: PLC0415 (few answers are shown so)
+        from surepick.studies.readings import shown_readings  # noqa: PLC0415
+
+        return self.certificate._repr_html_() + html_of(shown_readings(self.study))
 
 
 def run_closed_loop(

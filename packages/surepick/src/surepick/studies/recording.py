@@ -3,6 +3,7 @@
 tell -> fail, _store -> fresh, plans_of, _check_wanted, with_leases, _unusual -> the log
 """
 
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ import numpy as np
 
 from surepick.core.records import IntArray, record
 from surepick.core.values import listed
-from surepick.errors import InvalidInput, OutOfTurn
+from surepick.errors import InvalidInput, OutOfTurn, UnusualWarning
 from surepick.studies import slips
 from surepick.studies.ledger import StudyLog
 from surepick.studies.logs import base
@@ -75,6 +76,8 @@ def tell(
     rows, why = pairs(failed), DRAWN if drawn else ACCEPTED.get(accept_unusual, "")
     if slips.asks(ledger.noise):
         ledger.judged()  # outside of the turn, where it may have to be read
+        if words := slips.doubt_of_kind(ledger.noise, results):
+            warnings.warn(words, UnusualWarning, stacklevel=3)
     while True:
         try:
             with ledger.turn():

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
@@ -16,9 +15,9 @@ from surepick.certificates.document import certificate_document, write_document
 from surepick.certificates.signature import sign_certificate, signing_key
 from surepick.certificates.verify import Verification, read_certificate, verify_certificate
 from surepick.cli import options
-from surepick.cli.answers import print_answer, print_registration
+from surepick.cli.answers import print_answer, print_readings, print_registration
 from surepick.cli.open_study import NameArgument, UrlArgument, opened_study, resumed
-from surepick.cli.output import NOT_CERTIFIED, end_by, note, picked, print_json, print_table, say
+from surepick.cli.output import NOT_CERTIFIED, end_by, note, picked, print_json, say
 from surepick.core.arms import Arms
 from surepick.core.certificate import Listed
 from surepick.core.records import from_json
@@ -41,10 +40,6 @@ FIELDS = (
     *("candidate", "epsilon", "delta", "gap", "stands", "beaten", "refuted", "norm", "norm_named", "suggested_norm"),
     *("largest_norm", "least_norm", "largest_misspecification", "largest_scatter", "declared_scatter"),
     "suggested_scatter",
-)
-SEPARATE = (
-    "Each line is one claim. Largest norm, off by and noise up to say how far that number alone could grow, with all "
-    "others as in the line: no two of them hold together."
 )
 
 
@@ -77,7 +72,7 @@ def certificate(
     if output is options.Format.json:
         print_json(document)
     else:
-        print_answer(answer, study.policy)
+        print_answer(answer, study.policy, study)
         print_registration(study.registration)
         if out is not None:
             say(f"Written to {out}. Next: surepick verify {quote(str(out))}")
@@ -196,7 +191,7 @@ def _print(document: dict[str, Any], result: Verification) -> None:
     for sentence in result.unchecked:
         say(sentence)
     if result.readings:
-        print_readings(result.readings)
+        print_readings(result.readings, *map(str, result.readings))
 
 
 def _shortened(lines: tuple[Line, ...]) -> list[Line]:
@@ -304,40 +299,9 @@ def read(
     if output is options.Format.json:
         print_json({"study": name, "readings": [stated(one) for one in found]})
     else:
-        print_readings(found)
+        print_readings(found, *map(str, found))
 
 
 def stated(reading: Reading) -> dict[str, Any]:
     """A reading for JSON."""
     return {"assumption": str(reading.assumption), "words": str(reading), **picked(reading, *FIELDS)}
-
-
-def print_readings(readings: Sequence[Reading]) -> None:
-    """A sentence and a row for each."""
-    for one in readings:
-        say(str(one))
-    headers = ("assumed", "within", "stands", "norm", "suggested", "largest norm", "off by", "noise up to")
-    rows = [
-        (
-            str(one.assumption),
-            _number(one.gap),
-            "refuted" if one.refuted else "yes" if one.stands else "no",
-            _number(one.norm),
-            _number(one.suggested_norm),
-            _largest(one.largest_norm, one.norm),
-            _number(one.largest_misspecification),
-            _number(one.largest_scatter),
-        )
-        for one in readings
-    ]
-    print_table(headers, rows, left=("assumed", "stands"))
-    say(SEPARATE)
-
-
-def _largest(norm: float | None, read: float | None) -> str:
-    """The largest norm; one a thousand times that of the line is as good as any, and a matter of rounding."""
-    return f">{1000.0 * read:.3g}" if norm and read and norm > 1000.0 * read else _number(norm)
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"

@@ -6,7 +6,7 @@ from typer import Argument, Option
 
 from surepick.chunks.sources import RowBlocks
 from surepick.cli import options
-from surepick.cli.answers import advice_for
+from surepick.cli.answers import advice_for, print_saving
 from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument, command_line, opened_study
 from surepick.cli.output import note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
@@ -47,7 +47,7 @@ def create(
 
     The database is made if it is absent. Then repeat until it is done: ask what to measure, tell the results.
     """
-    assumed = declared_noise(noise, "Every certificate rests on it.")
+    assumed = declared_noise(noise)
     when = AS_THEY_COME if judge is options.JudgeChoice.as_they_come else CLOSED_ROUNDS
     reader = table.of([policy.single()[0]])
     found = reader.candidates(arms, in_blocks=in_blocks, reward=reward)
@@ -74,6 +74,8 @@ def create(
     say(f"Candidates: {names}")
     if candidates.features_said:
         say(f"{candidates.features_said}")
+    if not noise:
+        say("Noise: normal, and repeats show how much measurements vary; for results of 0 and 1 say --noise bernoulli.")
     say(f"{name}: {study.progress()}")
     later = ": surepick verify --registered CODE then refuses a certificate of any other promise."
     if isinstance(found, RowBlocks):
@@ -83,6 +85,8 @@ def create(
     )
     if candidates is found:
         say("This is the first round only; surepick forecast says how many measurements all rounds may take.")
+        if policy.names_nothing:
+            print_saving(lambda: table.with_features.arms(arms, reward=reward), number, assumed, goal)
     say(f"Next: {command_line('ask', url, name)}")
 
 

@@ -199,7 +199,7 @@ def migrate(url: DatabaseArgument, output: options.FormatOption = options.Format
 def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
     """Show what is in, what is out, and what the complete rounds say.
 
-    Nothing is computed.
+    Nothing is computed, but under a class that was named (--assume): up to where the answer so far stands.
     """
     study = resumed(url, name)
     progress = study.progress()
@@ -218,6 +218,11 @@ def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = 
         say(f"  {times(prior, 'prior result')}: kept, and not used")
     if progress.judge != CLOSED_ROUNDS:
         say(f"  results are judged {progress.judge}: `surepick judge` judges what is in")
+    if progress.steered and progress.judged and study.elsewhere is None:
+        from surepick.studies.readings import standing_so_far  # noqa: PLC0415 (the policy, and its readings)
+
+        for line in standing_so_far(study):
+            say(f"  {line}")
     say(f"  registration code {study.registration}")
 
 

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from surepick.assumptions import Reading, shown
 from surepick.certificates.document import certificate_document
 from surepick.core.files import as_path, write_whole
 from surepick.core.records import FloatArray
@@ -20,6 +21,7 @@ from surepick.reports.study.facts import Document, History
 from surepick.reports.study.lists import arrow, candidate_map, place, standings, star
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.progress import confidence_of, times
+from surepick.studies.readings import shown_readings
 from surepick.studies.study import Study
 from surepick.text import about, money, percent, quoted
 
@@ -85,6 +87,7 @@ def write_report(
         history=written.history_of(study.log, judged),
         features=study.arms.features,
         expected=foreseen(study.policy, most_arms=forecast_up_to),
+        readings=shown_readings(study),
     )
     write_whole(target, page.encode("utf-8", "replace"), what="the report")  # names may hold what UTF-8 cannot
     return target
@@ -98,7 +101,14 @@ def check_jinja() -> None:
         raise InvalidInput('reports need jinja2, which is absent: pip install "surepick[reports]".') from error
 
 
-def report_page(document: Document, *, history: History, features: FloatArray, expected: Foreseen) -> str:
+def report_page(
+    document: Document,
+    *,
+    history: History,
+    features: FloatArray,
+    expected: Foreseen,
+    readings: tuple[Reading, ...] = (),
+) -> str:
     """The report as HTML: what each section draws and says, handed to the templates, which hold the words."""
     study = written.facts_of(document)
     environment = _environment(written.users_words(study))
@@ -115,6 +125,7 @@ def report_page(document: Document, *, history: History, features: FloatArray, e
         map=candidate_map(study, features),
         spending=spending(study, expected),
         expected=expected,
+        readings=readings,
         kept=history,
         batches=written.batches(study, history),
         style=style,
@@ -129,11 +140,13 @@ def report_drawings(study: Study) -> list[tuple[str, str, Markup]]:
 
     document = report_document(study)
     facts = written.facts_of(document)
-    drawn = {"narrowing": narrowing(facts), "gaps": gaps(facts), "standings": standings(facts), "effort": effort(facts)}
+    drawn: dict[str, Any] = {"narrowing": narrowing(facts), "gaps": gaps(facts), "standings": standings(facts)}
+    drawn |= {"effort": effort(facts), "readings": shown_readings(study)}
     lists = facts.lists is not None
     two = facts.list_names is None or bool(facts.list_names.second)
     narrows = drawn["narrowing"] is not None and not facts.shortens and two
     shown = (
+        ("readings", "Up to where the answer stands", bool(drawn["readings"])),
         ("narrowing", "How the lists filled" if lists else "How the field narrowed", narrows),
         ("gap", "How close to the best", drawn["gaps"] is not None),
         ("standings", "Where the candidates stand", bool(drawn["standings"])),
@@ -181,6 +194,7 @@ def _environment(own: list[str]) -> Environment:
         "independent": INDEPENDENT_OF_VALUE,
         "most_rows": written.MOST_ROWS,
         "nobody": written.NOBODY,
+        "claims": shown,
         "star": star,
     }
     return environment

@@ -16,7 +16,7 @@ from surepick.cli.output import INTERRUPTED, end_by, note, print_json, say
 from surepick.errors import InvalidInput
 from surepick.policies.prices import checked_budget
 from surepick.studies.logs.base import format_time, parse_duration
-from surepick.studies.program import BatchCommand, Command, Program
+from surepick.studies.program import BatchCommand, Command
 from surepick.studies.recording import Receipt
 from surepick.studies.run_program import Loop
 from surepick.studies.study import Study
@@ -117,7 +117,7 @@ def run_study(
     end_by(answer.verdict)
 
 
-def _program(measure: str | None, measure_batch: str | None, timeout: float | None) -> Program:
+def _program(measure: str | None, measure_batch: str | None, timeout: float | None) -> Command:
     if measure is not None and measure_batch is None:
         return Command(measure, timeout)
     if measure_batch is not None and measure is None:

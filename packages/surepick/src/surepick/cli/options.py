@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -98,6 +98,15 @@ DATA = "../shared/data"
 DataOption = Annotated[Path, Option("--data", envvar="SUREPICK_DATA", help="The folder of the data sets.")]
 
 
+REQUIRED = inspect.Parameter.empty
+
+
+def opt(text: str, metavar: str | None = None, *, default: Any = None, **more: Any) -> Any:
+    """An option, as a field of a group or a parameter of a command: its help, and what else Typer takes; `flag` where
+    it is not called as the field is."""
+    return field(default=default, metadata={"help": text, "metavar": metavar, **more})
+
+
 @dataclass(frozen=True, slots=True)
 class Goal:
     """How good the answer must be, and how sure."""
@@ -117,7 +126,7 @@ DeltaOption = Annotated[float, Option("--delta", help="The probability with whic
 class AskedGoal:
     """The same as options. What difference matters nobody knows but the user."""
 
-    epsilon: Annotated[float | None, Option(help=f"Needed. {EPSILON}")] = None
+    epsilon: float | None = opt(f"Needed. {EPSILON}")
     delta: DeltaOption = 0.05
 
     def settled(self, advice: Callable[[float], str]) -> Goal:
@@ -131,21 +140,15 @@ class AskedGoal:
 class Reading:
     """How to read a table."""
 
-    sheet: Annotated[str | None, Option(help="The sheet of a workbook; none: the first that is not hidden.")] = None
-    sheets_are_ids: Annotated[
-        bool, Option("--sheets-are-ids", help="Each sheet has the rows of one candidate: its name is their id.")
-    ] = False
-    header: Annotated[int | None, Option(help="The line that names the columns; none: the first.")] = None
-    skip_units: Annotated[bool, Option("--skip-units", help="Skip the line below the header, which has units.")] = False
-    fill_down: Annotated[
-        str | None, Option(help='Columns, "a,b", in which an empty cell says what stands above (merged cells).')
-    ] = None
-    decimal: Annotated[str | None, Option(help='What stands before decimals, "." or ","; none: the cells show it.')] = (
-        None
-    )
-    thousands: Annotated[str | None, Option(help='What stands between thousands: ",", ".", "\'" or " ".')] = None
-    percent: Annotated[bool, Option("--percent", help="Read cells like 1.3% as the number 0.013.")] = False
-    drop_missing: Annotated[bool, Option("--drop-missing", help="Leave out rows without a needed cell.")] = False
+    sheet: str | None = opt("The sheet of a workbook; none: the first that is not hidden.")
+    sheets_are_ids: bool = opt("Each sheet has the rows of one candidate: its name is their id.", default=False)
+    header: int | None = opt("The line that names the columns; none: the first.")
+    skip_units: bool = opt("Skip the line below the header, which has units.", default=False)
+    fill_down: str | None = opt('Columns, "a,b", in which an empty cell says what stands above (merged cells).')
+    decimal: str | None = opt('What stands before decimals, "." or ","; none: the cells show it.')
+    thousands: str | None = opt('What stands between thousands: ",", ".", "\'" or " ".')
+    percent: bool = opt("Read cells like 1.3% as the number 0.013.", default=False)
+    drop_missing: bool = opt("Leave out rows without a needed cell.", default=False)
 
     @property
     def options(self) -> ReadOptions:
@@ -156,12 +159,12 @@ class Reading:
 def given(group: Any) -> list[str]:
     """The options of a group that were given, as they are typed: ["--sheet", "May", "--percent"]."""
     words: list[str] = []
-    for field in fields(group):
-        value = getattr(group, field.name)
+    for each in fields(group):
+        value = getattr(group, each.name)
         if is_dataclass(value):
             words += given(value)
         elif value not in (None, False):
-            flag = f"--{field.name.replace('_', '-')}"
+            flag = f"--{each.name.replace('_', '-')}"
             words += [flag] if value is True else [flag, str(value)]
     return words
 
@@ -177,20 +180,30 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         gathered = {name: _gathered(group, values) for name, group in groups.items()}
         command(**gathered, **values)
 
+    with_options.__annotations__ = {option.name: option.annotation for option in flat}
     vars(with_options)["__signature__"] = signature.replace(parameters=flat)
     return with_options
 
 
 def _flat(parameter: inspect.Parameter) -> list[inspect.Parameter]:
-    """The parameter, or the options of the group that it takes."""
-    if not is_dataclass(parameter.annotation):
-        return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
-    hints = get_type_hints(parameter.annotation, include_extras=True)
-    own = [
-        inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
-        for field in fields(parameter.annotation)
-    ]
-    return [option for each in own for option in _flat(each)]
+    """The parameter as Typer takes it, or the options of the group that it takes."""
+    if is_dataclass(parameter.annotation):
+        hints = get_type_hints(parameter.annotation, include_extras=True)
+        return [option for each in fields(parameter.annotation) for option in _flat(_parameter(each, hints[each.name]))]
+    if isinstance(parameter.default, Field):
+        return [_parameter(parameter.default, parameter.annotation, parameter.name)]
+    return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+
+
+def _parameter(said: Field[Any], kind: Any, name: str = "") -> inspect.Parameter:
+    """A field of a group, or what `opt` says of a parameter of that name, as a parameter for Typer."""
+    name, more = name or said.name, dict(said.metadata)
+    if more:
+        flags = (
+            [more.pop("flag")] if "flag" in more else [f"--{name.replace('_', '-')}"] if said.default is False else []
+        )
+        kind = Annotated[kind, Option(*flags, **more)]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=said.default, annotation=kind)
 
 
 def _gathered(group: Any, values: dict[str, Any]) -> Any:
@@ -198,8 +211,8 @@ def _gathered(group: Any, values: dict[str, Any]) -> Any:
     hints = get_type_hints(group)
     return group(
         **{
-            field.name: _gathered(kind, values) if is_dataclass(kind := hints[field.name]) else values.pop(field.name)
-            for field in fields(group)
+            each.name: _gathered(kind, values) if is_dataclass(kind := hints[each.name]) else values.pop(each.name)
+            for each in fields(group)
         }
     )
 

@@ -3,11 +3,9 @@
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from typer import Option
-
-from surepick.cli.options import given
+from surepick.cli.options import given, opt
 from surepick.core.files import is_folder
 from surepick.errors import InvalidInput
 from surepick.integrations import lm_eval, promptfoo
@@ -27,12 +25,10 @@ PROGRAMS = {
 class AnswerOptions:
     """Results that a program wrote."""
 
-    program: Annotated[
-        RecognisedProgram | None, Option("--as", help="RESULTS is what this program wrote, or a folder of it.")
-    ] = None
-    metric: Annotated[str | None, Option(help="With --as: the score that counts; none: the usual one.")] = None
-    candidate: Annotated[str | None, Option(help="With --as: whose answers these are; none: as the files say.")] = None
-    filter: Annotated[str | None, Option(help="With --as lm-eval: which of its filters; none: the only one.")] = None
+    program: RecognisedProgram | None = opt("RESULTS is what this program wrote, or a folder of it.", flag="--as")
+    metric: str | None = opt("With --as: the score that counts; none: the usual one.")
+    candidate: str | None = opt("With --as: whose answers these are; none: as the files say.")
+    filter: str | None = opt("With --as lm-eval: which of its filters; none: the only one.")
 
     def answers(self, study: Study, path: Path) -> FileAnswers:
         """The answers in the file or folder."""

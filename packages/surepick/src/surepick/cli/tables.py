@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument
 
 from surepick.chunks.sources import RowBlocks
-from surepick.cli.options import CostOption, FeaturesOption, IdOption, Reading, SegmentsOption, given
+from surepick.cli.options import CostOption, FeaturesOption, IdOption, Reading, SegmentsOption, given, opt
 from surepick.cli.output import picked
 from surepick.core.arms import Arms
 from surepick.core.files import is_file, is_folder
@@ -30,11 +30,9 @@ class TableOptions:
     features: FeaturesOption = None
     cost: CostOption = None
     segments: SegmentsOption = None
-    standardize: Annotated[bool, Option("--standardize", help="Scale each feature to mean 0, deviation 1.")] = False
-    intercept: Annotated[bool, Option("--intercept", help="Append a feature that is always 1.")] = False
-    drop_candidates: Annotated[
-        bool, Option("--drop-candidates", help="The same, and candidates may go of which no row is left.")
-    ] = False
+    standardize: bool = opt("Scale each feature to mean 0, deviation 1.", default=False)
+    intercept: bool = opt("Append a feature that is always 1.", default=False)
+    drop_candidates: bool = opt("The same, and candidates may go of which no row is left.", default=False)
     reading: Reading
 
     def of(self, policies: Iterable[str]) -> TableReader:

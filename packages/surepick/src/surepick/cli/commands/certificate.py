@@ -17,6 +17,7 @@ from surepick.certificates.verify import Verification, read_certificate, verify_
 from surepick.cli import options
 from surepick.cli.answers import print_answer, print_readings, print_registration
 from surepick.cli.open_study import NameArgument, UrlArgument, opened_study, resumed
+from surepick.cli.options import REQUIRED, opt
 from surepick.cli.output import NOT_CERTIFIED, end_by, note, picked, print_json, say
 from surepick.core.arms import Arms
 from surepick.core.certificate import Listed
@@ -47,8 +48,8 @@ def certificate(
     url: UrlArgument,
     name: NameArgument,
     *,
-    out: Annotated[Path | None, Option(help="Write it to this JSON file, which surepick verify checks.")] = None,
-    sign: Annotated[Path | None, Option(metavar="KEYFILE", help="Sign with this Ed25519 key (PEM, OpenSSH).")] = None,
+    out: Path | None = opt("Write it to this JSON file, which surepick verify checks."),
+    sign: Path | None = opt("Sign with this Ed25519 key (PEM, OpenSSH).", "KEYFILE"),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """State the answer and the assumptions that it rests on.
@@ -85,27 +86,19 @@ def certificate(
 def verify(
     file: Annotated[Path, Argument(metavar="CERTIFICATE", help="A certificate in JSON.", show_default=False)],
     *,
-    arms: Annotated[
-        str | None,
-        Option(
-            metavar="TABLE",
-            help="The candidates, if the file has none (over 10,000); or the folder of the list from which they were "
-            "selected.",
-        ),
-    ] = None,
+    arms: str | None = opt(
+        "The candidates, if the file has none (over 10,000); or the folder of the list from which they were selected.",
+        "TABLE",
+    ),
     id_column: options.IdOption = None,
     features: options.FeaturesOption = None,
     cost: options.CostOption = None,
     segments: options.SegmentsOption = None,
-    registered: Annotated[
-        str | None, Option(metavar="CODE", help="The registration code of surepick create; refuse any other study.")
-    ] = None,
-    public_key: Annotated[
-        Path | None, Option(metavar="FILE", help="The Ed25519 key that must have signed it, in PEM or from OpenSSH.")
-    ] = None,
+    registered: str | None = opt("The registration code of surepick create; refuse any other study.", "CODE"),
+    public_key: Path | None = opt("The Ed25519 key that must have signed it, in PEM or from OpenSSH.", "FILE"),
     reading: options.Reading,
     assume: AssumeOption = None,
-    every_plan: Annotated[bool, Option("--every-plan", help="Compute every plan again, even for hours.")] = False,
+    every_plan: bool = opt("Compute every plan again, even for hours.", default=False),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Compute every number of a certificate again, from its measurements.
@@ -215,9 +208,9 @@ def report(
     url: UrlArgument,
     name: NameArgument,
     *,
-    out: Annotated[Path, Option(help="An .html file; one file, which needs no network.")],
-    forecast_up_to: Annotated[int, Option(min=0, help="Leave out the slow forecast with more candidates.")] = 1_000,
-    open_page: Annotated[bool, Option("--open", help="Show it in the browser.")] = False,
+    out: Path = opt("An .html file; one file, which needs no network.", default=REQUIRED),
+    forecast_up_to: int = opt("Leave out the slow forecast with more candidates.", default=1_000, min=0),
+    open_page: bool = opt("Show it in the browser.", default=False, flag="--open"),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Write a study as one page to pass on: answer, pictures, assumptions and log.
@@ -261,7 +254,7 @@ def export(
     url: UrlArgument,
     name: NameArgument,
     *,
-    out: Annotated[Path, Option(help="A .csv, .parquet or .jsonl file.")],
+    out: Path = opt("A .csv, .parquet or .jsonl file.", default=REQUIRED),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Write the results of the complete rounds to a table.

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument
 
 from surepick.chunks.sources import RowBlocks
 from surepick.cli import options
 from surepick.cli.answers import advice_for, print_saving
 from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument, command_line, opened_study
+from surepick.cli.options import REQUIRED, opt
 from surepick.cli.output import note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.tables import TableOptions
@@ -24,21 +25,17 @@ def create(
     url: UrlArgument,
     name: NameArgument,
     *,
-    arms: Annotated[
-        str, Option(metavar="TABLE", help="The candidates, one row each; of a folder of files, too many for memory.")
-    ],
-    in_blocks: Annotated[
-        bool, Option("--in-blocks", help="Read --arms in blocks, as of a folder; a short list is looked for first.")
-    ] = False,
+    arms: str = opt(
+        "The candidates, one row each; of a folder of files, too many for memory.", "TABLE", default=REQUIRED
+    ),
+    in_blocks: bool = opt("Read --arms in blocks, as of a folder; a short list is looked for first.", default=False),
     table: TableOptions,
-    reward: Annotated[
-        str | None, Option(help="What tables of results call the column of the measurements; none: reward.")
-    ] = None,
+    reward: str | None = opt("What tables of results call the column of the measurements; none: reward."),
     minimize: options.MinimizeOption = False,
     asked: options.AskedGoal,
     noise: options.NoiseOption = "",
     policy: PolicyOptions,
-    seed: Annotated[int | None, Option(min=0, help="For policies that draw at random.")] = None,
+    seed: int | None = opt("For policies that draw at random.", min=0),
     judge: options.JudgeOption = options.JudgeChoice.closed_rounds,
     surplus: options.SurplusOption = None,
     output: options.FormatOption = options.Format.text,

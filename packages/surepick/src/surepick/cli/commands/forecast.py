@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from rich.console import Console
-from typer import Option
 
 from surepick.chunks.sources import RowBlocks
 from surepick.cli import options
 from surepick.cli.answers import advice_for, advice_from, spaced
+from surepick.cli.options import opt
 from surepick.cli.output import Text, note, picked, print_json, print_table, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.tables import SourceArgument, TableOptions, example_named, in_files
@@ -61,18 +61,18 @@ class Subject:
 def forecast(
     source: SourceArgument,
     *,
-    reward: Annotated[str | None, Option(help="A column of measurements, whose means are the guess.")] = None,
+    reward: str | None = opt("A column of measurements, whose means are the guess."),
     table: TableOptions,
     minimize: options.MinimizeOption = False,
     asked: options.AskedGoal,
     noise: options.NoiseOption = "",
-    assume_scale: Annotated[
-        float | None, Option(help="With --noise normal: a guess of the standard deviation, to make measurements up.")
-    ] = None,
+    assume_scale: float | None = opt(
+        "With --noise normal: a guess of the standard deviation, to make measurements up."
+    ),
     policy: PolicyOptions,
     seed: options.SeedOption = 0,
-    rehearsals: Annotated[int, Option(min=1, help="Most studies to simulate under the guess.")] = 200,
-    figure: Annotated[Path | None, Option(help="Draw the comparison into this file.")] = None,
+    rehearsals: int = opt("Most studies to simulate under the guess.", default=200, min=1),
+    figure: Path | None = opt("Draw the comparison into this file."),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Forecast what a study will cost; compare policies and settings.
@@ -281,12 +281,12 @@ class Criterion(StrEnum):
 def tune(
     source: SourceArgument,
     *,
-    pulls: Annotated[int, Option(min=6, help="Measurements of the pilot, two or more a candidate.")] = 200,
+    pulls: int = opt("Measurements of the pilot, two or more a candidate.", default=200, min=6),
     reward: options.RewardOption = None,
     table: TableOptions,
     minimize: options.MinimizeOption = False,
     noise: options.NoiseOption = "",
-    criterion: Annotated[Criterion, Option(help="How to compare gammas.")] = Criterion.likelihood,
+    criterion: Criterion = opt("How to compare gammas.", default=Criterion.likelihood),
     seed: options.SeedOption = 0,
     output: options.FormatOption = options.Format.text,
 ) -> None:
@@ -376,8 +376,8 @@ def design(
     source: options.TableArgument,
     *,
     table: TableOptions,
-    reward: Annotated[str | None, Option(help="A column of measurements; rows of one id are repeats.")] = None,
-    tolerance: Annotated[float, Option(help="Relative gap to the optimum to prove.")] = 0.01,
+    reward: str | None = opt("A column of measurements; rows of one id are repeats."),
+    tolerance: float = opt("Relative gap to the optimum to prove.", default=0.01),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Compute where to measure to know every difference of two candidates equally well: the optimal design.

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from typer import Argument, Option
+from typer import Argument
 
 from surepick.cli import options, programs
 from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, command_line, resumed
+from surepick.cli.options import opt
 from surepick.cli.output import note, picked, print_json, print_table, say
 from surepick.core.files import is_file
 from surepick.errors import InvalidInput, SurepickError
@@ -36,15 +37,14 @@ def ask(
     url: UrlArgument,
     name: NameArgument,
     *,
-    max_pulls: Annotated[int | None, Option(help="Lease at most so many; none: all that are free.")] = None,
+    max_pulls: int | None = opt("Lease at most so many; none: all that are free."),
     worker: WorkerOption = None,
-    lease: Annotated[str | None, Option(help="How long this worker has them: 30m, 2d; none: 8h.")] = None,
-    out: Annotated[Path | None, Option(help="Lease, and write a .csv, .parquet or .jsonl file to fill in.")] = None,
-    program: Annotated[
-        RecognisedProgram | None,
-        Option("--as", help="Make --out a folder with a file for this program for each candidate."),
-    ] = None,
-    trust_clock: Annotated[bool, Option("--trust-clock", help="Lease though the study has entries of later.")] = False,
+    lease: str | None = opt("How long this worker has them: 30m, 2d; none: 8h."),
+    out: Path | None = opt("Lease, and write a .csv, .parquet or .jsonl file to fill in."),
+    program: RecognisedProgram | None = opt(
+        "Make --out a folder with a file for this program for each candidate.", flag="--as"
+    ),
+    trust_clock: bool = opt("Lease though the study has entries of later.", default=False),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Show what to measure next.
@@ -215,20 +215,16 @@ def tell(
     name: NameArgument,
     results: Annotated[str, Argument(metavar="RESULTS", help="A table with one row a measurement.")],
     *,
-    id_column: Annotated[
-        str | None, Option("--id", help="Column(s) that name the candidate. None: as in create, or id.")
-    ] = None,
-    reward: Annotated[str | None, Option(help="The column of the measurements. None: as in create, or reward.")] = None,
+    id_column: str | None = opt("Column(s) that name the candidate. None: as in create, or id.", flag="--id"),
+    reward: str | None = opt("The column of the measurements. None: as in create, or reward."),
     pulls: options.PullsOption = None,
     sum_column: options.SumOption = None,
-    key: Annotated[str | None, Option(help='Column of keys: a key counts once. None: "key", in any spelling.')] = None,
-    block: Annotated[str | None, Option(help="The column of the blocks. None: as the study calls them.")] = None,
+    key: str | None = opt('Column of keys: a key counts once. None: "key", in any spelling.'),
+    block: str | None = opt("The column of the blocks. None: as the study calls them."),
     worker: WorkerOption = None,
-    plan: Annotated[int | None, Option(help="The plan that they belong to, if keys and worker do not say it.")] = None,
-    accept_unusual: Annotated[
-        bool, Option("--accept-unusual", help="Results that stand out were looked at, and are what was read.")
-    ] = False,
-    as_prior: Annotated[bool, Option("--as-prior", help="Keep them apart: nothing is computed from them.")] = False,
+    plan: int | None = opt("The plan that they belong to, if keys and worker do not say it."),
+    accept_unusual: bool = opt("Results that stand out were looked at, and are what was read.", default=False),
+    as_prior: bool = opt("Keep them apart: nothing is computed from them.", default=False),
     answers: programs.AnswerOptions,
     reading: options.Reading,
     output: options.FormatOption = options.Format.text,
@@ -370,7 +366,7 @@ def undo(
     keys: Annotated[list[str] | None, Argument(metavar="[KEY]...", help="Which; none: the latest one.")] = None,
     *,
     worker: WorkerOption = None,
-    reason: Annotated[str, Option(help="Why, for the record.")] = "a typing error",
+    reason: str = opt("Why, for the record.", default="a typing error"),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Take back results that were typed wrongly, while their round is open.
@@ -397,9 +393,9 @@ def correct(
     key: Annotated[str, Argument(metavar="KEY", help="Of the result; or the candidate's id, if that is enough.")],
     value: Annotated[float, Argument(metavar="VALUE", help="What was read.")],
     *,
-    typed: Annotated[float | None, Option(help="What was typed, where a candidate has several results.")] = None,
+    typed: float | None = opt("What was typed, where a candidate has several results."),
     worker: WorkerOption = None,
-    reason: Annotated[str, Option(help="Why, for the record.")] = "a typing error",
+    reason: str = opt("Why, for the record.", default="a typing error"),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Put what was read in the place of a result that was typed wrongly, after its round was closed.

@@ -1,11 +1,10 @@
 """What is asked of a study, or done to it, beside measuring: status, judge, withdraw, close, ..."""
 
-from typing import Annotated, Any
-
-from typer import Option
+from typing import Any
 
 from surepick.cli import options
 from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument, opened_study, resumed
+from surepick.cli.options import REQUIRED, opt
 from surepick.cli.output import end_by, known, note, picked, print_json, print_table, say
 from surepick.studies import opening
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, INDEPENDENT_OF_VALUE, format_time, format_utc
@@ -19,7 +18,7 @@ def release(
     url: UrlArgument,
     name: NameArgument,
     *,
-    worker: Annotated[str, Option(help="The worker whose leases end.")],
+    worker: str = opt("The worker whose leases end.", default=REQUIRED),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """End the leases of a worker, so that others can measure."""
@@ -36,14 +35,12 @@ def abandon(
     url: UrlArgument,
     name: NameArgument,
     *,
-    reason: Annotated[
-        str,
-        Option(
-            help=f"Why. {INDEPENDENT_OF_VALUE}: which results are missing has nothing to do with their values; with "
-            "any other reason the answer cannot be certified."
-        ),
-    ],
-    ids: Annotated[list[str] | None, Option("--id", help="Of this candidate only; repeatable.")] = None,
+    reason: str = opt(
+        f"Why. {INDEPENDENT_OF_VALUE}: which results are missing has nothing to do with their values; with "
+        "any other reason the answer cannot be certified.",
+        default=REQUIRED,
+    ),
+    ids: list[str] | None = opt("Of this candidate only; repeatable.", flag="--id"),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Give up the missing measurements of the open round.
@@ -62,14 +59,12 @@ def withdraw(
     url: UrlArgument,
     name: NameArgument,
     *,
-    ids: Annotated[list[str], Option("--id", help="Of which candidate; repeatable.")],
-    reason: Annotated[
-        str,
-        Option(
-            help=f"Why. {INDEPENDENT_OF_VALUE}: which one goes, and when, has nothing to do with results, so that the "
-            "promise is about the others; with any other reason it still has to be ruled out."
-        ),
-    ],
+    ids: list[str] = opt("Of which candidate; repeatable.", default=REQUIRED, flag="--id"),
+    reason: str = opt(
+        f"Why. {INDEPENDENT_OF_VALUE}: which one goes, and when, has nothing to do with results, so that the "
+        "promise is about the others; with any other reason it still has to be ruled out.",
+        default=REQUIRED,
+    ),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Go on without some candidates: from the next round on they are neither measured nor recommended.
@@ -96,7 +91,7 @@ def add(
     url: UrlArgument,
     name: NameArgument,
     *,
-    ids: Annotated[list[str], Option("--id", help="Which candidate; repeatable.")],
+    ids: list[str] = opt("Which candidate; repeatable.", default=REQUIRED, flag="--id"),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """From the next round on, measure some of the candidates that were declared to come later.
@@ -128,7 +123,7 @@ def close(
     url: UrlArgument,
     name: NameArgument,
     *,
-    reason: Annotated[str, Option(help="Why, for the record.")] = "",
+    reason: str = opt("Why, for the record.", default=""),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """End a study early.

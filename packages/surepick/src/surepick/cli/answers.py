@@ -39,21 +39,9 @@ VERDICT_STYLES = {"certified": "bold green", "heuristic": "bold yellow"}
 
 def certificate_json(answer: Certificate, progress: Progress) -> dict[str, Any]:
     """The certificate as the published JSON fields; `active` is how many candidates are left."""
-    fields = (
-        picked(
-            answer,
-            "best_arm",
-            "epsilon",
-            "delta",
-            "pulls",
-            *known(answer, "cost", "lists"),
-            "verdict",
-            "reason",
-            "certified_gap",
-        )
-        | picked(progress, "confidence", "ruled_out")
-        | picked(answer, "minimize", "assumptions")
-    )
+    fields = picked(answer, "best_arm", "epsilon", "delta", "pulls", *known(answer, "cost", "lists"), "verdict")
+    fields |= picked(answer, "reason", "certified_gap") | picked(progress, "confidence", "ruled_out")
+    fields |= picked(answer, "minimize", "assumptions")
     shown = ("round", "dim", "value", "lower_bound", "misspecification", "pulls", "total_pulls")
     rounds = [
         picked(row, *shown) | {"active": len(row.active)} | picked(row, "certified_gap", "alarms")

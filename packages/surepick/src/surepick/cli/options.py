@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 from typer import Argument, Option
@@ -16,20 +15,6 @@ from surepick.errors import InvalidInput
 
 if TYPE_CHECKING:
     from surepick.tables.reading import ReadOptions
-
-
-class JudgeChoice(StrEnum):
-    """When results are judged."""
-
-    closed_rounds = "closed-rounds"
-    as_they_come = "as-they-come"
-
-
-class SurplusChoice(StrEnum):
-    """What becomes of results beyond what was asked."""
-
-    counted = "count"
-    refused = "refuse"
 
 
 class Format(StrEnum):
@@ -44,24 +29,8 @@ SeedOption = Annotated[int, Option("--seed", min=0, help="Decides every random c
 TableArgument = Annotated[
     str, Argument(metavar="TABLE", help="CSV, Excel, Parquet, Arrow, JSON, or an Olympus folder.")
 ]
-IdOption = Annotated[
-    str | None, Option("--id", help='Column(s) that name a candidate, "n,theta"; none: the row number.')
-]
-CostOption = Annotated[
-    str | None, Option("--cost", help="The column of what one measurement of a candidate costs, in any currency.")
-]
-SegmentsOption = Annotated[
-    str | None, Option("--segments", help="The column of segments, e.g. region: each gets an answer of its own.")
-]
 MaxCostOption = Annotated[
     float | None, Option("--max-cost", min=0, help="The same in the money of --cost and --batch-cost.")
-]
-FeaturesOption = Annotated[
-    str | None,
-    Option(
-        "--features",
-        help='Feature columns, "a,b"; none: no column. Left out: all other numbers, where features are used.',
-    ),
 ]
 RewardOption = Annotated[
     str | None,
@@ -72,19 +41,6 @@ PullsOption = Annotated[
 ]
 SumOption = Annotated[str | None, Option("--sum", help="With --pulls: the column of their sum (clicks).")]
 MinimizeOption = Annotated[bool, Option("--minimize", help="Small measurements are good.")]
-JudgeOption = Annotated[
-    JudgeChoice,
-    Option("--judge", help="When results are judged: a round when it is complete, or what is in, by `surepick judge`."),
-]
-SurplusOption = Annotated[
-    SurplusChoice | None,
-    Option(
-        "--surplus",
-        help="Results beyond what a round asks: they count, or are refused. Else: counted in a database, refused by "
-        "a server.",
-        show_default=False,
-    ),
-]
 NOISE = (
     "The noise of one measurement: normal (usual; repeats show how much it varies), bernoulli (0 or 1), "
     "bounded:LOW:HIGH, or subgaussian:SIGMA (the standard deviation of normal noise, or half the largest range of "
@@ -93,9 +49,6 @@ NOISE = (
 NoiseOption = Annotated[str, Option("--noise", help=f"{NOISE}.")]
 PILOT = "; or pilot: normal noise whose standard deviation 40 measurements bound (pilot:100: 100 measurements)."
 PilotOrNoiseOption = Annotated[str, Option("--noise", help=NOISE + PILOT)]
-JobsOption = Annotated[int, Option("--jobs", help="Number of processes; -1: one per processor.")]
-DATA = "../shared/data"
-DataOption = Annotated[Path, Option("--data", envvar="SUREPICK_DATA", help="The folder of the data sets.")]
 
 
 REQUIRED = inspect.Parameter.empty
@@ -134,6 +87,18 @@ class AskedGoal:
         if self.epsilon is None:
             raise InvalidInput(advice(self.delta))
         return Goal(self.epsilon, self.delta)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnOptions:
+    """Which columns of a table are candidates and features."""
+
+    id: str | None = opt('Column(s) that name a candidate, "n,theta"; none: the row number.')
+    features: str | None = opt(
+        'Feature columns, "a,b"; none: no column. Left out: all other numbers, where features are used.'
+    )
+    cost: str | None = opt("The column of what one measurement of a candidate costs, in any currency.")
+    segments: str | None = opt("The column of segments, e.g. region: each gets an answer of its own.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

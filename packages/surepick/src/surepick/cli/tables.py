@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from typer import Argument
 
 from surepick.chunks.sources import RowBlocks
-from surepick.cli.options import CostOption, FeaturesOption, IdOption, Reading, SegmentsOption, given, opt
+from surepick.cli.options import ColumnOptions, Reading, given, opt
 from surepick.cli.output import picked
 from surepick.core.arms import Arms
 from surepick.core.files import is_file, is_folder
@@ -23,13 +23,9 @@ from surepick.tables.selection import Unnamed, Unused, not_used, wanted_features
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableOptions:
-    """Which columns of a table are candidates and features, and how to read it."""
+class TableOptions(ColumnOptions):
+    """The same, and how to read and prepare the table."""
 
-    id: IdOption = None
-    features: FeaturesOption = None
-    cost: CostOption = None
-    segments: SegmentsOption = None
     standardize: bool = opt("Scale each feature to mean 0, deviation 1.", default=False)
     intercept: bool = opt("Append a feature that is always 1.", default=False)
     drop_candidates: bool = opt("The same, and candidates may go of which no row is left.", default=False)

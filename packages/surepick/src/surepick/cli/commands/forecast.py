@@ -3,9 +3,8 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from rich.console import Console
@@ -271,13 +270,6 @@ NOT_REUSED = (
 )
 
 
-class Criterion(StrEnum):
-    """How gammas are compared."""
-
-    likelihood = "marginal-likelihood"
-    left_out = "cross-validation"
-
-
 def tune(
     source: SourceArgument,
     *,
@@ -286,7 +278,9 @@ def tune(
     table: TableOptions,
     minimize: options.MinimizeOption = False,
     noise: options.NoiseOption = "",
-    criterion: Criterion = opt("How to compare gammas.", default=Criterion.likelihood),
+    criterion: Literal["marginal-likelihood", "cross-validation"] = opt(
+        "How to compare gammas.", default="marginal-likelihood"
+    ),
     seed: options.SeedOption = 0,
     output: options.FormatOption = options.Format.text,
 ) -> None:
@@ -306,7 +300,7 @@ def tune(
     seen = world.pull(counts, stream(seed, "tune", "rewards"))
     assumed = parse_noise(noise) if noise else world.noise
     with one_thread():
-        choice = choose_kernel(world.arms.features, seen, assumed, criterion=criterion.value)
+        choice = choose_kernel(world.arms.features, seen, assumed, criterion=criterion)
     words = [*options.given(table), *(["--reward", reward] if reward is not None else [])]
     words += [*(["--noise", noise] if noise else []), *(["--minimize"] if minimize else [])]
     start = ["run", source] if example is None else ["forecast", source, "--seed", str(seed)]

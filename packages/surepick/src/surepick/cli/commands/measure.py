@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from typer import Argument
 
 from surepick.cli import options, programs
-from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, command_line, resumed
+from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, command_line
 from surepick.cli.options import opt
 from surepick.cli.output import note, picked, print_json, print_table, say
 from surepick.core.files import is_file
@@ -19,6 +19,7 @@ from surepick.integrations.recognised import RecognisedProgram
 from surepick.studies.ledger import Batch
 from surepick.studies.logs.base import ANYONE, AS_THEY_COME, format_time, format_utc
 from surepick.studies.logs.keys import ITEM, with_items
+from surepick.studies.opening import resume_study
 from surepick.studies.progress import Progress, times
 from surepick.studies.recording import Receipt
 from surepick.studies.study import Study
@@ -80,7 +81,7 @@ def _checked(url: str, name: str, out: Path | None, program: RecognisedProgram |
         raise InvalidInput(f"--as {program} writes a file for each candidate; name a folder for them with --out.")
     if out is not None and program is None:
         check_suffix(out)
-    study = resumed(url, name)
+    study = resume_study(url, name)
     if out is not None and program is None:
         _keep_rewards(study, out)
     elif out is not None and program is not None:
@@ -241,7 +242,7 @@ def tell(
     """
     programs.check_command_options(answers, beside=bool(key or block or as_prior or options.given(reading)))
     if answers.program is not None:
-        study = resumed(url, name)
+        study = resume_study(url, name)
         came = answers.answers(study, Path(results))
         receipt = study.tell(
             came.candidates, came.scores, items=came.items, worker=worker, plan=plan, accept_unusual=accept_unusual
@@ -250,7 +251,7 @@ def tell(
         return
     programs.refuse_untold(Path(results))
     table = read_table(results, **reading.options)
-    study = resumed(url, name)
+    study = resume_study(url, name)
     id_column = id_column or study.column_names.id_in(table.columns)
     reward = reward or study.column_names.reward_in(table.columns)
     whose: dict[str, Any] = {"worker": worker, "plan": plan, "accept_unusual": accept_unusual}
@@ -375,7 +376,7 @@ def undo(
     the same keys. The log keeps what was taken back, and the certificate says how many were. Do so only because a
     result is not what was read, whatever its value. Once a round is closed its results stay.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     ids = study.undo(keys or None, worker=worker, reason=reason)
     if output is options.Format.json:
         print_json({"study": name, "undone": ids})
@@ -404,7 +405,7 @@ def correct(
     because the result is not what was read for this very measurement, whatever its value: a second measurement is no
     correction. The certificate says how many there were, and the log keeps both values.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     told = study.correct(key, value, typed=typed, worker=worker, reason=reason)
     if output is options.Format.json:
         print_json({"study": name, **picked(told, "id", "typed", "read", "plan", "waits")})

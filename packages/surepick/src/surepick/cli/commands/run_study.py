@@ -3,18 +3,19 @@
 import getpass
 import signal
 import socket
-from enum import StrEnum
+from typing import Literal
 
 import typer
 
 from surepick.cli import options
 from surepick.cli.answers import certificate_json, print_answer
-from surepick.cli.open_study import NameArgument, UrlArgument, opened_study
+from surepick.cli.open_study import NameArgument, UrlArgument
 from surepick.cli.options import opt
 from surepick.cli.output import INTERRUPTED, end_by, note, print_json, say
 from surepick.errors import InvalidInput
 from surepick.policies.prices import checked_budget
 from surepick.studies.logs.base import format_time, parse_duration
+from surepick.studies.opening import open_study
 from surepick.studies.program import BatchCommand, Command, Program
 from surepick.studies.recording import Receipt
 from surepick.studies.run_program import Loop
@@ -27,14 +28,6 @@ USUAL = (
     "--max-pulls N goes on."
 )
 SINGLE_BATCH, WHOLE_BATCH = 64, 1_000
-
-
-class UnusualChoice(StrEnum):
-    """What becomes of results of the program that stand out."""
-
-    warn = "warn"
-    accept = "accept"
-    refuse = "refuse"
 
 
 def run_study(
@@ -60,8 +53,8 @@ def run_study(
     worker: str | None = opt("Name of this loop, if several measure one study."),
     max_pulls: int | None = opt("Begin no round that would pass this many; none: 20 uniform plans.", min=0),
     max_cost: options.MaxCostOption = None,
-    unusual: UnusualChoice = opt(
-        "Results that stand out: they count with a warning, without one, or the loop ends.", default=UnusualChoice.warn
+    unusual: Literal["warn", "accept", "refuse"] = opt(
+        "Results that stand out: they count with a warning, without one, or the loop ends.", default="warn"
     ),
     output: options.FormatOption = options.Format.text,
 ) -> None:
@@ -71,7 +64,7 @@ def run_study(
     """
     command = _program(measure, measure_batch, None if timeout is None else parse_duration(timeout))
     seconds = parse_duration(lease)
-    study = opened_study(url, name)
+    study = open_study(url, name)
     loop = Loop(
         study,
         command,
@@ -82,7 +75,7 @@ def run_study(
         lease=seconds,
         most=max_pulls,
         most_money=checked_budget(max_cost, study.prices),
-        unusual=unusual.value,
+        unusual=unusual,
         heard=_say_progress,
         idle=_say_who_has_the_rest,
     )

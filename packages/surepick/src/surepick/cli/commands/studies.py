@@ -3,11 +3,12 @@
 from typing import Any
 
 from surepick.cli import options
-from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument, opened_study, resumed
+from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument
 from surepick.cli.options import REQUIRED, opt
 from surepick.cli.output import end_by, known, note, picked, print_json, print_table, say
 from surepick.studies import opening
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, INDEPENDENT_OF_VALUE, format_time, format_utc
+from surepick.studies.opening import open_study, resume_study
 from surepick.studies.progress import PROVED, Progress, times
 from surepick.studies.study import Study
 
@@ -22,7 +23,7 @@ def release(
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """End the leases of a worker, so that others can measure."""
-    study = resumed(url, name)
+    study = resume_study(url, name)
     pulls = study.release(worker)
     if output is options.Format.json:
         print_json({"study": name, "worker": worker, "released": pulls})
@@ -47,7 +48,7 @@ def abandon(
 
     Once nothing else is missing, the round is judged with what came.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     study.abandon(reason, ids or None)
     study.ask()  # the next plan, if that was all that was missing
     if reason.strip() != INDEPENDENT_OF_VALUE:
@@ -72,7 +73,7 @@ def withdraw(
     What they were measured so far still counts. Where one that went for a reason of its own is the only one that is not
     ruled out, the study stops, and its answer is heuristic.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     study.withdraw(ids, reason)
     study.ask()  # the next plan, if nothing else was missing
     missing = dict(zip(study.ids, study.missing.tolist(), strict=True))
@@ -98,7 +99,7 @@ def add(
 
     For studies that were created with --later. Results may have to do with who comes, and when.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     study.add(ids)
     if output is options.Format.text:
         say(f"Measured from the next round on: {', '.join(dict.fromkeys(ids))}.")
@@ -111,7 +112,7 @@ def judge(url: UrlArgument, name: NameArgument, output: options.FormatOption = o
     For studies that were created with --judge as-they-come. What is still out may come later, and counts then. Which
     results are in, and when they are judged, must not depend on values that were not judged before.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     judged = study.judge()
     study.ask()  # the next plan
     if not judged:
@@ -130,7 +131,7 @@ def close(
 
     Its certificate says what the complete rounds prove, and how many more measurements the next batch would have taken.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     open_round = study.progress()
     study.close(reason)
     if open_round.judge == AS_THEY_COME and open_round.told and not study.progress().stopped:
@@ -196,7 +197,7 @@ def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = 
 
     Nothing is computed, but under a class that was named (--assume): up to where the answer so far stands.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     progress = study.progress()
     if output is options.Format.json:
         print_json({"study": name, **_progress_json(progress), "registration": study.registration})
@@ -243,7 +244,7 @@ def recommend(url: UrlArgument, name: NameArgument, output: options.FormatOption
 
     Exit code 3 while it is not certified.
     """
-    study = opened_study(url, name)
+    study = open_study(url, name)
     answer, progress = study.certificate(), study.progress()
     if output is options.Format.json:
         fields = ("best_arm", *known(answer, "lists"), "verdict", "pulls", *known(answer, "cost"))

@@ -9,7 +9,7 @@ from surepick.cli.options import given, opt
 from surepick.core.files import is_folder
 from surepick.errors import InvalidInput
 from surepick.integrations import lm_eval, promptfoo
-from surepick.integrations.answers import Expected, FileAnswers
+from surepick.integrations.answers import Expected, FileAnswers, check_folder
 from surepick.integrations.recognised import RecognisedProgram, unrecognised, written_by
 from surepick.studies.ledger import Batch
 from surepick.studies.study import Study
@@ -87,8 +87,9 @@ def check_program(program: RecognisedProgram, study: Study, folder: Path) -> Non
             "inspect_ai has no file that says which samples to run; let surepick.integrations.inspect.BestModel run "
             "them, or ask for a table with --out and tell its logs with --as inspect."
         )
-    check = lm_eval.check_plan if program is RecognisedProgram.lm_eval else promptfoo.check_plan
-    check(order.items.ids, study.ids, folder)
+    check_folder(study.ids, folder)
+    for item in order.items.ids:
+        (lm_eval.parts_of if program is RecognisedProgram.lm_eval else promptfoo.variables_of)(item)
 
 
 def write_plan(program: RecognisedProgram, batch: Batch, folder: Path) -> None:
@@ -97,10 +98,7 @@ def write_plan(program: RecognisedProgram, batch: Batch, folder: Path) -> None:
     write(batch, folder)
 
 
-ANSWERS = {
-    RecognisedProgram.lm_eval: "ANSWERS",
-    RecognisedProgram.promptfoo: "ANSWERS.json",
-}  # what the programs are told to write
+ANSWERS = {RecognisedProgram.lm_eval: "ANSWERS", RecognisedProgram.promptfoo: "ANSWERS.json"}  # what they write
 
 
 def how_to_run(program: RecognisedProgram, batch: Batch, folder: Path, then: str) -> list[str]:
@@ -113,11 +111,8 @@ def how_to_run(program: RecognisedProgram, batch: Batch, folder: Path, then: str
         )
     else:
         run = f"promptfoo eval -c CONFIG --filter-providers CANDIDATE -t {file} -o ANSWERS.json"
-    return [
-        f"{folder} has a file for each candidate. Run each of them, then report the answers:",
-        f"  {run}",
-        f"  {then}",
-    ]
+    first = f"{folder} has a file for each candidate. Run each of them, then report the answers:"
+    return [first, f"  {run}", f"  {then}"]
 
 
 def _inspect() -> Any:

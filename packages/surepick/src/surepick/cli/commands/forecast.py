@@ -87,7 +87,15 @@ def forecast(
             )
         listed, assumed = table.with_features.rows(source), declared_noise(noise, WHY_NOISE)
         goal = asked.settled(advice_for(listed.num_rows, assumed))
-        _forecast_of_rows(listed, assumed, goal, policy, seed, rehearsals, output)
+        _, settings = policy.single()
+        promised = {**picked(goal, "epsilon", "delta"), "noise": assumed, **settings}
+        with one_thread(), Console(stderr=True).status("forecasting ..."):
+            found = forecast_of_rows(listed, seed=seed, rehearsals=min(rehearsals, USUAL_STUDIES), **promised)
+        if output is options.Format.json:
+            print_json(encode(found))
+            return
+        for line in (str(found), *found.warnings):
+            say(line)
         return
     if noise:
         noise_to_draw(parse_noise(noise), assume_scale, 1)
@@ -141,28 +149,6 @@ def forecast(
     )
 
 
-def _forecast_of_rows(
-    rows: RowBlocks,
-    noise: Noise,
-    goal: options.Goal,
-    policy: PolicyOptions,
-    seed: int,
-    rehearsals: int,
-    output: options.Format,
-) -> None:
-    """The forecast of candidates in files."""
-    _, settings = policy.single()
-    asked = {"epsilon": goal.epsilon, "delta": goal.delta, "noise": noise, **settings}
-    with one_thread(), Console(stderr=True).status("forecasting ..."):
-        found = forecast_of_rows(rows, seed=seed, rehearsals=min(rehearsals, USUAL_STUDIES), **asked)
-    if output is options.Format.json:
-        print_json(encode(found))
-        return
-    say(str(found))
-    for sentence in found.warnings:
-        say(sentence)
-
-
 def _uniform(rows: Sequence[ForecastRow], subject: Subject, goal: options.Goal) -> int:
     """Pulls of sampling all arms equally often."""
     found = [row.worst.uniform for row in rows if row.worst is not None]
@@ -177,25 +163,13 @@ def _row(
 ) -> tuple[ForecastRow, Spec | None]:
     """One line of the comparison; a policy that cannot reach epsilon says so in its row."""
     try:
-        built = make_policy(
-            chosen,
-            subject.arms,
-            epsilon=goal.epsilon,
-            delta=goal.delta,
-            noise=subject.noise,
-            **rehearsed(chosen, settings, seed),
-        )
+        promised = {**picked(goal, "epsilon", "delta"), "noise": subject.noise, **rehearsed(chosen, settings, seed)}
+        built = make_policy(chosen, subject.arms, **promised)
     except (ContractError, NotConverged) as refusal:
         return ForecastRow(label, None, None, str(refusal)), None
     with one_thread():
-        (row,) = compare_settings(
-            {label: built},
-            subject.means,
-            minimize=subject.minimize,
-            seed=seed,
-            rehearsals=rehearsals,
-            assume_scale=subject.assume_scale,
-        )
+        how: dict[str, Any] = {"seed": seed, "rehearsals": rehearsals, **picked(subject, "minimize", "assume_scale")}
+        (row,) = compare_settings({label: built}, subject.means, **how)
     return row, spec_of(built)
 
 
@@ -348,15 +322,10 @@ def _print_scores(choice: KernelChoice) -> None:
     """The gammas that were compared: the best, the first, the last, and some between."""
     best, total = int(np.argmax(choice.scores)), len(choice.gammas)
     shown = spaced(total, MOST_SCORES) if total <= MOST_SCORES else sorted({*spaced(total, MOST_SCORES - 1), best})
-    rows = [
-        (
-            f"{choice.gammas[row]:.4g}",
-            f"{choice.scores[best] - choice.scores[row]:.1f}",
-            f"{choice.norms_of_fit[row]:.4g}",
-            "chosen" if row == best else "",
-        )
-        for row in shown
-    ]
+    rows = []
+    for row in shown:
+        below, norm = choice.scores[best] - choice.scores[row], choice.norms_of_fit[row]
+        rows.append((f"{choice.gammas[row]:.4g}", f"{below:.1f}", f"{norm:.4g}", "chosen" * (row == best)))
     print_table(("gamma", "below the best", "norm of the fit", ""), rows)
     say(f"Compared by {choice.criterion}, in nats; less than 3 below the best is no difference.")
 

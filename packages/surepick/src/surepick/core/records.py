@@ -241,15 +241,7 @@ def _dense(array: np.ndarray) -> Any:
 
 
 def to_json(value: object, *, sparse: bool = False) -> str:
-    """A record as one line of JSON: floats exactly, keys in field order, no NaN and no infinity.
-
-    Args:
-        value: a record, or plain data.
-        sparse: as in `encode`.
-
-    Raises:
-        InvalidInput: a number is not finite.
-    """
+    """A record, or plain data, as one line of JSON: floats exactly, keys in field order; InvalidInput for NaN."""
     try:
         data = encode(value, sparse=sparse)
         return json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
@@ -313,11 +305,7 @@ def _full(data: dict[str, Any], dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def from_json(kind: type[T], text: str) -> T:
-    """The record of the given kind that `to_json` wrote.
-
-    Raises:
-        StorageError: the text is not JSON, or its fields are not those of the record.
-    """
+    """The record of the given kind that `to_json` wrote; StorageError where the text is none."""
     try:
         data = json.loads(text, parse_constant=_refuse_constant)
         decoded: T = _decode(kind, data)

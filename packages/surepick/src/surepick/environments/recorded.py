@@ -89,8 +89,7 @@ def table(
             known = ", ".join(repr(name) for name in recorded.measurements or recorded.columns)
             raise InvalidInput(f"which column of {recorded.source} holds the rewards? Name one of {known}.")
         reward = recorded.measurements[0]
-    there = side_by_side(recorded, reward)
-    recorded, reward = there.table, there.reward
+    recorded, reward = side_by_side(recorded, reward)
     used = (reward, *beside)
     grouped = grouped_arms(recorded, id, features, cost=cost, exclude=used, needed=(reward,), **prepared)
     rewards = _checked_rewards(grouped.table, reward, noise)

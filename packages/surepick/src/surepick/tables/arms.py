@@ -237,9 +237,9 @@ def read_arms(
                 "candidates in blocks are rows of numbers as they are: leave out cost, segments, standardize, "
                 "intercept, and what says how to read a table, and prepare the files."
             )
-        named = None if isinstance(features, selection.Unnamed | selection.Unused) else features
+        chosen = None if isinstance(features, selection.Unnamed | selection.Unused) else features
         where = as_path(path, meaning="rows in blocks are in files.")
-        return read_blocks(where, id if id is None or isinstance(id, str) else ",".join(id), named)
+        return read_blocks(where, id if id is None or isinstance(id, str) else ",".join(id), chosen)
     columns: dict[str, Any] = {"cost": cost, "segments": segments, "reward": reward}
     prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept, "drop_candidates": drop_candidates}
     asked = Asked.of(features, **columns, **prepared)
@@ -249,10 +249,10 @@ def read_arms(
         drop = bool(reading.pop("drop_missing", False))
         if any(reading.values()):
             raise InvalidInput(f"{SOURCE} holds its numbers already; leave out {', '.join(sorted(reading))}.")
-        framed = table_of_frame(path, id, drop_missing=drop)
-        found = _grouped(framed.table, framed.id, asked, repeats=False)
-        kept = [framed.labels[found.table.line_of(row) - 1] for row in range(found.table.num_rows)]
-        return found.arms.with_objects(Originals.of(selection.row_ids(found.table, framed.id), kept))
+        framed, named, labels = table_of_frame(path, id, drop_missing=drop)
+        found = _grouped(framed, named, asked, repeats=False)
+        kept = [labels[found.table.line_of(row) - 1] for row in range(found.table.num_rows)]
+        return found.arms.with_objects(Originals.of(selection.row_ids(found.table, named), kept))
     path = as_path(path, meaning="a table is read from a file or a data frame.")
     if path.suffix.lower() == kind_of(path) == ".parquet" and not any(reading.values()):
         with ParquetSource.open(path) as source:

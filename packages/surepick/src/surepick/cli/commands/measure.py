@@ -299,8 +299,7 @@ def _measurements(study: Study, table: Table, reward: str, key: str | None) -> t
             f"{table.source}: repeats side by side have neither keys nor constraints, which belong to one measurement. "
             "Write a row for each."
         )
-    there = side_by_side(table, reward)
-    return there.table, there.reward
+    return side_by_side(table, reward)
 
 
 def _report(study: Study, name: str, receipt: Receipt, empty: int, output: options.Format) -> None:

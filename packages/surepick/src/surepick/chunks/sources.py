@@ -206,7 +206,8 @@ class NpySource:
     """Rows of a .npy file, read from the disk a block at a time."""
 
     name: str  # the path of the file
-    shape: tuple[int, int]  # of its array
+    num_rows: int  # of its array
+    num_columns: int
     dtype: str  # of its numbers, with their order of bytes
     offset: int  # bytes before the first number
     changed: int  # when the file was last written, in ns; a file that is written while it is used is refused
@@ -237,38 +238,30 @@ class NpySource:
                 f"{file} has {found.st_size:,} bytes where its header says {wanted:,}: {whole:,} of {shape[0]:,} rows "
                 "are there. It was cut off, or is still being written; make it again."
             )
-        return NpySource(str(file), (int(shape[0]), int(shape[1])), dtype.str, offset, found.st_mtime_ns)
+        return NpySource(str(file), int(shape[0]), int(shape[1]), dtype.str, offset, found.st_mtime_ns)
 
     @property
     def spec(self) -> dict[str, Any]:
         return {"path": str(Path(self.name).resolve()), "changed": self.changed}
 
     @property
-    def num_rows(self) -> int:
-        return self.shape[0]
-
-    @property
-    def num_columns(self) -> int:
-        return self.shape[1]
-
-    @property
     def row_bytes(self) -> int:
-        return np.dtype(self.dtype).itemsize * self.shape[1]
+        return np.dtype(self.dtype).itemsize * self.num_columns
 
     def read(self, start: int, stop: int) -> FloatArray:
         self._check_unchanged()
-        number = (stop - start) * self.shape[1]
+        number = (stop - start) * self.num_columns
         try:
             found = np.fromfile(self.name, np.dtype(self.dtype), number, offset=self.offset + start * self.row_bytes)
         except OSError as error:
             raise InvalidInput(f"{self.name} cannot be read: {error.strerror or error}.") from None
         if len(found) != number:
-            raise InvalidInput(f"{self.name} ends at row {start + len(found) // self.shape[1]}; it was cut off.")
-        return self._native(found.reshape(-1, self.shape[1]))
+            raise InvalidInput(f"{self.name} ends at row {start + len(found) // self.num_columns}; it was cut off.")
+        return self._native(found.reshape(-1, self.num_columns))
 
     def take(self, rows: IntArray) -> FloatArray:
         self._check_unchanged()
-        mapped = np.memmap(self.name, np.dtype(self.dtype), "r", self.offset, self.shape)
+        mapped = np.memmap(self.name, np.dtype(self.dtype), "r", self.offset, (self.num_rows, self.num_columns))
         return self._native(np.array(mapped[rows]))
 
     def _native(self, found: NDArray[Any]) -> FloatArray:

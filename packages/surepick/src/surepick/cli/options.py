@@ -29,18 +29,6 @@ SeedOption = Annotated[int, Option("--seed", min=0, help="Decides every random c
 TableArgument = Annotated[
     str, Argument(metavar="TABLE", help="CSV, Excel, Parquet, Arrow, JSON, or an Olympus folder.")
 ]
-MaxCostOption = Annotated[
-    float | None, Option("--max-cost", min=0, help="The same in the money of --cost and --batch-cost.")
-]
-RewardOption = Annotated[
-    str | None,
-    Option("--reward", help='The column of the measurements; several, "a,b", if repeats stand side by side.'),
-]
-PullsOption = Annotated[
-    str | None, Option("--pulls", help="In place of --reward: the column of how many measurements (impressions).")
-]
-SumOption = Annotated[str | None, Option("--sum", help="With --pulls: the column of their sum (clicks).")]
-MinimizeOption = Annotated[bool, Option("--minimize", help="Small measurements are good.")]
 NOISE = (
     "The noise of one measurement: normal (usual; repeats show how much it varies), bernoulli (0 or 1), "
     "bounded:LOW:HIGH, or subgaussian:SIGMA (the standard deviation of normal noise, or half the largest range of "
@@ -58,6 +46,13 @@ def opt(text: str, metavar: str | None = None, *, default: Any = None, **more: A
     """An option, as a field of a group or a parameter of a command: its help, and what else Typer takes; `flag` where
     it is not called as the field is."""
     return field(default=default, metadata={"help": text, "metavar": metavar, **more})
+
+
+MAX_COST = opt("The same in the money of --cost and --batch-cost.", min=0)
+REWARD = opt('The column of the measurements; several, "a,b", if repeats stand side by side.')
+PULLS = opt("In place of --reward: the column of how many measurements (impressions).")
+SUM = opt("With --pulls: the column of their sum (clicks).", flag="--sum")
+MINIMIZE = opt("Small measurements are good.", default=False)
 
 
 @dataclass(frozen=True, slots=True)

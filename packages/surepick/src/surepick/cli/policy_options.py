@@ -84,13 +84,9 @@ WHO_KNOWS = {
     **dict.fromkeys(("assume", "trust"), NAMED),
     "embedding": "certified-embedding",
     "misspecification": NEURAL,
-    "batch_size": WITHOUT_FEATURES,
-    "max_batches": WITHOUT_FEATURES,
-    "batch_cost": WITHOUT_FEATURES,
-    "later": WITHOUT_FEATURES,
     "items": "certified-items",
+    **dict.fromkeys(("batch_size", "max_batches", "batch_cost", "later", *OF_BLOCKS), WITHOUT_FEATURES),
     **dict.fromkeys(("question", *questions.QUESTION_OPTIONS), WITHOUT_FEATURES),
-    **dict.fromkeys(OF_BLOCKS, WITHOUT_FEATURES),
 }
 NUMBERS = 'a number, or several with commas between: "1,2"'
 WHOLES = 'a whole number, or several with commas: "48,96"'

@@ -232,15 +232,15 @@ def longest_first(lengths: FloatArray) -> IntArray:
 
 def pose_targets(arms: DesignInput, targets: FloatArray, *, span_tolerance: float) -> DesignProblem:
     """The problem of measuring m given vectors by pulls of the arms."""
-    imaged = arms.image.images(targets)
-    beyond = np.flatnonzero(imaged.outside > span_tolerance)
+    images, outside = arms.image.images(targets)
+    beyond = np.flatnonzero(outside > span_tolerance)
     if beyond.size:
         raise InvalidInput(
             f"{beyond.size} of {len(targets)} targets lie outside the span of the arms (target {beyond[0]} by "
-            f"{imaged.outside[beyond[0]]:.2g} of its length): no number of pulls measures them, the value is infinite. "
+            f"{outside[beyond[0]]:.2g} of its length): no number of pulls measures them, the value is infinite. "
             "Give combinations of the arms' features, or raise span_tolerance if rounding is to blame."
         )
-    return _compared(arms.problem, imaged.rows)
+    return _compared(arms.problem, images)
 
 
 def pose_star(

@@ -31,7 +31,7 @@ def create(
     in_blocks: bool = opt("Read --arms in blocks, as of a folder; a short list is looked for first.", default=False),
     table: TableOptions,
     reward: str | None = opt("What tables of results call the column of the measurements; none: reward."),
-    minimize: options.MinimizeOption = False,
+    minimize: bool = options.MINIMIZE,
     asked: options.AskedGoal,
     noise: options.NoiseOption = "",
     policy: PolicyOptions,

@@ -62,7 +62,7 @@ def forecast(
     *,
     reward: str | None = opt("A column of measurements, whose means are the guess."),
     table: TableOptions,
-    minimize: options.MinimizeOption = False,
+    minimize: bool = options.MINIMIZE,
     asked: options.AskedGoal,
     noise: options.NoiseOption = "",
     assume_scale: float | None = opt(
@@ -248,9 +248,9 @@ def tune(
     source: SourceArgument,
     *,
     pulls: int = opt("Measurements of the pilot, two or more a candidate.", default=200, min=6),
-    reward: options.RewardOption = None,
+    reward: str | None = options.REWARD,
     table: TableOptions,
-    minimize: options.MinimizeOption = False,
+    minimize: bool = options.MINIMIZE,
     noise: options.NoiseOption = "",
     criterion: Literal["marginal-likelihood", "cross-validation"] = opt(
         "How to compare gammas.", default="marginal-likelihood"

@@ -104,12 +104,7 @@ def _plan_json(progress: Progress, plan: Batch | None) -> dict[str, Any]:
         "worker": None if lease is None else lease.worker,
         "lease_until": None if lease is None else format_utc(lease.until),
         "measurements": [
-            {
-                "id": name,
-                **({ITEM: item} if item is not None else {}),
-                **({"block": block} if block is not None else {}),
-                "key": key,
-            }
+            {what: one for what, one in (("id", name), (ITEM, item), ("block", block), ("key", key)) if one is not None}
             for (name, key), item, block in zip_longest(keyed, items, blocks if keyed else ())
         ],
     }
@@ -218,8 +213,8 @@ def tell(
     *,
     id_column: str | None = opt("Column(s) that name the candidate. None: as in create, or id.", flag="--id"),
     reward: str | None = opt("The column of the measurements. None: as in create, or reward."),
-    pulls: options.PullsOption = None,
-    sum_column: options.SumOption = None,
+    pulls: str | None = options.PULLS,
+    sum_column: str | None = options.SUM,
     key: str | None = opt('Column of keys: a key counts once. None: "key", in any spelling.'),
     block: str | None = opt("The column of the blocks. None: as the study calls them."),
     worker: WorkerOption = None,

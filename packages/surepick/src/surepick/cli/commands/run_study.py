@@ -52,7 +52,7 @@ def run_study(
     lease: str = opt("How long a lease lasts if this process dies.", default="1h"),
     worker: str | None = opt("Name of this loop, if several measure one study."),
     max_pulls: int | None = opt("Begin no round that would pass this many; none: 20 uniform plans.", min=0),
-    max_cost: options.MaxCostOption = None,
+    max_cost: float | None = options.MAX_COST,
     unusual: Literal["warn", "accept", "refuse"] = opt(
         "Results that stand out: they count with a warning, without one, or the loop ends.", default="warn"
     ),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 import surepick as sp
-from surepick.cli.policy_options import QuestionOptions
+from surepick.cli.policy_options import PolicyOptions
 from surepick.core.records import from_json, to_json
 from surepick.errors import InvalidInput
 from surepick.noise import parse_noise
@@ -239,7 +239,7 @@ def test_nobody_but_the_registry_knows_a_question(made):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_command_line_has_what_a_question_lets_it_set(name):
-    group = {each.name: each.metadata for each in fields(QuestionOptions)}
+    group = {each.name: each.metadata for each in fields(PolicyOptions)}
     said = [each for each in fields(NAMES[name]) if each.metadata]
     for each in said:
         assert group[each.metadata.get("flag", each.name)]["help"] == each.metadata["help"]

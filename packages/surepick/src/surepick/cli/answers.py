@@ -47,8 +47,7 @@ def certificate_json(answer: Certificate, progress: Progress) -> dict[str, Any]:
         picked(row, *shown) | {"active": len(row.active)} | picked(row, "certified_gap", "alarms")
         for row in answer.rounds
     ]
-    encoded: dict[str, Any] = encode(fields | {"rounds": rounds})
-    return encoded
+    return dict(encode(fields | {"rounds": rounds}))
 
 
 def run_json(run: Run) -> dict[str, Any]:

@@ -71,8 +71,7 @@ WorkerOption = Annotated[str | None, Option("--worker", help="The name of the on
 
 def command_line(command: str, url: str, *words: str) -> str:
     """A command to type next, quoted for a shell; a password in the address is not shown."""
-    address = "-" if url == os.environ.get(VARIABLE) else _shown(url)
-    return shlex.join(["surepick", command, address, *words])
+    return shlex.join(["surepick", command, "-" if url == os.environ.get(VARIABLE) else _shown(url), *words])
 
 
 def _shown(url: str) -> str:

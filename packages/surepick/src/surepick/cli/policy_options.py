@@ -39,42 +39,6 @@ OfQuestions: Any = make_dataclass(
 )
 
 
-class QuestionOptions(OfQuestions):  # type: ignore[misc]
-    """What is asked of the candidates."""
-
-    def measured_beside(self) -> tuple[str, ...]:
-        """The columns that constraints are on."""
-        return tuple(questions.parse_constraint(text).name for text in self.constraint or ())
-
-    def question_values(self) -> dict[str, list[Any]]:
-        """The options of the question that were given; several questions where commas stand between them."""
-        every = {name: getattr(self, flag) for name, (flag, *_) in OF_QUESTIONS.items()}
-        found = {name: [value] for name, value in every.items() if value not in (None, [])}
-        asked = [word.strip() for word in (self.question or "").split(",") if word.strip()]
-        return {"question": asked, **found} if asked else found
-
-    def own_values(self) -> dict[str, Any]:
-        """The options of a question of another package that were given."""
-        return {}
-
-    @property
-    def asks_several(self) -> bool:
-        """Whether questions are compared."""
-        return len(self.question_values().get("question", [])) > 1
-
-    def asked(self, goal: Goal, *, by_segment: bool = False) -> str:
-        """The question, and what is promised of its answer, in words."""
-        values = self.question_values()
-        if self.asks_several:
-            return f"{len(values['question'])} questions, each with epsilon {goal.epsilon:g} and delta {goal.delta:g}."
-        given = {name: value for name, (value,) in values.items()} | self.own_values()
-        question = questions.taken_question({**given, "control": getattr(self, "control", None)})
-        question = questions.asked_of(question, by_segment=by_segment)
-        if question is None:
-            return f"one {goal}."
-        return " ".join((*question.said(goal.epsilon, by_segment=by_segment), question.guarantee(goal.delta)))
-
-
 WITHOUT_FEATURES, LINEAR, KERNEL = "certified-independent", "certified-linear", "certified-kernel"
 NEURAL, NAMED = "certified-neural", "certified-readings"
 WHO_KNOWS = {
@@ -94,8 +58,8 @@ Values = dict[str, list[Any]]  # option -> the values that were given, one or se
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyOptions(QuestionOptions):
-    """The policy and its settings. `surepick forecast` compares lists with commas; others take one value."""
+class PolicyOptions(OfQuestions):  # type: ignore[misc]
+    """What is asked, the policy and its settings. `surepick forecast` compares lists with commas; others take one."""
 
     policy: str | None = opt(
         f"{POLICIES}. None: "
@@ -134,6 +98,34 @@ class PolicyOptions(QuestionOptions):
     once_a_block: bool = opt("A candidate is measured at most once in a block; with --blocks.", default=False)
     later: list[str] | None = opt("A candidate that is not there yet, and may be added; repeatable.", "ID")
     option: list[str] | None = opt("Another one, repeatable.", "NAME=VALUE")
+
+    def measured_beside(self) -> tuple[str, ...]:
+        """The columns that constraints are on."""
+        return tuple(questions.parse_constraint(text).name for text in self.constraint or ())
+
+    def question_values(self) -> dict[str, list[Any]]:
+        """The options of the question that were given; several questions where commas stand between them."""
+        every = {name: getattr(self, flag) for name, (flag, *_) in OF_QUESTIONS.items()}
+        found = {name: [value] for name, value in every.items() if value not in (None, [])}
+        asked = [word.strip() for word in (self.question or "").split(",") if word.strip()]
+        return {"question": asked, **found} if asked else found
+
+    @property
+    def asks_several(self) -> bool:
+        """Whether questions are compared."""
+        return len(self.question_values().get("question", [])) > 1
+
+    def asked(self, goal: Goal, *, by_segment: bool = False) -> str:
+        """The question, and what is promised of its answer, in words."""
+        values = self.question_values()
+        if self.asks_several:
+            return f"{len(values['question'])} questions, each with epsilon {goal.epsilon:g} and delta {goal.delta:g}."
+        given = {name: value for name, (value,) in values.items()} | self.own_values()
+        question = questions.taken_question({**given, "control": self.control})
+        question = questions.asked_of(question, by_segment=by_segment)
+        if question is None:
+            return f"one {goal}."
+        return " ".join((*question.said(goal.epsilon, by_segment=by_segment), question.guarantee(goal.delta)))
 
     def chosen(
         self,

@@ -58,8 +58,7 @@ def items_in(path: Path) -> list[str] | None:
     """The ids of the test items in what a program wrote; None where it is a table, or anything else."""
     program = written_by(path)
     if program is RecognisedProgram.inspect:
-        found: list[str] = _inspect().items_in_logs(path)
-        return found
+        return list(_inspect().items_in_logs(path))
     if program is RecognisedProgram.lm_eval:
         return lm_eval.items_of(path)
     if program is RecognisedProgram.promptfoo and not is_folder(path):

@@ -52,8 +52,7 @@ class TableReader:
 
     def arms(self, source: str, *, reward: str | None = None) -> Arms:
         """The candidates, one a row; `reward` names a column of results, which is no feature where it is there."""
-        found: Arms = read_arms(source, reward=reward, **self._keywords)
-        return found
+        return read_arms(source, reward=reward, **self._keywords)
 
     def candidates(self, source: str, *, in_blocks: bool = False, reward: str | None = None) -> Arms | RowBlocks:
         """The candidates; those of a folder or a pattern, or if asked, as rows in blocks."""
@@ -63,8 +62,7 @@ class TableReader:
         """The candidates as rows in blocks."""
         if others := given(replace(self.options, id=None, features=None)):
             raise InvalidInput(f"candidates in blocks have ids and features only: leave out {others[0]}.")
-        found: RowBlocks = read_arms(source, self.options.id, self.options.features, blocks=True)
-        return found
+        return read_arms(source, self.options.id, self.options.features, blocks=True)
 
     def grouped_arms(self, source: str, reward: str) -> Arms:
         """The candidates, one an id; `reward` names a column of measurements, which is no feature."""
@@ -107,15 +105,8 @@ def in_files(source: str) -> bool:
     return (is_folder(source) and not is_olympus(source)) or "*" in source or source.endswith(".npy")
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
-    """An environment that has a name, and a norm bound that is known to hold there."""
-
-    make: Callable[[int], Environment]
-    norm_bound: str
-
-
-EXAMPLES = {"two-clusters": Example(lambda seed: two_clusters(seed=seed), "1"), "digits": Example(digits, "2")}
+Example = tuple[Callable[[int], Environment], str]  # seed -> environment, and a norm bound that is known to hold there
+EXAMPLES: dict[str, Example] = {"two-clusters": (lambda seed: two_clusters(seed=seed), "1"), "digits": (digits, "2")}
 SourceArgument = Annotated[str, Argument(metavar="TABLE", help="As for run, or an example: two-clusters, digits.")]
 
 

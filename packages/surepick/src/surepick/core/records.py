@@ -204,9 +204,7 @@ def encode(value: object, *, sparse: bool = False) -> Any:
         return {str(key): encode(item, sparse=sparse) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [encode(item, sparse=sparse) for item in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    return value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _shorter(array: np.ndarray) -> Any:

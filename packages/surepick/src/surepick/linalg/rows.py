@@ -146,8 +146,7 @@ def copied(matrix: FloatArray) -> FloatArray:
 
 @functools.cache
 def processors() -> int:
-    """How many processors this process may use: those it is bound to, at most MOST_THREADS and SUREPICK_THREADS; one
-    where multiprocessing has started it, as one of several workers."""
+    """Those that this process is bound to, at most MOST_THREADS and SUREPICK_THREADS; one in a worker of several."""
     from multiprocessing import parent_process  # noqa: PLC0415
 
     if parent_process() is not None:

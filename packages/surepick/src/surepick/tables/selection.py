@@ -283,8 +283,7 @@ def filled_down(table: Table, names: Names) -> Table:
 
 
 def side_by_side(table: Table, rewards: Names) -> tuple[Table, str]:
-    """(the table with one measurement a row, where repeats stand in several columns, the column of the measurements); a
-    warning counts empty cells."""
+    """(the table with one measurement a row, where several columns have repeats, the column of the measurements)."""
     names = column_names(table, rewards)
     if len(names) == 1:
         return table, names[0]
@@ -311,6 +310,4 @@ def side_by_side(table: Table, rewards: Names) -> tuple[Table, str]:
 
 
 def _taken(cells: Column, rows: IntArray) -> Column:
-    if isinstance(cells, tuple):
-        return tuple(cells[row] for row in rows.tolist())
-    return cells[rows]
+    return tuple(cells[row] for row in rows.tolist()) if isinstance(cells, tuple) else cells[rows]

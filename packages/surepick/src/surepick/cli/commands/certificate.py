@@ -18,7 +18,7 @@ from surepick.cli import options
 from surepick.cli.answers import print_answer, print_readings, print_registration
 from surepick.cli.open_study import NameArgument, UrlArgument
 from surepick.cli.options import REQUIRED, opt
-from surepick.cli.output import NOT_CERTIFIED, end_by, note, picked, print_json, say
+from surepick.cli.output import NOT_CERTIFIED, end_by, note, picked, print_either, print_json, say
 from surepick.core.arms import Arms
 from surepick.core.certificate import Listed
 from surepick.core.records import from_json
@@ -212,11 +212,8 @@ def report(
     with one_thread():
         write_report(study, out, name=name, forecast_up_to=forecast_up_to)
     verdict, size, uri = study.certificate().verdict, out.stat().st_size, out.resolve().as_uri()
-    if output is options.Format.json:
-        print_json({"study": name, "verdict": verdict, "file": str(out), "uri": uri, "bytes": size})
-    else:
-        say(f"{out}: {verdict}, {size / 1e6:.2f} MB.")
-        say(uri)
+    written = {"study": name, "verdict": verdict, "file": str(out), "uri": uri, "bytes": size}
+    print_either(output, written, f"{out}: {verdict}, {size / 1e6:.2f} MB.", uri)
     if open_page:
         import webbrowser  # noqa: PLC0415 (only where a page is shown)
 
@@ -250,10 +247,7 @@ def export(
     """
     check_suffix(out)
     rows = export_results(open_study(url, name), out)
-    if output is options.Format.json:
-        print_json({"study": name, "rows": rows, "file": str(out)})
-    else:
-        say(f"{out}: {rows:,} rows.")
+    print_either(output, {"study": name, "rows": rows, "file": str(out)}, f"{out}: {rows:,} rows.")
 
 
 # --- surepick read

@@ -13,7 +13,7 @@ from surepick.chunks.sources import RowBlocks
 from surepick.cli import options
 from surepick.cli.answers import advice_for, advice_from, spaced
 from surepick.cli.options import opt
-from surepick.cli.output import Text, note, picked, print_json, print_table, say
+from surepick.cli.output import Text, note, picked, print_either, print_json, print_table, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.tables import SourceArgument, TableOptions, example_named, in_files
 from surepick.core.arms import Arms
@@ -91,21 +91,18 @@ def forecast(
         promised = {**picked(goal, "epsilon", "delta"), "noise": assumed, **settings}
         with one_thread(), Console(stderr=True).status("forecasting ..."):
             found = forecast_of_rows(listed, seed=seed, rehearsals=min(rehearsals, USUAL_STUDIES), **promised)
-        if output is options.Format.json:
-            print_json(encode(found))
-            return
-        for line in (str(found), *found.warnings):
-            say(line)
+        print_either(output, encode(found), str(found), *found.warnings)
         return
     if noise:
         noise_to_draw(parse_noise(noise), assume_scale, 1)
     example = example_named(source, table, reward, minimize=minimize)
     reader = table.with_features if example is not None else table.of(name for name, _ in policy.grid().values())
     if example is not None:
-        world = example.make(seed)
+        make, norm_bound = example
+        world = make(seed)
         assumed = parse_noise(noise) if noise else world.noise
         goal = asked.settled(advice_from(replace(world, noise=assumed)))
-        subject = Subject(world.arms, assumed, world.means, world.minimize, example.norm_bound, assume_scale)
+        subject = Subject(world.arms, assumed, world.means, world.minimize, norm_bound, assume_scale)
     elif reward is None:
         assumed = declared_noise(noise, WHY_NOISE)
         subject = Subject(reader.arms(source), assumed, None, minimize, assume_scale=assume_scale)
@@ -269,7 +266,7 @@ def tune(
             source, reward, declared_noise(noise, "What noise explains is not taken for signal.")
         )
     else:
-        world = example.make(seed)
+        world = example[0](seed)
     counts = spread_pulls(np.arange(world.num_arms), pulls, world.num_arms, stream(seed, "tune"))
     seen = world.pull(counts, stream(seed, "tune", "rewards"))
     assumed = parse_noise(noise) if noise else world.noise

@@ -12,7 +12,7 @@ from typer import Argument
 from surepick.cli import options, programs
 from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, command_line
 from surepick.cli.options import opt
-from surepick.cli.output import note, picked, print_json, print_table, say
+from surepick.cli.output import note, picked, print_either, print_json, print_table, say
 from surepick.core.files import is_file
 from surepick.errors import InvalidInput, SurepickError
 from surepick.integrations.recognised import RecognisedProgram
@@ -54,6 +54,7 @@ def ask(
     out, and asking again gives what is left of it.
     """
     study = _checked(url, name, out, program)
+    beside = tuple(one.name for one in study.constraints)  # the columns of what is measured beside the reward
     leased = any(value is not None for value in (max_pulls, worker, lease, out))
     if leased:
         plan = study.lease(max_pulls, worker=worker or None, duration=lease, trust_clock=trust_clock)
@@ -65,14 +66,14 @@ def ask(
     if leased and worker is None and holder == ANYONE:
         note(f"leased to {ANYONE!r}: two people who give no --worker are given the same measurements.")
     if out is not None and plan is not None and plan.total:
-        _write_plan(plan, out, program, _beside(study))
+        _write_plan(plan, out, program, beside)
     progress = study.progress()
     if output is options.Format.json:
         print_json(_plan_json(progress, plan) | _cost(study, progress, plan))
     elif plan is None:
         say(f"Nothing to measure. {name}: {progress}")
     else:
-        _print_plan(progress, plan, _cost(study, progress, plan), out, [url, name], program, _beside(study))
+        _print_plan(progress, plan, _cost(study, progress, plan), out, [url, name], program, beside)
 
 
 def _checked(url: str, name: str, out: Path | None, program: RecognisedProgram | None) -> Study:
@@ -158,19 +159,10 @@ def _print_plan(
     else:
         if plan.blocks:
             say(f"The column {plan.block_name} says what goes together; where yours are others, write what they are.")
-        say(f"{out} has one row a measurement. Fill in {columns_named(measured)}, then: {then}")
+        columns = f"columns {', '.join([REWARD, *measured])}" if measured else f"column {REWARD}"
+        say(f"{out} has one row a measurement. Fill in the {columns}, then: {then}")
     for line in leases:
         say(line)
-
-
-def columns_named(beside: tuple[str, ...]) -> str:
-    """What is to be filled in."""
-    return f"the columns {', '.join([REWARD, *beside])}" if beside else f"the column {REWARD}"
-
-
-def _beside(study: Study) -> tuple[str, ...]:
-    """The columns of what is measured beside the reward."""
-    return tuple(one.name for one in study.constraints)
 
 
 def _write_plan(plan: Batch, out: Path, program: RecognisedProgram | None, beside: tuple[str, ...]) -> None:
@@ -372,11 +364,8 @@ def undo(
     """
     study = resume_study(url, name)
     ids = study.undo(keys or None, worker=worker, reason=reason)
-    if output is options.Format.json:
-        print_json({"study": name, "undone": ids})
-        return
-    say(f"{times(len(ids), 'result')} taken back, of {', '.join(dict.fromkeys(ids))}.")
-    say(f"{name}: {study.progress()}")
+    taken = f"{times(len(ids), 'result')} taken back, of {', '.join(dict.fromkeys(ids))}."
+    print_either(output, {"study": name, "undone": ids}, taken, f"{name}: {study.progress()}")
 
 
 # --- `surepick correct`: what was read takes the place of what was typed, after its round was closed.

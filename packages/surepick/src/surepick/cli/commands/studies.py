@@ -5,7 +5,7 @@ from typing import Any
 from surepick.cli import options
 from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument
 from surepick.cli.options import REQUIRED, opt
-from surepick.cli.output import end_by, known, note, picked, print_json, print_table, say
+from surepick.cli.output import end_by, known, note, picked, print_either, print_json, print_table, say
 from surepick.studies import opening
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, INDEPENDENT_OF_VALUE, format_time, format_utc
 from surepick.studies.opening import open_study, resume_study
@@ -25,11 +25,9 @@ def release(
     """End the leases of a worker, so that others can measure."""
     study = resume_study(url, name)
     pulls = study.release(worker)
-    if output is options.Format.json:
-        print_json({"study": name, "worker": worker, "released": pulls})
-        return
-    say(f"{pulls:,} measurements of {worker} are free." if pulls else f"{worker} holds nothing.")
-    say(f"{name}: {study.progress()}")
+    free = f"{pulls:,} measurements of {worker} are free." if pulls else f"{worker} holds nothing."
+    released = {"study": name, "worker": worker, "released": pulls}
+    print_either(output, released, free, f"{name}: {study.progress()}")
 
 
 def abandon(
@@ -141,11 +139,8 @@ def close(
 
 def _print_status(study: Study, name: str, output: options.Format) -> None:
     progress = study.progress()
-    if output is options.Format.json:
-        said = {"study": name, "status": str(progress), "stopped": study.stopped, "best_arm": progress.leader}
-        print_json(said | picked(progress, *PROVED))
-    else:
-        say(f"{name}: {progress}")
+    said = {"study": name, "status": str(progress), "stopped": study.stopped, "best_arm": progress.leader}
+    print_either(output, said | picked(progress, *PROVED), f"{name}: {progress}")
 
 
 # --- `surepick list`: the studies of a database, or of a server.

@@ -81,7 +81,7 @@ def test_of_equal_rows_the_first_ones_are_kept(tmp_path):
     same = np.ones((300, 2), np.float32)
     (found,) = largest_rows(
         Passes(written(tmp_path, same, [300])),
-        Directions(None, 0.0, np.eye(2), 2.0),
+        Directions(None, 0.0, np.eye(2), 2.0).of,
         factors=(np.ones((2, 1)),),
         most=70,
     )

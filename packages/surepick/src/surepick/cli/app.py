@@ -89,7 +89,7 @@ def _listed(name: str) -> CommandSpec:
 def _first_line(place: str) -> str:
     """The first line of the help of a command of ours, whose module is read and not loaded."""
     file, _, name = place.partition(":")
-    source = files("surepick.cli.commands").joinpath(f"{file}.py").read_text("utf-8")
+    source = files("surepick.cli").joinpath("commands", f"{file}.py").read_text("utf-8")
     found = re.search(rf'^def {name}\(.*? -> None:\n    """([^"\n]*)', source, re.DOTALL | re.MULTILINE)
     return found[1] if found else ""
 

@@ -7,7 +7,9 @@ import pytest
 
 import surepick as sp
 from surepick.assumptions import Linear, Near, NoStructure, Reading, shown
+from surepick.assumptions.likely_norm import noise_scale
 from surepick.assumptions.shown import Bar, bars_of, html_of, row_of
+from surepick.core.observations import Observations
 from surepick.reports.study.page import report_drawings
 from surepick.studies.readings import shown_readings, standing_so_far
 
@@ -109,3 +111,12 @@ def test_a_study_that_goes_on_says_up_to_where_its_answer_stands_and_what_more_t
     assert pulls[2] > 0
     assert last == study.read("linear").survives
     assert study.read("linear").off_by >= 0.5
+
+
+def test_repeats_that_are_all_equal_say_nothing_of_the_noise():
+    counts = np.array([3, 7, 20, 1])
+    values = np.array([0.1, 65.1, 54.3, 2.0])
+    within = counts * (2.0**-52 * values) ** 2  # what adding up equal numbers leaves
+    seen = Observations(counts, counts * values, within=within)
+    assert noise_scale(seen, 4.0) == 4.0
+    assert noise_scale(replace(seen, within=within + 2.0), 4.0) == pytest.approx((6.0 / 27.0) ** 0.5)

@@ -29,8 +29,10 @@ def noise_scale(seen: Observations, declared: float) -> float:
     if not known or freedom < HEURISTIC_LEAST_REPEATS:
         return declared
     repeated = seen.counts > 1
-    found = float(np.sqrt(np.maximum(seen.deviations[repeated].sum(), 0.0) / freedom))
-    return min(declared, found) if found > 0.0 else declared
+    total = float(seen.deviations[repeated].sum())
+    if total <= float(seen.rounding[repeated].sum()):  # repeats that are all equal say nothing
+        return declared
+    return min(declared, math.sqrt(total / freedom))
 
 
 def likely_norm(

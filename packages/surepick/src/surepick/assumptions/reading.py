@@ -278,6 +278,8 @@ class Reading:
 
 
 def _exact(assumption: records.Assumption) -> records.Assumption:
+    if isinstance(assumption, records.AllOf):
+        return replace(assumption, parts=tuple(map(_exact, assumption.parts)))
     return assumption.assumption if isinstance(assumption, records.Near) else assumption
 
 

@@ -91,7 +91,11 @@ class TableReader:
         """A sentence about columns that were named as features and that nobody looks at."""
         if not isinstance(self.features, Unused):
             return ()
-        words = not_used(self.options.features, said=f"--features {self.options.features} is", cure="--norm-bound")
+        words = not_used(
+            self.options.features,
+            said=f"--features {self.options.features} is",
+            cure="--assume linear or a --norm-bound",
+        )
         return (words,) if words else ()
 
     @property

@@ -10,7 +10,7 @@ import base64
 import functools
 import json
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
 from reprlib import recursive_repr
 from typing import Any, TypeVar, Union, cast, dataclass_transform, get_args, get_origin, get_type_hints
@@ -97,9 +97,10 @@ def _made(cls: type[T], arrays: Mapping[object, np.dtype[Any]]) -> type[T]:
     return cast(type[T], made)
 
 
-def _constructor(cls: type, arrays: Mapping[object, np.dtype[Any]]) -> Any:
+def _constructor(cls: type, arrays: Mapping[object, np.dtype[Any]], keep: str = "_kept") -> Any:
     """What `dataclass(frozen=True)` would write as __init__."""
-    known: dict[str, Any] = {"__name__": cls.__module__, "_set": object.__setattr__, "_absent": MISSING, "_kept": _kept}
+    known: dict[str, Any] = {"__name__": cls.__module__, "_set": object.__setattr__, "_absent": MISSING}
+    known[keep] = globals()[keep]
     taken: dict[bool, list[str]] = {False: [], True: ["*"]}  # by place, and by keyword
     body = []
     for each in fields(cls):
@@ -115,7 +116,7 @@ def _constructor(cls: type, arrays: Mapping[object, np.dtype[Any]]) -> Any:
         else:
             continue
         if each.type in arrays:
-            known[f"_kind_{name}"], value = arrays[each.type], f"_kept({value}, _kind_{name})"
+            known[f"_kind_{name}"], value = arrays[each.type], f"{keep}({value}, _kind_{name})"
         body.append(f" _set(self, {name!r}, {value})")
     if hasattr(cls, "__post_init__"):
         body.append(" self.__post_init__()")
@@ -125,6 +126,18 @@ def _constructor(cls: type, arrays: Mapping[object, np.dtype[Any]]) -> Any:
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     init.__annotations__ = {each.name: each.type for each in fields(cls) if each.init} | {"return": None}
     return init
+
+
+def own(cls: type[T]) -> Callable[..., T]:
+    """A constructor of a frozen record that takes arrays as they are: of the right dtypes, and held by nobody else."""
+    made = _constructor(cls, ARRAYS, "_owned")
+    return lambda *given, **named: made(new := cls.__new__(cls), *given, **named) or new
+
+
+def _owned(array: NDArray[Any] | None, _: np.dtype[Any]) -> NDArray[Any] | None:
+    if array is not None:
+        array.flags.writeable = False
+    return array
 
 
 def settled(array: NDArray[Any]) -> bool:

@@ -138,12 +138,12 @@ class Environment:
         Cost: O(K) whatever the counts; O(rows) for recorded rewards.
         """
         pulls = np.asarray(counts)
-        if pulls.shape != (self.num_arms,) or not np.issubdtype(pulls.dtype, np.integer) or np.any(pulls < 0):
+        if pulls.shape != (self.num_arms,) or pulls.dtype.kind not in "iu" or pulls.min(initial=0) < 0:
             raise InvalidInput(
                 f"counts of type {pulls.dtype} and shape {pulls.shape} for {self.num_arms} arms; "
                 "give one non-negative integer per arm."
             )
-        return self.law.draw(pulls.astype(np.int64), rng)
+        return self.law.draw(pulls.astype(np.int64, copy=False), rng)
 
     def answer(self, arms: IntArray, items: IntArray) -> FloatArray:
         """What arms score on test items, shape (m,).

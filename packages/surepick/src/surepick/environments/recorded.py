@@ -87,7 +87,10 @@ def table(
     if reward is None:
         if len(recorded.measurements) != 1:
             known = ", ".join(repr(name) for name in recorded.measurements or recorded.columns)
-            raise InvalidInput(f"which column of {recorded.source} holds the rewards? Name one of {known}.")
+            raise InvalidInput(
+                f"which column of {recorded.source} holds the rewards, that is what was measured? Name one with "
+                f"--reward (in Python reward=) of {known}."
+            )
         reward = recorded.measurements[0]
     recorded, reward = side_by_side(recorded, reward)
     used = (reward, *beside)

@@ -37,6 +37,7 @@ class Saving:
     named: int = 0  # measurements with it, 0: not simulated; and without
     independent: int = 0  # of a study that took place: what it took
     num_arms: int = 0
+    unseen_noise: float | None = None  # the declared scale, where repeats that were measured were all equal
 
     def __str__(self) -> str:
         near, few = f"a linear function of {self.columns}", "about two results a candidate suffice anyway"
@@ -49,6 +50,8 @@ class Saving:
             )
         where = f"each mean is within {self.epsilon:g} of {near}"
         where += "" if self.off is not None else f" and the means spread by {self.spread:.3g} (standard deviation)"
+        if self.unseen_noise is not None:
+            where += f", with noise of {self.unseen_noise:g}, which repeats here do not have"
         if self.named <= WORTH * self.independent:
             return f"`--assume linear`: about {self.named:,} measurements in place of {self.independent:,}, if {where}."
         why = few if enough else f"about {self.named:,} measurements in place of {self.independent:,}"
@@ -60,9 +63,9 @@ def saving(
 ) -> Saving | None:
     """A rough forecast of what naming the class of linear functions would save; None where a cheap one is not known.
 
-    Both policies are simulated on the same made-up means: linear functions, each mean off by N(0, v). With results the
-    linear function and v are what these suggest, by least squares; without, directions are drawn for features that are
-    scaled alike, means spread by three times the noise, and v = (epsilon / 2)^2.
+    Both policies are simulated on the same made-up means: linear functions, each mean off by N(0, (epsilon / 2)^2).
+    With results the function is their least-squares fit; without, directions are drawn for features that are scaled
+    alike, and means spread by three times the noise.
 
     Args:
         arms: with their features.
@@ -79,27 +82,31 @@ def saving(
     z = np.column_stack([centred / np.maximum(centred.std(axis=0), 1e-300), np.ones(arms.num_arms)])
     columns = ", ".join(arms.columns or ())
     columns = columns if 0 < len(columns) <= LONGEST else f"the {dim} features"
-    made, off, measured = _typical(z, epsilon, noise.sigma, seed), 0.5 * epsilon, None
+    made, off, surely = _typical(z, epsilon, noise.sigma, seed), None, 0.0
     if seen is not None:
-        linear, measured = _fitted(z, seen, noise_scale(seen, noise.sigma))
-        if measured is None:
+        fit = _fitted(z, seen, noise_scale(seen, noise.sigma))
+        if fit is None:
             return None
-        made, off = np.tile(linear, (STUDIES, 1)), measured
-    known = Saving(epsilon, columns, measured, float(np.mean(made.std(axis=1))), num_arms=arms.num_arms)
-    if off > 0.5 * epsilon:
+        linear, off, surely = fit
+        made = np.tile(linear, (STUDIES, 1))
+    known = Saving(epsilon, columns, off, float(np.mean(made.std(axis=1))), num_arms=arms.num_arms)
+    if seen is not None and (seen.counts > 1).any() and noise_scale(seen, np.inf) == np.inf:
+        known = replace(known, unseen_noise=noise.sigma)
+    if surely > 0.5 * epsilon:
         return replace(known, independent=0 if seen is None else seen.total)
     if arms.num_arms > MOST_ARMS:
         return None
     totals = []
     for number, linear in enumerate(made):
-        means = linear + np.clip(off * stream(seed, "off", number).standard_normal(arms.num_arms), -epsilon, epsilon)
+        off_it = stream(seed, "off", number).normal(0.0, 0.5 * epsilon, arms.num_arms)
+        means = linear + np.clip(off_it, -epsilon, epsilon)
         world = Environment(arms=arms, means=means, noise=noise)
-        policies = (
-            make_policy(name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
-            for name, options in (("certified-readings", {"assume": "linear"}), ("certified-independent", {}))
-        )
-        totals.append([simulate(policy, world, seed=number).pulls for policy in policies])
-    named, independent = (int(float(f"{mean:.2g}")) for mean in np.mean(totals, axis=0))
+        pulls = 10_000_000
+        for name, options in (("certified-independent", {}), ("certified-readings", {"assume": "linear"})):
+            policy = make_policy(name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
+            pulls = simulate(policy, world, seed=number, max_pulls=4 * pulls).pulls
+            totals.append(pulls)
+    independent, named = (int(float(f"{np.mean(totals[first::2]):.2g}")) for first in (0, 1))
     return replace(known, named=named, independent=independent)
 
 
@@ -111,12 +118,13 @@ def _typical(z: FloatArray, epsilon: float, sigma: float, seed: int) -> FloatArr
     return np.asarray(drawn[np.argsort(dear)[[DRAWN // 6, DRAWN // 2, 5 * DRAWN // 6]]])
 
 
-def _fitted(z: FloatArray, seen: Observations, sigma: float) -> tuple[FloatArray, float | None]:
-    """(the linear function by least squares, (K,), what means lie off it; None: too few were measured)."""
+def _fitted(z: FloatArray, seen: Observations, sigma: float) -> tuple[FloatArray, float, float] | None:
+    """(the linear function by least squares, (K,), what means lie off it, at least); None: too few were measured."""
     rows = np.flatnonzero(seen.counts)
     coefficients, *_ = np.linalg.lstsq(z[rows], seen.means[rows])
-    freedom = len(rows) - z.shape[1]
+    freedom, noise = len(rows) - z.shape[1], sigma**2 * float(np.mean(1.0 / np.maximum(seen.counts[rows], 1)))
     if freedom < FEWEST - 1:
-        return z @ coefficients, None
-    left = float(np.sum((seen.means[rows] - z[rows] @ coefficients) ** 2)) / freedom
-    return z @ coefficients, max(left - sigma**2 * float(np.mean(1.0 / seen.counts[rows])), 0.0) ** 0.5
+        return None
+    off = float(np.sum((seen.means[rows] - z[rows] @ coefficients) ** 2)) / freedom - noise
+    least = off - 2.0 * (noise + max(off, 0.0)) * (2.0 / freedom) ** 0.5  # two standard errors
+    return z @ coefficients, max(off, 0.0) ** 0.5, max(least, 0.0) ** 0.5

@@ -125,11 +125,6 @@ def gram_of_rows(matrix: Numbers) -> Numbers:
     return lower
 
 
-def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
-    """x_b with matrices_b x_b = right_b, shapes (m, r, r) and (m, r), by one LU factorisation each."""
-    return np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0], dtype=np.float64)
-
-
 @record
 class Spectrum:
     """Eigenvalues and eigenvectors of a symmetric matrix."""

@@ -252,7 +252,7 @@ def are_paired(options: Mapping[str, Any], *, known_scale: bool) -> bool:
     return options.get("streams") is not None or (options.get("blocks") is not None and not known_scale)
 
 
-HEURISTIC_BIASED = 0.2  # of epsilon: where the bias stays larger, epochs are the usual evidence
+HEURISTIC_BIASED = 0.2  # of epsilon: where the bias stays larger, evidence is usually steered for and read
 
 
 def stays_biased(embedding: embeddings.ArmEmbedding | None, dim: int | None, epsilon: float) -> bool:

@@ -89,8 +89,9 @@ def shown_readings(study: Any) -> tuple[Reading, ...]:
 def standing_so_far(study: Any) -> list[str]:
     """Up to where the answer of a `Study` stands so far, under the class that it steers for, and what more takes."""
     traits, epsilon = study.policy.traits, study.policy.problem.epsilon
-    assert traits.until is not None
-    (first, *_), state = traits.assumed, study.state
+    if traits.until is None or not traits.assumed:
+        return []
+    first, state = traits.assumed[0], study.state
     said = [study.read(first.assumption if isinstance(first, Near) else first).survives]
     if not study.stopped:
         wider = [share * epsilon for share in (0.5, 1.0, 2.0)]

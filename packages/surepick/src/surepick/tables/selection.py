@@ -138,12 +138,12 @@ def wanted_features(features: Names | None, *, used: bool) -> Names | Unnamed | 
     return Unnamed.needed if features is None else features
 
 
-def not_used(features: object, *, said: str, cure: str = "norm_bound") -> str:
+def not_used(features: object, *, said: str, cure: str = "assume='linear' or a norm_bound") -> str:
     """A sentence about columns that were named as features where nobody looks at any; "" where none is named."""
     word = features.strip().lower() if isinstance(features, str) else None
     if features is None or word in ("", NONE) or (isinstance(features, Sized) and len(features) == 0):
         return ""
-    return f"{said} not used: nothing is assumed about features unless {cure} says how much they can matter."
+    return f"{said} not used: nothing is assumed about features without {cure}."
 
 
 def _says_none(table: Table, features: Names) -> bool:

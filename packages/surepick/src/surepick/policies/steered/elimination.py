@@ -165,14 +165,13 @@ class CertifiedReadings(SequentialTest):
 
     def ask(self, state: SteeredState) -> Plan:
         if state.seen.total == 0:
-            z = self._coordinates(0)
-            counts = opening(z, HEURISTIC_OPENING, HEURISTIC_OPENING_NOISE)
+            counts = opening(self._coordinates(state, 0), HEURISTIC_OPENING, HEURISTIC_OPENING_NOISE)
             return Plan(state.round, counts)
         wanted, spent = self._design(state, state.leader), state.pulls
         total = float(wanted.sum())
         size = math.ceil(total)
         if total > max(HEURISTIC_OPENING, HEURISTIC_WHOLE * spent):
-            size = math.ceil(min(HEURISTIC_PART * total, HEURISTIC_PART * spent + HEURISTIC_MORE_PULLS))
+            size = math.ceil(min(self._part * total, self._part * spent + HEURISTIC_MORE_PULLS))
         weights, evidence = self._steered(state, state.leader).planned(wanted)
         size = max(size, math.ceil(HEURISTIC_LEAST_PART * spent))
         counts = spread_pulls(wanted, size, weights[int(np.argmin(evidence))])
@@ -232,7 +231,7 @@ class CertifiedReadings(SequentialTest):
         refuted = [one for one in state.standing if one.refuted]
         if not refuted:
             return found
-        words = class_in_words(self.read_under(refuted[0]), "")
+        words = self._in_words(state, self.read_under(refuted[0]), "")
         return replace(found, reason=f"If {words}: then no candidate could be the best, so this is false.")
 
     def _without_effects(self, state: SteeredState, plan: Plan, seen: Observations) -> Observations:  # noqa: ARG002
@@ -241,11 +240,11 @@ class CertifiedReadings(SequentialTest):
 
     def _read(self, state: SteeredState, leaders: tuple[int, ...], number: int, *, whole: bool) -> Standing:
         """The reading of the study under a class; not whole: of what processes hold now alone, which says no more."""
-        problem, seen, known = self.problem, state.seen, self.named[number]
+        problem, seen, known, features = self.problem, state.seen, self.named[number], self._features(state)
         sigma = noise_scale(seen, problem.sigma)
-        filled = with_likely_norm(known, self.features, seen, sigma, problem.epsilon)
+        filled = with_likely_norm(known, features, seen, sigma, problem.epsilon)
         candidate, witnesses = compared(leaders, seen)
-        question = Question(self.features, candidate, witnesses, problem.epsilon, None)
+        question = Question(features, candidate, witnesses, problem.epsilon, None)
         threshold = threshold_of(problem)
         past = [ArmFlows.nothing(problem.num_arms, 0, threshold)]
         if state.told and whole:
@@ -298,17 +297,27 @@ class CertifiedReadings(SequentialTest):
     def _costing(self) -> FloatArray | None:
         return self.problem.scales if self.problem.noise.support is None else None
 
-    def _coordinates(self, number: int) -> FloatArray:
+    @property
+    def _part(self) -> float:
+        """Of what is left, or was spent: a batch before the last has no more."""
+        return HEURISTIC_PART
+
+    def _features(self, _: SteeredState) -> FloatArray:
+        """Of the arms, as the classes of this state see them, (K, D)."""
+        return self.features
+
+    def _coordinates(self, state: SteeredState, number: int) -> FloatArray:
         """Z of all arms in a class, with the level."""
+        features = self._features(state)
 
         def form() -> FloatArray:
             ball = balls(self.named[number])[0]
-            found = ball.coordinates(self.features)
+            found = ball.coordinates(features)
             if isinstance(ball, Smooth):
                 found = found[:, :DIRECTIONS]
             return np.column_stack([found, np.full(len(found), LEVEL)]) if ball.level else found
 
-        return self._cache.last("coordinates", number, form, most=len(self.named))
+        return self._cache.of("coordinates", features, number, form)
 
     def _fits(self, state: SteeredState) -> list[Fit]:
         """The most likely means in each class."""
@@ -317,7 +326,7 @@ class CertifiedReadings(SequentialTest):
             sigma = noise_scale(state.seen, self.problem.sigma) / self.problem.sigma * self.problem.scales
             size = max(float(sigma.max()), self.problem.epsilon)
             return [
-                fitted(self._coordinates(number), state.seen, sigma, self.gamma, size)
+                fitted(self._coordinates(state, number), state.seen, sigma, self.gamma, size)
                 for number in range(len(self.named))
             ]
 
@@ -337,7 +346,7 @@ class CertifiedReadings(SequentialTest):
             lack[last.arms] = last.lack
         fit = self._fits(state)[known.number]
         return Steered(
-            coordinates=self._coordinates(known.number),
+            coordinates=self._coordinates(state, known.number),
             norm=known.norm,
             off=self.gamma,
             scales=problem.scales,
@@ -351,7 +360,15 @@ class CertifiedReadings(SequentialTest):
         )
 
     def _design(self, state: SteeredState, candidate: int) -> FloatArray:
-        return self._cache.of("design", state, candidate, lambda: design_for(self._steered(state, candidate)))
+        return self._cache.of("design", state, candidate, lambda: self._wanted(self._steered(state, candidate)))
+
+    def _wanted(self, steered: Steered) -> FloatArray:
+        """Pulls, whole or not, after which every open rival is predicted to be out, (K,)."""
+        return design_for(steered)
+
+    def _in_words(self, _: SteeredState, assumption: Assumption, data: str) -> str:
+        """What is said of the means, as a clause."""
+        return class_in_words(assumption, data)
 
     def _gap(self, state: SteeredState) -> float | None:
         _, given = self.problem.answer_without_pulls()
@@ -364,7 +381,7 @@ class CertifiedReadings(SequentialTest):
         said = []
         for one in state.standing:
             data = "" if one.suggested is None else f" (the results suggest up to {one.suggested:.3g})"
-            said.append(class_in_words(self.read_under(one), data))
+            said.append(self._in_words(state, self.read_under(one), data))
         words = "; or ".join(said)
         return {"assumptions": (f"{words[0].upper()}{words[1:]}.",) if words else ()}
 

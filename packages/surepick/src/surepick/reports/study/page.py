@@ -153,11 +153,11 @@ def report_drawings(study: Study) -> list[tuple[str, str, Markup]]:
     two = facts.list_names is None or bool(facts.list_names.second)
     narrows = drawn["narrowing"] is not None and not facts.shortens and two
     shown = (
+        ("readings", "Up to where the answer stands", bool(drawn["readings"])),
         ("narrowing", "How the lists filled" if lists else "How the field narrowed", narrows),
         ("gap", "How close to the best", drawn["gaps"] is not None),
         ("standings", "Where the candidates stand", bool(drawn["standings"])),
         ("effort", "Where the measurements went", drawn["effort"] is not None),
-        ("readings", "Up to where the answer stands", bool(drawn["readings"])),
     )
     environment = _environment(written.users_words(facts))
     values = {"study": facts, "document": document, **drawn}

@@ -137,7 +137,7 @@ class TestLongFronts:
         passes = Passes(rows_of(points, block_entries=64 * 3))
         form = np.vstack([np.eye(3), np.zeros((1, 3))])
         white = module._White(module.directions(passes, module.moments(passes)), np.eye(3))
-        (front,) = module.largest_rows(passes, white, factors=(form,), most=8)
+        (front,) = module.largest_rows(passes, white.of, factors=(form,), most=8)
         inner = module._PairsOfPool(np.arange(1), np.ones(1), form, 1.0, form, (0.0, 0.0))
         value, reached, _ = module._farthest(passes, white, inner, front, enough=6.5)
         true = max(float(((points - one) ** 2).sum(axis=1).max()) for one in points)
@@ -151,7 +151,7 @@ def bounds_of_a_pool(seed):
     points = features[np.sort(rng.choice(40, 6, replace=False))]
     inner = module._of_pool(points, np.zeros(2), 0.01, 200)
     where = module._White(Directions(None, 0.0, np.eye(2), 9.0), np.eye(2))
-    (priced,) = module.largest_rows(Passes(rows_of(features)), where, factors=(inner.prices,), most=40)
+    (priced,) = module.largest_rows(Passes(rows_of(features)), where.of, factors=(inner.prices,), most=40)
     nothing = Largest(np.empty(0), np.empty(0, np.int64), 40)
     return module._bound(inner, priced, 0.0), module._bound(inner, nothing, 0.0), sp.solve_design(features).value
 

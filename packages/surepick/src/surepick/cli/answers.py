@@ -17,7 +17,7 @@ from surepick.cli.output import Text, known, picked, print_table, say
 from surepick.core.arms import Arms
 from surepick.core.certificate import MOST_NAMED, Certificate, Listed, named
 from surepick.core.plans import RoundRecord
-from surepick.core.records import FloatArray, encode, record
+from surepick.core.records import FloatArray, encode
 from surepick.environments.environment import Environment
 from surepick.environments.rewards import RecordedRewards
 from surepick.errors import InvalidInput
@@ -39,28 +39,15 @@ VERDICT_STYLES = {"certified": "bold green", "heuristic": "bold yellow"}
 
 def certificate_json(answer: Certificate, progress: Progress) -> dict[str, Any]:
     """The certificate as the published JSON fields; `active` is how many candidates are left."""
-    fields = (
-        picked(
-            answer,
-            "best_arm",
-            "epsilon",
-            "delta",
-            "pulls",
-            *known(answer, "cost", "lists"),
-            "verdict",
-            "reason",
-            "certified_gap",
-        )
-        | picked(progress, "confidence", "ruled_out")
-        | picked(answer, "minimize", "assumptions")
-    )
+    fields = picked(answer, "best_arm", "epsilon", "delta", "pulls", *known(answer, "cost", "lists"), "verdict")
+    fields |= picked(answer, "reason", "certified_gap") | picked(progress, "confidence", "ruled_out")
+    fields |= picked(answer, "minimize", "assumptions")
     shown = ("round", "dim", "value", "lower_bound", "misspecification", "pulls", "total_pulls")
     rounds = [
         picked(row, *shown) | {"active": len(row.active)} | picked(row, "certified_gap", "alarms")
         for row in answer.rounds
     ]
-    encoded: dict[str, Any] = encode(fields | {"rounds": rounds})
-    return encoded
+    return dict(encode(fields | {"rounds": rounds}))
 
 
 def run_json(run: Run) -> dict[str, Any]:
@@ -265,15 +252,15 @@ ASK = (
 
 def advice_from(environment: Environment, *, declared: bool = True) -> Callable[[float], str]:
     """What to say where measurements are there."""
-    spread = mean_spread(environment)
+    repeats, low, high = mean_spread(environment)
     known = declared and known_scale(environment.noise)
-    sigma = largest_scale(environment.noise) if known else spread.repeats or 0.0
+    sigma = largest_scale(environment.noise) if known else repeats or 0.0
     means = -environment.means if environment.minimize else environment.means
-    sizes = [one for one in ((spread.high - spread.low) / 10.0, sigma / 2.0) if one > 0.0]
+    sizes = [one for one in ((high - low) / 10.0, sigma / 2.0) if one > 0.0]
     apart = "No candidate was measured twice"
-    if spread.repeats is not None:
-        apart = f"Repeats of a candidate typically vary by {spread.repeats:.3g} (standard deviation)"
-    seen = f" {apart}; the averages of candidates go from {spread.low:.4g} to {spread.high:.4g}."
+    if repeats is not None:
+        apart = f"Repeats of a candidate typically vary by {repeats:.3g} (standard deviation)"
+    seen = f" {apart}; the averages of candidates go from {low:.4g} to {high:.4g}."
 
     def advice(delta: float) -> str:
         return ASK + seen + _prices(means, sigma, sizes[0] if sizes else 0.0, delta, least=1.0 if known else UNKNOWN)
@@ -305,26 +292,18 @@ def _prices(means: FloatArray, sigma: float, size: float, delta: float, when: st
 LADDER = (1.0, 2.0, 5.0)
 
 
-@record
-class MeanSpread:
-    """How far recorded measurements lie apart."""
-
-    repeats: float | None  # typical standard deviation of the repeats of a candidate; None: there are none
-    low: float  # the smallest average of a candidate, and the largest
-    high: float
-
-
-def mean_spread(environment: Environment) -> MeanSpread:
-    """That of recorded measurements; of other environments the scale of their noise stands for the repeats."""
+def mean_spread(environment: Environment) -> tuple[float | None, float, float]:
+    """(typical standard deviation of the repeats of a candidate, None without any, the smallest average, the largest);
+    where nothing was recorded the scale of the noise stands for the repeats."""
     law, means = environment.law, environment.means
     low, high = float(means.min()), float(means.max())
     if not isinstance(law, RecordedRewards):
-        return MeanSpread(float(np.median(environment.noise.sigma)), low, high)
+        return float(np.median(environment.noise.sigma)), low, high
     again = law.repeats > 1
     if not again.any():
-        return MeanSpread(None, low, high)
+        return None, low, high
     variances = law.variances[again] * law.repeats[again] / (law.repeats[again] - 1)
-    return MeanSpread(float(np.sqrt(np.median(variances))), low, high)
+    return float(np.sqrt(np.median(variances))), low, high
 
 
 def tolerances_near(size: float) -> tuple[float, ...]:

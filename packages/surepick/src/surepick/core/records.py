@@ -217,9 +217,7 @@ def encode(value: object, *, sparse: bool = False) -> Any:
         return {str(key): encode(item, sparse=sparse) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [encode(item, sparse=sparse) for item in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    return value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _shorter(array: np.ndarray) -> Any:
@@ -254,15 +252,7 @@ def _dense(array: np.ndarray) -> Any:
 
 
 def to_json(value: object, *, sparse: bool = False) -> str:
-    """A record as one line of JSON: floats exactly, keys in field order, no NaN and no infinity.
-
-    Args:
-        value: a record, or plain data.
-        sparse: as in `encode`.
-
-    Raises:
-        InvalidInput: a number is not finite.
-    """
+    """A record, or plain data, as one line of JSON: floats exactly, keys in field order; InvalidInput for NaN."""
     try:
         data = encode(value, sparse=sparse)
         return json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
@@ -326,11 +316,7 @@ def _full(data: dict[str, Any], dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def from_json(kind: type[T], text: str) -> T:
-    """The record of the given kind that `to_json` wrote.
-
-    Raises:
-        StorageError: the text is not JSON, or its fields are not those of the record.
-    """
+    """The record of the given kind that `to_json` wrote; StorageError where the text is none."""
     try:
         data = json.loads(text, parse_constant=_refuse_constant)
         decoded: T = _decode(kind, data)

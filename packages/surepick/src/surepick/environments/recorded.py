@@ -92,8 +92,7 @@ def table(
                 f"--reward (in Python reward=) of {known}."
             )
         reward = recorded.measurements[0]
-    there = side_by_side(recorded, reward)
-    recorded, reward = there.table, there.reward
+    recorded, reward = side_by_side(recorded, reward)
     used = (reward, *beside)
     grouped = grouped_arms(recorded, id, features, cost=cost, exclude=used, needed=(reward,), **prepared)
     rewards = _checked_rewards(grouped.table, reward, noise)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from typer import Option
+from typing import TYPE_CHECKING, Any
 
 from surepick.cli import options
 from surepick.cli.answers import advice_from, print_answer, print_saving, print_truth, run_json
+from surepick.cli.options import opt
 from surepick.cli.output import end_by, note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.tables import TableOptions
@@ -43,21 +42,19 @@ UNKNOWN = SubGaussian(1.0)  # stands in the environment until the pilot is over;
 def run(
     source: options.TableArgument,
     *,
-    reward: options.RewardOption = None,
-    pulls: options.PullsOption = None,
-    sum_column: options.SumOption = None,
+    reward: str | None = options.REWARD,
+    pulls: str | None = options.PULLS,
+    sum_column: str | None = options.SUM,
     table: TableOptions,
-    minimize: options.MinimizeOption = False,
+    minimize: bool = options.MINIMIZE,
     asked: options.AskedGoal,
     noise: options.PilotOrNoiseOption = "",
     policy: PolicyOptions,
     seed: options.SeedOption = 0,
-    max_pulls: Annotated[
-        int | None, Option(min=0, help="Give up before passing this many; none: 20 uniform plans.")
-    ] = None,
-    max_cost: options.MaxCostOption = None,
-    certificate: Annotated[Path | None, Option(help="Write the certificate to this JSON file.")] = None,
-    report: Annotated[Path | None, Option(help="Write the report to this .html file.")] = None,
+    max_pulls: int | None = opt("Give up before passing this many; none: 20 uniform plans.", min=0),
+    max_cost: float | None = options.MAX_COST,
+    certificate: Path | None = opt("Write the certificate to this JSON file."),
+    report: Path | None = opt("Write the report to this .html file."),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Rehearse on recorded measurements: which candidate is best, and what does it cost to know?
@@ -183,7 +180,7 @@ NORM_BOUND = "2"
 
 def demo(
     *,
-    epsilon: Annotated[float, Option(help=options.EPSILON)] = 0.1,
+    epsilon: float = opt(options.EPSILON, default=0.1),
     delta: options.DeltaOption = 0.05,
     seed: options.SeedOption = 0,
     output: options.FormatOption = options.Format.text,

@@ -12,7 +12,7 @@ def test_an_export_holds_the_closed_rounds_and_reads_back_exactly(paint, kind):
     paint.done("export", "--out", out) if kind == "csv" else paint.json("export", "--out", out)
     path = paint.filled(rewards=rewards, name="todo.csv")
     paint.json("tell", path, "--worker", "lab-1")
-    paint.told([{"id": IDS[0], "reward": 0.75}], name="open.csv")  # of the open round: not in the export
+    paint.told([{"id": IDS[3], "reward": 0.75}], name="open.csv")  # of the open round: not in the export
     assert paint.json("export", "--out", out) == {"study": "paint", "rows": 6, "file": str(out)}
     rows = read_rows(out)
     assert [(int(row["plan"]), row["status"], row["id"], row["key"]) for row in rows] == [

@@ -36,7 +36,7 @@ def test_status_sees_what_another_process_told(paint):
     path = paint.filled()
     assert "0 of 5 pulls in" in paint.done("status")
     assert apart(ended, ["tell", paint.url, "paint", str(path)]) == 0
-    assert "round 2; 5 of 5 candidates left; 0 of 5 pulls in; best of the closed rounds" in paint.done("status")
+    assert "round 2; 0 of 5 pulls in; best of the closed rounds" in paint.done("status")
 
 
 def test_what_is_proved_of_the_leader_and_of_the_others(lab):

@@ -37,12 +37,12 @@ def test_a_clock_that_was_moved_back(sqlite_url, monkeypatch):
 def test_entries_from_the_future(stored_at):
     """Another machine's clock was ahead; a server's clock cannot be moved by a test, so the entries are."""
     study = start(stored_at)
-    before = acknowledged(study)
+    asked, before = study.ask().table()[-1][0], acknowledged(study)
     day = "SET opened_at = opened_at {} 86400 WHERE number = 4"
     execute(stored_at, f"UPDATE plan {day.format('+')}")
     with pytest.raises(sp.OutOfTurn, match="Clock skew"):
         study.lease(worker="w")
-    study.tell(["b"], [MEANS[1]], ["meanwhile"])
+    study.tell([asked], [MEANS[ARMS.ids.index(asked)]], ["meanwhile"])
     before = acknowledged(study)
     execute(stored_at, f"UPDATE plan {day.format('-')}")
     assert study.lease(worker="w").total > 0

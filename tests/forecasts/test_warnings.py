@@ -18,6 +18,7 @@ def short_of_dimensions(dim, epsilon):
     features = rng.normal(size=(40, 6)) * [1.0, 1.0, 0.3, 0.2, 0.1, 0.05]
     means = features @ [0.5, -0.3, 0.2, 0.1, 0.0, 0.0]
     settings = {"epsilon": epsilon, "delta": DELTA, "noise": "subgaussian:0.3", "norm_bound": 1.0}
+    settings["evidence"] = "carried"  # which makes no room for bias, as readings do
     return means, sp.make_policy("certified-linear", sp.Arms(features), dim=dim, **settings)
 
 
@@ -47,8 +48,8 @@ def test_the_certificate_says_itself_that_more_would_not_help():
 
 
 def test_misspecification_that_uses_epsilon_up_is_said():
-    found = forecast(short_of_dimensions(5, 0.5)[1])
-    assert said(found, "Misspecification uses 41% of epsilon, so it costs 2.9 times as much")
+    found = forecast(short_of_dimensions(5, 0.6)[1])
+    assert said(found, "Misspecification uses 34% of epsilon, so it costs 2.3 times as much")
     assert found.believable
 
 

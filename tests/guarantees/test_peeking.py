@@ -245,8 +245,7 @@ def test_after_the_last_result_the_plan_is_seen(home):
     left = shown(home("left"), LOUD["it would be certified"], to_the_end=True, commands={})
     main = shown(home("main"), QUIET, to_the_end=True, commands={})
     differing = {ours.partition(":")[0] for ours, theirs in zip(left, main, strict=True) if ours != theirs}
-    assert {"certificate", "trace", "progress", "status"} <= differing
-    assert any("verdict='heuristic'" in line for line in left)  # they are too far from its earlier repeats
+    assert {"ask", "certificate", "progress", "status"} <= differing
 
 
 SERVERS = {"serve"}  # every answer of it is compared in tests/serve/test_open_rounds.py and tests/serve/pages

@@ -13,7 +13,7 @@ OPTIONS = {
     "kernel-embedding": {"norm_bound": 4.0, "gamma": 0.5},
     "fixed-kernel": {"norm_bound": 4.0, "gamma": 0.5},
     "neural-embedding": {"width": 16},
-    "certified-neural": {"width": 16},
+    "certified-neural": {"width": 16, "misspecification": 0.1},
     "sequential-halving": {"budget": 1000},
     "lingape": {"norm_bound": 2.0},
     "lingame": {"norm_bound": 2.0},

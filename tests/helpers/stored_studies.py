@@ -12,7 +12,7 @@ SECRET = "secretword"
 
 
 def policy():
-    asked = {"epsilon": 0.6, "delta": 0.05, "noise": sp.SubGaussian(0.5)}
+    asked = {"epsilon": 0.1, "delta": 0.05, "noise": sp.SubGaussian(0.5)}
     return sp.make_policy("certified-independent", ARMS, batch_size=8, **asked)  # the first plan asks for every arm
 
 

@@ -8,13 +8,13 @@ from surepick.reports.study.facts import History, KeptPulls, history_of
 
 
 def test_the_log_says_what_came_and_from_whom(tmp_path):
-    study = finished(most_plans=1, batch_size=18)
+    study = finished(most_plans=1, batch_size=18, epsilon=0.1)
     study.tell_prior(["0"], [1.0], worker="zoe")
     plan = study.lease(worker="bob", duration="1h")
     keys = plan.keys()
     study.fail([keys[0][0]], [keys[0][1]], worker="bob")
     study.tell([name for name, _ in keys[1:]], [0.5] * (len(keys) - 1), [key for _, key in keys[1:]], worker="bob")
-    study.tell([keys[1][0]], [0.5], worker="cy")
+    study.tell([keys[-1][0]], [0.5], worker="cy")
     study.abandon("the oven broke")
     study.tell([keys[0][0]], [0.5], [keys[0][1]], worker="bob")  # late
     page = page_of(study, tmp_path)

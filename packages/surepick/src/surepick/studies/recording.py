@@ -76,7 +76,7 @@ def tell(
     rows, why = pairs(failed), DRAWN if drawn else ACCEPTED.get(accept_unusual, "")
     if slips.asks(ledger.noise):
         ledger.judged()  # outside of the turn, where it may have to be read
-        if words := slips.doubt_of_kind(ledger.noise, results):
+        if not why and (words := slips.doubt_of_kind(ledger.noise, results)):
             warnings.warn(words, UnusualWarning, stacklevel=3)
     while True:
         try:

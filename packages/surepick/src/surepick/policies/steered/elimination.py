@@ -26,19 +26,20 @@ from surepick.estimators.flows import ArmFlows, BatchWeights, FlowLedger, Told, 
 from surepick.estimators.goodness_of_fit import with_least_squares
 from surepick.policies.base import Claim, Traits, check_arms, threshold_of
 from surepick.policies.sequential.engine import SequentialTest
-from surepick.policies.sequential.state import SequentialState
+from surepick.policies.sequential.state import SequentialState, start_weights
 from surepick.policies.steered.weights import Fit, Steered, design_for, fitted, opening, spread_pulls
 from surepick.text import quoted
 
 HEURISTIC_OPENING = 12  # pulls
 HEURISTIC_OPENING_NOISE = 1.0  # variance of a result in units of that of the means, as the opening sees it
 HEURISTIC_WHOLE = 0.2  # of what was spent: where no more is left, it is measured at once
-HEURISTIC_PART = 0.3  # of what is left, or was spent: a batch before the last has no more
+HEURISTIC_PART = 0.2  # of what is left, or was spent: a batch before the last has no more
 HEURISTIC_LEAST_PART = 0.04  # of what was spent: no batch has less
 HEURISTIC_MORE_PULLS = 8  # pulls more than that
 HEURISTIC_LENGTHS = (0.35, 0.7, 1.4, 2.8)  # of kernels, in units of the median distance of two arms
 HEURISTIC_NATS_WORSE = (4.0, 2.5)  # of log likelihood, than the best, that a class may be; where pulls are many
 HEURISTIC_PULLS_AN_ARM = 4  # pulls an arm, all together
+HEURISTIC_SWITCH = 0.8  # another candidate must be predicted to take less than this share of the pulls
 DIRECTIONS = 60  # of a kernel, that are steered for; readings have all
 
 
@@ -67,15 +68,16 @@ class PlacedBet:
     """What processes bet on a batch, and what came of it."""
 
     batch: BatchWeights
-    log_values: FloatArray  # L of each arm's process after the batch, (K,)
+    starts: IntArray  # number of each process's last start, (K,)
+    log_values: FloatArray  # L of each arm's process with log p_k, after the batch, (K,)
     means: FloatArray  # mean reward of each arm in the batch, (K,)
 
     def __post_init__(self) -> None:
-        freeze(self, log_values=np.float64, means=np.float64)
+        freeze(self, starts=np.int64, log_values=np.float64, means=np.float64)
 
     def weighed(self, threshold: float) -> Weighed:
-        """The same as readings take it; no process starts anew."""
-        return Weighed(self.batch, np.ones(len(self.log_values), np.int64), self.log_values, threshold)
+        """The same as readings take it."""
+        return Weighed(self.batch, self.starts, self.log_values, threshold)
 
 
 @record
@@ -167,12 +169,12 @@ class CertifiedReadings(SequentialTest):
             z = self._coordinates(0)
             counts = opening(z, HEURISTIC_OPENING, HEURISTIC_OPENING_NOISE)
             return Plan(state.round, counts)
-        wanted, spent = self._design(state, state.leader), state.pulls
+        (wanted, steered), spent = self._design(state, state.leader), state.pulls
         total = float(wanted.sum())
         size = math.ceil(total)
         if total > max(HEURISTIC_OPENING, HEURISTIC_WHOLE * spent):
             size = math.ceil(min(HEURISTIC_PART * total, HEURISTIC_PART * spent + HEURISTIC_MORE_PULLS))
-        weights, evidence = self._steered(state, state.leader).planned(wanted)
+        weights, evidence = steered.planned(wanted)
         size = max(size, math.ceil(HEURISTIC_LEAST_PART * spent))
         counts = spread_pulls(wanted, size, weights[int(np.argmin(evidence))])
         return Plan(state.round, counts, predicted_pulls=max(total, 1.0), candidate=state.leader)
@@ -181,47 +183,67 @@ class CertifiedReadings(SequentialTest):
         """None in the opening."""
         if not state.standing or plan.candidate is None or seen.total == 0:
             return None
-        wanted, asked = self._design(state, plan.candidate), plan.counts
+        (wanted, steered), asked = self._design(state, plan.candidate), plan.counts
         rest = np.maximum(wanted - asked, 0.0)
         left = max(float(wanted.sum()) - plan.total, 0.0)
         rest *= left / max(float(rest.sum()), 1e-300) if left > 0.0 else 0.0
-        steered = self._steered(state, plan.candidate)
         weights, _ = steered.planned(np.asarray(asked + rest, np.float64))
         measured = np.flatnonzero(seen.counts)
         return BatchWeights(steered.rivals, measured, seen.counts[measured], weights[:, measured])
 
-    def update(self, state: SteeredState, _: Plan, bets: BatchWeights | None, seen: Observations) -> dict[str, Any]:
-        placed = self._placed(state, bets, seen)
+    def update(self, state: SteeredState, plan: Plan, bets: BatchWeights | None, seen: Observations) -> dict[str, Any]:
+        placed = self._placed(state, plan, bets, seen)
         return {} if placed is None else {"told": (*state.told, placed)}
 
     def weigh(self, state: SteeredState, plan: Plan, seen: Observations) -> Weighed | None:
         """What `tell` makes of a batch, with the weights of its pulls; None where it has none."""
-        placed = self._placed(state, self.bets(state, plan, seen), seen)
+        placed = self._placed(state, plan, self.bets(state, plan, seen), seen)
         return None if placed is None else placed.weighed(threshold_of(self.problem))
 
-    def _placed(self, state: SteeredState, bets: BatchWeights | None, seen: Observations) -> PlacedBet | None:
-        if bets is None:
+    def _placed(
+        self, state: SteeredState, plan: Plan, bets: BatchWeights | None, seen: Observations
+    ) -> PlacedBet | None:
+        if bets is None or plan.candidate is None:
             return None
         scales = self.problem.scales[bets.measured]
-        values = np.array(state.told[-1].log_values) if state.told else np.zeros(self.problem.num_arms)
+        before, held = self._starts(state)
+        starts, values = np.array(before), np.array(held)
+        anew = self._design(state, plan.candidate)[1].anew
+        starts[anew] += 1
+        values[anew] = start_weights(starts[anew])
         values[bets.arms] += bets.weights @ seen.sums[bets.measured]
         values[bets.arms] -= 0.5 * (bets.weights**2 @ (bets.counts * scales**2))
-        return PlacedBet(bets, values, seen.means)
+        return PlacedBet(bets, starts, values, seen.means)
+
+    def _starts(self, state: SteeredState) -> tuple[IntArray, FloatArray]:
+        """(number of the last start of each process, its L with log p_k), both of shape (K,)."""
+        if state.told:
+            return state.told[-1].starts, state.told[-1].log_values
+        first = np.ones(self.problem.num_arms, np.int64)
+        return first, start_weights(first)
 
     def decide(self, state: SteeredState, after: SteeredState, plan: Plan) -> SteeredState:
         fits, problem = self._fits(after), self.problem
         alive = _alive([one.log_likelihood for one in fits], after.pulls, problem.num_arms)
         best = max(alive, key=lambda one: fits[one].log_likelihood)
-        leader = int(np.argmax(fits[best].means))
-        leaders = (*state.leaders, *(() if plan.candidate is None else (plan.candidate,)), leader)
-        held = [self._read(after, leaders, one, whole=False) for one in alive]
-        gap = max(one.gap for one in held)
+        former = () if plan.candidate is None else (plan.candidate,)
+        tried = []
+        for leader in dict.fromkeys((*former, int(np.argmax(fits[best].means)))):
+            leaders = (*state.leaders, *former, leader)
+            held = tuple(self._read(after, leaders, one, whole=False) for one in alive)
+            tried.append(replace(after, leader=leader, leaders=leaders, standing=held))
+        after = min(tried, key=lambda one: max(each.gap for each in one.standing))
+        gap = max(one.gap for one in after.standing)
         if gap <= problem.epsilon:
-            held = [self._read(after, leaders, one, whole=True) for one in alive]
+            held = tuple(self._read(after, after.leaders, one, whole=True) for one in alive)
+            after = replace(after, standing=held)
+        elif len(tried) > 1:
+            kept, other = (float(self._design(one, one.leader)[0].sum()) for one in tried)
+            after = tried[other < HEURISTIC_SWITCH * kept]
         finished = "certified" if gap <= problem.epsilon else ""
-        finished = "budget" if any(one.refuted for one in held) else finished
-        beaten = np.all([one.beaten for one in held], axis=0)
-        return replace(after, leader=leader, leaders=leaders, standing=tuple(held), beaten=beaten, finished=finished)
+        finished = "budget" if any(one.refuted for one in after.standing) else finished
+        beaten = np.all([one.beaten for one in after.standing], axis=0)
+        return replace(after, beaten=beaten, finished=finished)
 
     def failed_checks(self, state: SteeredState, plan: Plan, seen: Observations) -> tuple[str, ...]:  # noqa: ARG002
         return ()
@@ -253,7 +275,7 @@ class CertifiedReadings(SequentialTest):
             past = list(flows_of(told, problem.num_arms, pulled, self._costing, batches=batches))
         elif state.told:
             past.append(self._held(state))
-        found = largest_of(question, filled.assumption, past, edges=False)
+        found = largest_of(question, filled.assumption, past, edges=False, quick=not whole)
         still_open = ~(found.beaten | (found.bounds <= problem.epsilon))
         still_open[candidate] = False
         gap, rivals = found.gap(candidate), np.flatnonzero(still_open)
@@ -316,16 +338,16 @@ class CertifiedReadings(SequentialTest):
 
     def _steered(self, state: SteeredState, candidate: int) -> Steered:
         """The widest of the classes under which rivals are open, and these rivals."""
-        problem, held = self.problem, [one for one in state.standing if len(one.open_rivals)] or state.standing[:1]
-        known, num_arms = held[0], problem.num_arms
+        problem, num_arms = self.problem, self.problem.num_arms
+        known = next((one for one in state.standing if len(one.open_rivals)), state.standing[0])
         rivals = known.open_rivals
         if candidate != state.leader or len(rivals) == 0:
             rivals = np.delete(np.arange(num_arms), candidate)
-        flows, lack = np.zeros((num_arms, num_arms)), np.full(num_arms, threshold_of(problem))
+        flows, (starts, values) = np.zeros((num_arms, num_arms)), self._starts(state)
         if state.told:
-            last = self._held(state)
-            flows[np.ix_(last.arms, last.pulled)] = last.flows
-            lack[last.arms] = last.lack
+            held = self._held(state)
+            flows[np.ix_(held.arms, held.pulled)] = held.flows  # of an arm's starts the last counts
+        threshold = threshold_of(problem)
         fit = self._fits(state)[known.number]
         return Steered(
             coordinates=self._coordinates(known.number),
@@ -336,13 +358,22 @@ class CertifiedReadings(SequentialTest):
             candidate=candidate,
             rivals=rivals,
             flows=flows[rivals],
-            lack=lack[rivals],
+            lack=threshold - values[rivals],
+            lack_anew=threshold - start_weights(starts[rivals] + 1),
             means=fit.means,
             margins=fit.margins(candidate, rivals, problem.epsilon),
         )
 
-    def _design(self, state: SteeredState, candidate: int) -> FloatArray:
-        return self._cache.of("design", state, candidate, lambda: design_for(self._steered(state, candidate)))
+    def _design(self, state: SteeredState, candidate: int) -> tuple[FloatArray, Steered]:
+        """The pulls that are still to come, whole or not, (K,), and what they serve; some processes start anew."""
+
+        def form() -> tuple[FloatArray, Steered]:
+            steered = self._steered(state, candidate)
+            wanted = design_for(steered)
+            renewed = steered.renewed(wanted)
+            return (wanted, steered) if renewed is steered else (design_for(renewed), renewed)
+
+        return self._cache.last("design", (state.standing, candidate), form, most=2)
 
     def _gap(self, state: SteeredState) -> float | None:
         _, given = self.problem.answer_without_pulls()

@@ -15,6 +15,8 @@ Source: ours, after Donoho (1994) for minimax linear estimates.
 
 from __future__ import annotations
 
+from dataclasses import field, replace
+
 import numpy as np
 
 from surepick.core.observations import Observations
@@ -23,7 +25,10 @@ from surepick.linalg.factorisations import cholesky, solve_lower, thin_svd
 
 HEURISTIC_BIAS = 0.4  # nats that bias may cost a rival
 HEURISTIC_LEAD_CAUTION = 1.0  # standard deviations of a lead by which it is guessed too small
+HEURISTIC_NEW_START = 0.5  # nats that a new start must be predicted to bring
+HEURISTIC_LEAST_MARGIN = 0.2  # of epsilon
 HEURISTIC_DESIGN_STEPS = 24  # of the design
+HEURISTIC_LOOKS, HEURISTIC_URGENT = 3, 80  # at all rivals every so many steps; so many rivals in the others
 HEURISTIC_AVERAGED = 2 / 3  # of them go by before the mean of the others is formed
 HEURISTIC_EXPONENT = 0.7
 HEURISTIC_TEMPERATURES = (4.0, 0.3)  # nats, in the first and in the last step
@@ -45,8 +50,24 @@ class Steered:
     rivals: IntArray  # (m,)
     flows: FloatArray  # F of each rival, (m, K)
     lack: FloatArray  # log(1/delta) - L of each rival, (m,)
+    lack_anew: FloatArray  # the same where its process starts anew, without flows, (m,)
     means: FloatArray  # guesses, (K,)
     margins: FloatArray  # cautious guesses of epsilon + h_c - h_j, (m,)
+    anew: IntArray = field(default_factory=lambda: np.empty(0, np.int64))  # arms whose processes do start anew
+
+    def of(self, rows: IntArray) -> Steered:
+        """Some of the rivals."""
+        names = ("rivals", "flows", "lack", "lack_anew", "margins")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+
+    def renewed(self, pulls: FloatArray) -> Steered:
+        """With new starts where these pulls are predicted to bring more evidence so."""
+        fresh = replace(self, flows=np.zeros_like(self.flows), lack=self.lack_anew)
+        better = fresh.planned(pulls)[1] > self.planned(pulls)[1] + HEURISTIC_NEW_START
+        if not better.any():
+            return self
+        flows, lack = np.where(better[:, None], 0.0, self.flows), np.where(better, self.lack_anew, self.lack)
+        return replace(self, flows=flows, lack=lack, anew=self.rivals[better])
 
     def planned(self, pulls: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(w, the evidence beyond what is needed that each rival's process is predicted to have after these pulls).
@@ -100,8 +121,12 @@ def design_for(steered: Steered) -> FloatArray:
     shares, total = np.full(num_arms, 1.0 / num_arms), 16.0
     first, last = HEURISTIC_TEMPERATURES
     mean = np.zeros(num_arms)  # of the last steps: one step alone goes to and fro between rivals
+    some = steered
     for step in range(HEURISTIC_DESIGN_STEPS):
-        weights, evidence = steered.planned(total * shares)
+        whole = step % HEURISTIC_LOOKS == 0  # at all rivals; at the most urgent ones in the steps between
+        weights, evidence = (steered if whole else some).planned(total * shares)
+        if whole:
+            some = steered.of(np.argsort(evidence, kind="stable")[:HEURISTIC_URGENT])
         temperature = first * (last / first) ** (step / (HEURISTIC_DESIGN_STEPS - 1))
         urgency = np.exp((evidence.min() - evidence) / temperature)
         slope = (urgency / urgency.sum()) @ weights**2 * steered.scales**2
@@ -112,7 +137,7 @@ def design_for(steered: Steered) -> FloatArray:
         shares = np.maximum(shares / shares.sum(), LEAST_SHARE / num_arms)
         if step >= HEURISTIC_AVERAGED * HEURISTIC_DESIGN_STEPS:
             mean = mean + shares
-        total *= float(np.clip(_growth(steered, evidence), 0.5, 2.0))
+        total *= float(np.clip(_growth(steered if whole else some, evidence), 0.5, 2.0))
     shares = mean if mean.any() else shares
     return _sized(steered, shares / shares.sum(), total)
 
@@ -159,11 +184,12 @@ class Fit:
         freeze(self, means=np.float64, roots=np.float64, own=np.float64)
 
     def margins(self, candidate: int, rivals: IntArray, epsilon: float) -> FloatArray:
-        """Cautious guesses of epsilon + h_c - h_j, at least epsilon, (m,)."""
+        """Cautious guesses of epsilon + h_c - h_j, (m,)."""
         apart = np.sum((self.roots[candidate] - self.roots[rivals]) ** 2, axis=1)
         spread = np.sqrt(apart + self.own[candidate] + self.own[rivals])
-        leads = self.means[candidate] - self.means[rivals] - HEURISTIC_LEAD_CAUTION * spread
-        return np.asarray(epsilon + np.maximum(leads, 0.0))
+        leads = self.means[candidate] - self.means[rivals]
+        cautious = np.maximum(leads - HEURISTIC_LEAD_CAUTION * spread, np.minimum(leads, 0.0))
+        return np.asarray(np.maximum(epsilon + cautious, HEURISTIC_LEAST_MARGIN * epsilon))
 
 
 def fitted(coordinates: FloatArray, seen: Observations, sigma: FloatArray, off: float, size: float) -> Fit:

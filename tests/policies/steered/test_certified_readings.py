@@ -45,6 +45,8 @@ def test_the_study_stops_where_its_reading_says_so(assume, trust, text, minimize
     assert f"norm of at most {found.norm:.4g} (the results suggest up to {found.suggested_norm:.3g})" in str(found)
     assert said.assumptions[0].removeprefix("The means are ").removesuffix(".") in str(found)
     assert str(study.readings()[0].assumption) == str(found.assumption)
+    unseen = np.count_nonzero(study.state.seen.counts == 0)
+    assert not unseen or f"{unseen} of 20 candidates were not measured" in said.assumptions[1]
 
 
 def test_under_a_smooth_class_every_length_that_fits_lets_it_stand():

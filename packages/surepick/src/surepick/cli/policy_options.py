@@ -120,8 +120,8 @@ class PolicyOptions(QuestionOptions):
         str | None,
         Option(
             metavar="CLASS",
-            help="What the means are, of which you know the name only: nothing, linear in the features, or smooth; "
-            "docs/assumptions.md.",
+            help="What the means are, of which you know the name only: nothing, linear in the features, smooth, or "
+            "auto: what the results do not speak against; docs/assumptions.md.",
         ),
     ] = None
     trust: Annotated[

@@ -4,8 +4,9 @@ For the flows F of a rival's process, a = 1{c} - 1{j}, a batch that changes F by
 
     U <= epsilon   if   log(1/delta) - L + C |D|_K + nu |D|_1 <= T epsilon,       C |D| <= C^2 |D|^2 / (2 rho) + rho / 2
 
-so that the v of least  sum s^2 v^2 / (2 n) + (C^2 / (2 rho)) D' (K + (nu/C)^2 I) D  is a ridge. With K = Z Z',
-p_x = 1 / (1 + n_x nu^2 / (rho s_x^2)) and S = (rho/C^2) I + sum_x p_x n_x z_x z_x' / s_x^2 it is
+so that the v of least  sum s^2 v^2 / (2 n) + (C^2 / (2 rho)) D' (K + (nu/C)^2 I) D  is a ridge. Of a kernel Z has some
+directions, and what they leave out counts as nu of each arm. With K = Z Z', p_x = 1 / (1 + n_x nu^2 / (rho s_x^2)) and
+S = (rho/C^2) I + sum_x p_x n_x z_x z_x' / s_x^2 it is
 
     w = v / n = p (Z S^-1 Z'(p D) + (nu^2/rho) D) / s^2          with D = T a - F
 
@@ -42,6 +43,7 @@ class Steered:
     """The class that is steered for, and what is known so far of the open rivals of a candidate."""
 
     coordinates: FloatArray  # Z, (K, r)
+    left_out: FloatArray  # squared lengths of what Z leaves out of each arm, as if no two arms shared it, (K,)
     norm: float  # C
     off: float  # nu, in reward units
     scales: FloatArray  # s, (K,)
@@ -79,7 +81,8 @@ class Steered:
             Of shapes (m, K), also where there are no pulls, and (m,), in nats.
         """
         z, rows, squares = self.coordinates, np.arange(len(self.rivals)), self.scales**2
-        apart = self.off**2 / HEURISTIC_BIAS
+        candidate, rivals = self.candidate, self.rivals
+        apart = (self.off**2 + self.norm**2 * self.left_out) / HEURISTIC_BIAS  # nu^2 / rho
         share = 1.0 / (1.0 + pulls * apart / squares)
         inner = (z * (share * pulls / squares)[:, None]).T @ z
         inner[np.diag_indices_from(inner)] += HEURISTIC_BIAS / self.norm**2
@@ -87,27 +90,29 @@ class Steered:
         while factor is None:  # rounding took what kept it positive
             inner[np.diag_indices_from(inner)] += 1e-12 * float(np.trace(inner))
             factor = cholesky(inner)
-        towards = share[self.candidate] * z[self.candidate] - share[self.rivals, None] * z[self.rivals]
-        held = (self.flows * share) @ z if self.off > 0.0 else self.flows @ z
+        towards = share[candidate] * z[candidate] - share[rivals, None] * z[rivals]
+        held = (self.flows * share) @ z
         ahead = solve_lower(factor, towards.T).T  # (m, r)
         behind = solve_lower(factor, held.T).T
-        length = np.sum(ahead**2, axis=1) + apart * (share[self.candidate] + share[self.rivals])
-        own = share[self.candidate] * self.flows[:, self.candidate] - share[self.rivals] * self.flows[rows, self.rivals]
-        across = np.sum(ahead * behind, axis=1) + apart * own
+        alone = apart * share
+        length = np.sum(ahead**2, axis=1) + alone[candidate] + alone[rivals]
+        own = alone[candidate] * self.flows[:, candidate] - alone[rivals] * self.flows[rows, rivals]
+        across = np.sum(ahead * behind, axis=1) + own
         times = np.maximum((self.margins + across) / np.maximum(length, 1e-300), 0.0)  # T
         direction = solve_lower(factor, (times[:, None] * ahead - behind).T, transposed=True).T
         weights = direction @ z.T
-        if self.off > 0.0:
+        if apart.any():
             missing = -apart * self.flows
-            missing[:, self.candidate] += apart * times
-            missing[rows, self.rivals] -= apart * times
+            missing[:, candidate] += apart[candidate] * times
+            missing[rows, rivals] -= apart[rivals] * times
             weights += missing
         weights *= share / squares
         moved = weights * pulls
         left = -self.flows - moved
-        left[:, self.candidate] += times
-        left[rows, self.rivals] -= times
-        bias = self.norm * np.sqrt(np.sum((left @ z) ** 2, axis=1)) + self.off * np.abs(left).sum(axis=1)
+        left[:, candidate] += times
+        left[rows, rivals] -= times
+        bias = self.norm * np.sqrt(np.sum((left @ z) ** 2, axis=1) + left**2 @ self.left_out)
+        bias += self.off * np.abs(left).sum(axis=1)
         gained = moved @ self.means - 0.5 * np.sum(moved * weights * squares, axis=1)
         return weights, gained + times * self.epsilon - bias - self.lack
 

@@ -27,6 +27,16 @@ def table_and_below(output: str) -> list[str]:
 # run
 
 
+def test_results_choose_the_class_that_is_assumed(tmp_path):
+    table = tmp_path / "waves.csv"
+    rows = [f"c{number},{number / 12},{np.sin(number / 2):.6f}" for number in range(12)]
+    table.write_text("\n".join(["name,heat,yield", *rows, *rows]) + "\n")
+    words = ("--id", "name", "--reward", "yield", "--noise", "subgaussian:0.3", "--epsilon", 0.3)
+    code, output, _ = surepick("run", table, *words, "--assume", "auto")
+    assert code == 0
+    assert "Recommended: c3   certified" in output
+
+
 def test_run_finds_the_best_candidate(table):
     code, output, errors = rehearse(table)
     assert (code, errors) == (0, "")

@@ -67,8 +67,8 @@ class PolicyOptions(OfQuestions):  # type: ignore[misc]
         "is given as well, else certified-independent, which ignores the features."
     )
     assume: str | None = opt(
-        "What the means are, of which you know the name only: nothing, linear in the features, or smooth; "
-        "docs/assumptions.md.",
+        "What the means are, of which you know the name only: nothing, linear in the features, smooth, or "
+        "auto: what the results do not speak against; docs/assumptions.md.",
         "CLASS",
     )
     trust: str | None = opt(

@@ -17,29 +17,31 @@ from surepick.assumptions.reading import Question, class_in_words, compared, lar
 from surepick.assumptions.records import LEVEL, Assumption, Linear, Near, Smooth, balls, mapped, settled
 from surepick.assumptions.texts import parse_assumption
 from surepick.core.observations import Observations
-from surepick.core.plans import Plan
+from surepick.core.plans import Plan, Step
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.values import not_negative
-from surepick.embeddings.kernel_functions import GaussianKernel
 from surepick.errors import InvalidInput
 from surepick.estimators.flows import ArmFlows, BatchWeights, FlowLedger, Told, Weighed, flows_of
 from surepick.estimators.goodness_of_fit import with_least_squares
 from surepick.policies.base import Claim, Traits, check_arms, threshold_of
+from surepick.policies.carried.elimination import CarriedElimination
 from surepick.policies.sequential.engine import SequentialTest
-from surepick.policies.sequential.state import SequentialState
+from surepick.policies.sequential.state import SequentialState, start_weights
+from surepick.policies.steered import chosen
 from surepick.policies.steered.weights import Fit, Steered, design_for, fitted, opening, spread_pulls
 from surepick.text import quoted
 
 HEURISTIC_OPENING = 12  # pulls
 HEURISTIC_OPENING_NOISE = 1.0  # variance of a result in units of that of the means, as the opening sees it
 HEURISTIC_WHOLE = 0.2  # of what was spent: where no more is left, it is measured at once
-HEURISTIC_PART = 0.3  # of what is left, or was spent: a batch before the last has no more
+HEURISTIC_PART = 0.2  # of what is left, or was spent: a batch before the last has no more
 HEURISTIC_LEAST_PART = 0.04  # of what was spent: no batch has less
 HEURISTIC_MORE_PULLS = 8  # pulls more than that
-HEURISTIC_LENGTHS = (0.35, 0.7, 1.4, 2.8)  # of kernels, in units of the median distance of two arms
 HEURISTIC_NATS_WORSE = (4.0, 2.5)  # of log likelihood, than the best, that a class may be; where pulls are many
+HEURISTIC_AUTO = 2.0  # times that, where results choose among all classes: with few results a plane fits everything
 HEURISTIC_PULLS_AN_ARM = 4  # pulls an arm, all together
-DIRECTIONS = 60  # of a kernel, that are steered for; readings have all
+HEURISTIC_SWITCH = 0.8  # another candidate must be predicted to take less than this share of the pulls
+DIRECTIONS = 100  # of a kernel, that are steered for; readings have all
 
 
 @record
@@ -67,15 +69,16 @@ class PlacedBet:
     """What processes bet on a batch, and what came of it."""
 
     batch: BatchWeights
-    log_values: FloatArray  # L of each arm's process after the batch, (K,)
+    starts: IntArray  # number of each process's last start, (K,)
+    log_values: FloatArray  # L of each arm's process with log p_k, after the batch, (K,)
     means: FloatArray  # mean reward of each arm in the batch, (K,)
 
     def __post_init__(self) -> None:
-        freeze(self, log_values=np.float64, means=np.float64)
+        freeze(self, starts=np.int64, log_values=np.float64, means=np.float64)
 
     def weighed(self, threshold: float) -> Weighed:
-        """The same as readings take it; no process starts anew."""
-        return Weighed(self.batch, np.ones(len(self.log_values), np.int64), self.log_values, threshold)
+        """The same as readings take it."""
+        return Weighed(self.batch, self.starts, self.log_values, threshold)
 
 
 @record
@@ -85,6 +88,8 @@ class SteeredState(SequentialState):
     told: tuple[PlacedBet, ...] = ()
     leaders: tuple[int, ...] = ()  # candidates and leaders so far
     standing: tuple[Standing, ...] = ()  # under each class that the results do not speak against, the widest first
+    apart: SequentialState | None = None  # the same study where features are not used; None: they are
+    most_pulls: float | None = None  # after which they are not used any more; None: no such number is chosen
 
 
 @record
@@ -100,7 +105,8 @@ class CertifiedReadings(SequentialTest):
     Args:
         problem: what is asked; the noise has a known scale.
         features: of the arms, shape (K, D).
-        assume: "linear" or "smooth", or a text of an assumption (docs/assumptions.md): "linear:level=no".
+        assume: "linear" or "smooth", or a text of an assumption (docs/assumptions.md): "linear:level=no"; "auto": what
+            the results do not speak against of all of these, and of means that share nothing.
         trust: how far the mean of a candidate may be off what the class says, in reward units; "roughly": epsilon;
             "exact": 0.
 
@@ -129,19 +135,19 @@ class CertifiedReadings(SequentialTest):
 
     @property
     def named(self) -> tuple[Assumption, ...]:
-        """The classes that the name stands for, up to `gamma`: one, or a Gaussian kernel of several lengths."""
+        """The classes that the name stands for, up to `gamma`, the widest first."""
 
         def form() -> tuple[Assumption, ...]:
-            found = parse_assumption(self.assume)
-            if not isinstance(found, Linear | Smooth):
-                raise InvalidInput(f"assume is {quoted(self.assume)}; write linear or smooth, perhaps with options.")
-            settled_on: list[Assumption] = [settled(found, self.features)]
-            if isinstance(found, Smooth) and found.kernel is None:
-                usual = found.of(self.features)
-                assert isinstance(usual, GaussianKernel)
-                settled_on = [
-                    replace(found, kernel=_with_length(usual.gamma / factor**2)) for factor in HEURISTIC_LENGTHS
-                ]
+            found = None if self.assume == chosen.AUTO else parse_assumption(self.assume)
+            if found is None:
+                settled_on = chosen.all_classes(self.features)
+            elif not isinstance(found, Linear | Smooth):
+                words = "write linear or smooth, perhaps with options, or auto."
+                raise InvalidInput(f"assume is {quoted(self.assume)}; {words}")
+            elif isinstance(found, Smooth) and found.kernel is None:
+                settled_on = chosen.kernels(found, self.features)
+            else:
+                settled_on = [settled(found, self.features)]
             return tuple(Near(one, self.gamma) if self.gamma > 0.0 else one for one in settled_on)
 
         return self._cache.last("named", None, form)
@@ -154,79 +160,172 @@ class CertifiedReadings(SequentialTest):
             judges_parts=True,
             corrects=True,
             weigh=self.weigh,
-            assumed=self.named,
+            assumed=() if self.assume == chosen.AUTO else self.named,
             until=self.until,
         )
 
     def init(self) -> SteeredState:
         start = SequentialTest.init(self)
         nothing = replace(start.seen, squares=np.zeros(self.problem.num_arms))
-        return SteeredState(start.round, nothing, start.lists, start.beaten, start.finished)
+        apart = self._plain.init() if self.assume == chosen.AUTO else None
+        return SteeredState(start.round, nothing, start.lists, start.beaten, start.finished, apart=apart)
 
     def ask(self, state: SteeredState) -> Plan:
+        if state.apart is not None:
+            return self._plain.ask(state.apart)
         if state.seen.total == 0:
             counts = opening(self._coordinates(state, 0), HEURISTIC_OPENING, HEURISTIC_OPENING_NOISE)
             return Plan(state.round, counts)
-        wanted, spent = self._design(state, state.leader), state.pulls
+        (wanted, steered), spent = self._design(state, state.leader), state.pulls
         total = float(wanted.sum())
         size = math.ceil(total)
         if total > max(HEURISTIC_OPENING, HEURISTIC_WHOLE * spent):
             size = math.ceil(min(self._part * total, self._part * spent + HEURISTIC_MORE_PULLS))
-        weights, evidence = self._steered(state, state.leader).planned(wanted)
+        weights, evidence = steered.planned(wanted)
         size = max(size, math.ceil(HEURISTIC_LEAST_PART * spent))
         counts = spread_pulls(wanted, size, weights[int(np.argmin(evidence))])
         return Plan(state.round, counts, predicted_pulls=max(total, 1.0), candidate=state.leader)
 
     def bets(self, state: SteeredState, plan: Plan, seen: Observations) -> BatchWeights | None:
         """None in the opening."""
+        if state.apart is not None:
+            weighed = self._plain.weigh(state.apart, plan, seen)
+            return None if weighed is None else weighed.batch
         if not state.standing or plan.candidate is None or seen.total == 0:
             return None
-        wanted, asked = self._design(state, plan.candidate), plan.counts
+        (wanted, steered), asked = self._design(state, plan.candidate), plan.counts
         rest = np.maximum(wanted - asked, 0.0)
         left = max(float(wanted.sum()) - plan.total, 0.0)
         rest *= left / max(float(rest.sum()), 1e-300) if left > 0.0 else 0.0
-        steered = self._steered(state, plan.candidate)
         weights, _ = steered.planned(np.asarray(asked + rest, np.float64))
         measured = np.flatnonzero(seen.counts)
         return BatchWeights(steered.rivals, measured, seen.counts[measured], weights[:, measured])
 
-    def update(self, state: SteeredState, _: Plan, bets: BatchWeights | None, seen: Observations) -> dict[str, Any]:
-        placed = self._placed(state, bets, seen)
+    def update(self, state: SteeredState, plan: Plan, bets: BatchWeights | None, seen: Observations) -> dict[str, Any]:
+        placed = self._placed(state, plan, bets, seen)
         return {} if placed is None else {"told": (*state.told, placed)}
 
     def weigh(self, state: SteeredState, plan: Plan, seen: Observations) -> Weighed | None:
         """What `tell` makes of a batch, with the weights of its pulls; None where it has none."""
-        placed = self._placed(state, self.bets(state, plan, seen), seen)
+        if state.apart is not None:
+            return self._plain.weigh(state.apart, plan, seen)
+        placed = self._placed(state, plan, self.bets(state, plan, seen), seen)
         return None if placed is None else placed.weighed(threshold_of(self.problem))
 
-    def _placed(self, state: SteeredState, bets: BatchWeights | None, seen: Observations) -> PlacedBet | None:
-        if bets is None:
+    def _placed(
+        self, state: SteeredState, plan: Plan, bets: BatchWeights | None, seen: Observations
+    ) -> PlacedBet | None:
+        if bets is None or plan.candidate is None:
             return None
         scales = self.problem.scales[bets.measured]
-        values = np.array(state.told[-1].log_values) if state.told else np.zeros(self.problem.num_arms)
+        before, held = self._starts(state)
+        starts, values = np.array(before), np.array(held)
+        anew = self._design(state, plan.candidate)[1].anew
+        starts[anew] += 1
+        values[anew] = start_weights(starts[anew])
         values[bets.arms] += bets.weights @ seen.sums[bets.measured]
         values[bets.arms] -= 0.5 * (bets.weights**2 @ (bets.counts * scales**2))
-        return PlacedBet(bets, values, seen.means)
+        return PlacedBet(bets, starts, values, seen.means)
+
+    def _starts(self, state: SteeredState) -> tuple[IntArray, FloatArray]:
+        """(number of the last start of each process, its L with log p_k), both of shape (K,)."""
+        if state.told:
+            return state.told[-1].starts, state.told[-1].log_values
+        first = np.ones(self.problem.num_arms, np.int64)
+        return first, start_weights(first)
+
+    def tell(self, state: SteeredState, plan: Plan, seen: Observations) -> Step[Any]:
+        if state.apart is None:
+            return SequentialTest.tell(self, state, plan, seen)
+        weighed, step = self._plain.weigh(state.apart, plan, seen), self._plain.tell(state.apart, plan, seen)
+        told: tuple[PlacedBet, ...] = ()
+        if weighed is not None and plan.candidate is None and not weighed.level:  # in its opening
+            told = (*state.told, PlacedBet(weighed.batch, weighed.starts, weighed.log_values, seen.means))
+        after = self._shown(state, step.state, seen, told)
+        steered = self._by_features(after) if told and not after.finished else None
+        return self._step(steered, plan, seen) if steered else Step(after, step.record, step.deciding)
+
+    def _shown(
+        self, state: SteeredState, apart: SequentialState, seen: Observations, told: tuple[PlacedBet, ...]
+    ) -> SteeredState:
+        """What a study without features shows."""
+        names = ("round", "lists", "beaten", "finished", "leader", "candidate", "dim", "alarms")
+        shown = {name: getattr(apart, name) for name in names}
+        pooled = state.seen.plus(with_least_squares(seen))
+        return replace(state, seen=pooled, apart=apart, told=told, **shown)
+
+    def _by_features(self, after: SteeredState) -> SteeredState | None:
+        """The state from which features steer; None while they say too little, or would save little."""
+        fits, alive = self._fits(after), self._alive(after)
+        most = chosen.predicted_apart(self._plain, after.apart or after)
+        if alive[-1] == len(fits) or len(after.told) < chosen.LEAST_LOOKS or most < chosen.HEURISTIC_LEFT * after.pulls:
+            return None
+        best = max(alive, key=lambda one: fits[one].log_likelihood)
+        if fits[0].log_likelihood > fits[best].log_likelihood - min(HEURISTIC_NATS_WORSE):
+            return None  # the widest class is next to none: it may stop to fit soon
+        leader = int(np.argmax(fits[best].means))
+        leaders = (*after.leaders, leader)
+        held = tuple(self._read(after, leaders, one, whole=False) for one in alive)
+        steered = replace(after, leader=leader, leaders=leaders, standing=held, apart=None)
+        likely = replace(steered, standing=tuple(one for one in held if one.number == best))  # wider ones die out
+        worth = float(self._design(likely, leader)[0].sum()) <= chosen.HEURISTIC_WORTH * most
+        return replace(steered, most_pulls=after.pulls + most) if worth else None
+
+    def _alive(self, state: SteeredState) -> list[int]:
+        """The classes that the results do not speak against, the widest first; last, and one more than there are
+        classes, means that share nothing, where results choose."""
+        found, seen = [one.log_likelihood for one in self._fits(state)], state.seen
+        if self.assume == chosen.AUTO:
+            sigma, size = self._guessed_noise(seen)
+            found.append(chosen.apart_log_likelihood(seen, sigma, size))
+        slack = np.full(len(found), HEURISTIC_NATS_WORSE[seen.total >= HEURISTIC_PULLS_AN_ARM * self.problem.num_arms])
+        slack[: len(self.named)] *= HEURISTIC_AUTO if self.assume == chosen.AUTO else 1.0
+        return np.flatnonzero(np.array(found) >= max(found) - slack).tolist()
+
+    @property
+    def _plain(self) -> CarriedElimination:
+        return self._cache.last("plain", None, lambda: chosen.without_features(self.problem))
 
     def decide(self, state: SteeredState, after: SteeredState, plan: Plan) -> SteeredState:
         fits, problem = self._fits(after), self.problem
-        alive = _alive([one.log_likelihood for one in fits], after.pulls, problem.num_arms)
+        alive = self._alive(after)
+        unsure = alive[-1] == len(fits)  # means that share nothing may be the truth, too
+        alive = (alive[:-1] or [0]) if unsure else alive
         best = max(alive, key=lambda one: fits[one].log_likelihood)
-        leader = int(np.argmax(fits[best].means))
-        leaders = (*state.leaders, *(() if plan.candidate is None else (plan.candidate,)), leader)
-        held = [self._read(after, leaders, one, whole=False) for one in alive]
-        gap = max(one.gap for one in held)
+        former = () if plan.candidate is None else (plan.candidate,)
+        tried = []
+        for leader in dict.fromkeys((*former, int(np.argmax(fits[best].means)))):
+            leaders = (*state.leaders, *former, leader)
+            held = tuple(self._read(after, leaders, one, whole=False) for one in alive)
+            tried.append(replace(after, leader=leader, leaders=leaders, standing=held))
+        after = min(tried, key=lambda one: max(each.gap for each in one.standing))
+        gap = max(one.gap for one in after.standing)
         if gap <= problem.epsilon:
-            held = [self._read(after, leaders, one, whole=True) for one in alive]
+            held = tuple(self._read(after, after.leaders, one, whole=True) for one in alive)
+            after = replace(after, standing=held)
+        elif len(tried) > 1:
+            kept, other = (float(self._design(one, one.leader)[0].sum()) for one in tried)
+            after = tried[other < HEURISTIC_SWITCH * kept]
+        doubted = unsure and (gap <= problem.epsilon or self._alive(after) == [len(fits)])
+        if self.assume == chosen.AUTO and (doubted or gap > problem.epsilon):
+            apart = chosen.fallen_back(self._plain, after.round, after.seen, self._starts(after)[0] + 1)
+            if after.pulls >= HEURISTIC_PULLS_AN_ARM * problem.num_arms:
+                wanted = float(self._design(after, after.leader)[0].sum())
+                doubted |= wanted > chosen.HEURISTIC_DEAR * chosen.predicted_apart(self._plain, apart)
+            doubted |= after.most_pulls is not None and after.pulls > after.most_pulls
+        if doubted:
+            return replace(after, apart=apart, leader=apart.leader, told=(), standing=(), beaten=apart.beaten)
         finished = "certified" if gap <= problem.epsilon else ""
-        finished = "budget" if any(one.refuted for one in held) else finished
-        beaten = np.all([one.beaten for one in held], axis=0)
-        return replace(after, leader=leader, leaders=leaders, standing=tuple(held), beaten=beaten, finished=finished)
+        finished = "budget" if any(one.refuted for one in after.standing) else finished
+        beaten = np.all([one.beaten for one in after.standing], axis=0)
+        return replace(after, beaten=beaten, finished=finished)
 
     def failed_checks(self, state: SteeredState, plan: Plan, seen: Observations) -> tuple[str, ...]:  # noqa: ARG002
         return ()
 
     def claim(self, state: SteeredState) -> Claim:
+        if state.apart is not None:
+            return self._plain.claim(state.apart)
         found = SequentialTest.claim(self, state)
         refuted = [one for one in state.standing if one.refuted]
         if not refuted:
@@ -253,7 +352,7 @@ class CertifiedReadings(SequentialTest):
             past = list(flows_of(told, problem.num_arms, pulled, self._costing, batches=batches))
         elif state.told:
             past.append(self._held(state))
-        found = largest_of(question, filled.assumption, past, edges=False)
+        found = largest_of(question, filled.assumption, past, edges=False, quick=not whole)
         still_open = ~(found.beaten | (found.bounds <= problem.epsilon))
         still_open[candidate] = False
         gap, rivals = found.gap(candidate), np.flatnonzero(still_open)
@@ -267,7 +366,7 @@ class CertifiedReadings(SequentialTest):
         held = tuple(other._read(state, state.leaders, one.number, whole=False) for one in state.standing)
         if max((one.gap for one in held), default=np.inf) <= self.problem.epsilon:
             return 0.0
-        return float(other._design(replace(state, standing=held), state.leader).sum())
+        return float(other._design(replace(state, standing=held), state.leader)[0].sum())
 
     def read_under(self, standing: Standing) -> Assumption:
         """The class that a standing is about, with its norm."""
@@ -323,8 +422,7 @@ class CertifiedReadings(SequentialTest):
         """The most likely means in each class."""
 
         def form() -> list[Fit]:
-            sigma = noise_scale(state.seen, self.problem.sigma) / self.problem.sigma * self.problem.scales
-            size = max(float(sigma.max()), self.problem.epsilon)
+            sigma, size = self._guessed_noise(state.seen)
             return [
                 fitted(self._coordinates(state, number), state.seen, sigma, self.gamma, size)
                 for number in range(len(self.named))
@@ -332,21 +430,41 @@ class CertifiedReadings(SequentialTest):
 
         return self._cache.of("fits", state.seen, None, form)
 
+    def _left_out(self, state: SteeredState, number: int) -> FloatArray:
+        """Squared lengths of what the coordinates leave out of each arm, (K,)."""
+
+        def form() -> FloatArray:
+            ball = balls(self.named[number])[0]
+            if not isinstance(ball, Smooth):
+                return np.zeros(len(self.features))
+            z = self._coordinates(state, number)[:, : -1 if ball.level else None]
+            whole = ball.of(self.features).diagonal(self.features)
+            return np.asarray(np.maximum(whole - np.sum(z**2, axis=1), 0.0))
+
+        return self._cache.last("left out", number, form, most=len(self.named))
+
+    def _guessed_noise(self, seen: Observations) -> tuple[FloatArray, float]:
+        """(scales of the noise, (K,), the size of what is looked for), in reward units."""
+        sigma = noise_scale(seen, self.problem.sigma) / self.problem.sigma * self.problem.scales
+        return sigma, max(float(sigma.max()), self.problem.epsilon)
+
     def _steered(self, state: SteeredState, candidate: int) -> Steered:
         """The widest of the classes under which rivals are open, and these rivals."""
-        problem, held = self.problem, [one for one in state.standing if len(one.open_rivals)] or state.standing[:1]
-        known, num_arms = held[0], problem.num_arms
+        problem, num_arms = self.problem, self.problem.num_arms
+        known = next((one for one in state.standing if len(one.open_rivals)), state.standing[0])
         rivals = known.open_rivals
         if candidate != state.leader or len(rivals) == 0:
             rivals = np.delete(np.arange(num_arms), candidate)
-        flows, lack = np.zeros((num_arms, num_arms)), np.full(num_arms, threshold_of(problem))
+        flows, (starts, values) = np.zeros((num_arms, num_arms)), self._starts(state)
         if state.told:
-            last = self._held(state)
-            flows[np.ix_(last.arms, last.pulled)] = last.flows
-            lack[last.arms] = last.lack
-        fit = self._fits(state)[known.number]
+            held = self._held(state)
+            flows[np.ix_(held.arms, held.pulled)] = held.flows  # of an arm's starts the last counts
+        threshold = threshold_of(problem)
+        z, fits = self._coordinates(state, known.number), self._fits(state)
+        fit = fits[max((one.number for one in state.standing), key=lambda one: fits[one].log_likelihood)]
         return Steered(
-            coordinates=self._coordinates(state, known.number),
+            coordinates=z,
+            left_out=self._left_out(state, known.number),
             norm=known.norm,
             off=self.gamma,
             scales=problem.scales,
@@ -354,13 +472,22 @@ class CertifiedReadings(SequentialTest):
             candidate=candidate,
             rivals=rivals,
             flows=flows[rivals],
-            lack=lack[rivals],
+            lack=threshold - values[rivals],
+            lack_anew=threshold - start_weights(starts[rivals] + 1),
             means=fit.means,
             margins=fit.margins(candidate, rivals, problem.epsilon),
         )
 
-    def _design(self, state: SteeredState, candidate: int) -> FloatArray:
-        return self._cache.of("design", state, candidate, lambda: self._wanted(self._steered(state, candidate)))
+    def _design(self, state: SteeredState, candidate: int) -> tuple[FloatArray, Steered]:
+        """The pulls that are still to come, whole or not, (K,), and what they serve; some processes start anew."""
+
+        def form() -> tuple[FloatArray, Steered]:
+            steered = self._steered(state, candidate)
+            wanted = self._wanted(steered)
+            renewed = steered.renewed(wanted)
+            return (wanted, steered) if renewed is steered else (self._wanted(renewed), renewed)
+
+        return self._cache.last("design", (state.standing, candidate), form, most=2)
 
     def _wanted(self, steered: Steered) -> FloatArray:
         """Pulls, whole or not, after which every open rival is predicted to be out, (K,)."""
@@ -371,6 +498,8 @@ class CertifiedReadings(SequentialTest):
         return class_in_words(assumption, data)
 
     def _gap(self, state: SteeredState) -> float | None:
+        if state.apart is not None:
+            return self._plain._gap(state.apart)
         _, given = self.problem.answer_without_pulls()
         if state.finished == "single" or not state.standing:
             return 0.0 if state.finished == "single" else given
@@ -383,15 +512,8 @@ class CertifiedReadings(SequentialTest):
             data = "" if one.suggested is None else f" (the results suggest up to {one.suggested:.3g})"
             said.append(self._in_words(state, self.read_under(one), data))
         words = "; or ".join(said)
-        return {"assumptions": (f"{words[0].upper()}{words[1:]}.",) if words else ()}
-
-
-def _with_length(gamma: float) -> GaussianKernel:
-    """A kernel of about this gamma, with a length of three digits."""
-    return GaussianKernel(0.5 / float(f"{(0.5 / gamma) ** 0.5:.3g}") ** 2)
-
-
-def _alive(log_likelihoods: list[float], pulls: int, num_arms: int) -> list[int]:
-    """The classes that the results do not speak against, the widest first."""
-    slack = HEURISTIC_NATS_WORSE[pulls >= HEURISTIC_PULLS_AN_ARM * num_arms]
-    return [number for number, one in enumerate(log_likelihoods) if one >= max(log_likelihoods) - slack]
+        unseen, num_arms = int(np.count_nonzero(state.seen.counts == 0)), self.problem.num_arms
+        told = [f"{words[0].upper()}{words[1:]}."] if words else []
+        if words and unseen:
+            told.append(f"{unseen:,} of {num_arms:,} candidates were not measured: nothing would show that one is off.")
+        return {"assumptions": tuple(told)}

@@ -131,7 +131,7 @@ class CertifiedNeural(CertifiedReadings):
         if state.round > PATIENCE and unseen.any() and self._knows_too_little(state):
             ratio = self.problem.sigma / self.problem.epsilon
             counts = np.where(unseen, max(1, math.ceil(HEURISTIC_FIRST_PULLS * ratio**2)), 0)
-            predicted = float(self._design(state, state.leader).sum())
+            predicted = float(self._design(state, state.leader)[0].sum())
             if predicted > counts.sum():
                 return Plan(state.round, counts, predicted_pulls=predicted, candidate=state.leader)
         return CertifiedReadings.ask(self, state)

@@ -4,8 +4,9 @@ For the flows F of a rival's process, a = 1{c} - 1{j}, a batch that changes F by
 
     U <= epsilon   if   log(1/delta) - L + C |D|_K + nu |D|_1 <= T epsilon,       C |D| <= C^2 |D|^2 / (2 rho) + rho / 2
 
-so that the v of least  sum s^2 v^2 / (2 n) + (C^2 / (2 rho)) D' (K + (nu/C)^2 I) D  is a ridge. With K = Z Z',
-p_x = 1 / (1 + n_x nu^2 / (rho s_x^2)) and S = (rho/C^2) I + sum_x p_x n_x z_x z_x' / s_x^2 it is
+so that the v of least  sum s^2 v^2 / (2 n) + (C^2 / (2 rho)) D' (K + (nu/C)^2 I) D  is a ridge. Of a kernel Z has some
+directions, and what they leave out counts as nu of each arm. With K = Z Z', p_x = 1 / (1 + n_x nu^2 / (rho s_x^2)) and
+S = (rho/C^2) I + sum_x p_x n_x z_x z_x' / s_x^2 it is
 
     w = v / n = p (Z S^-1 Z'(p D) + (nu^2/rho) D) / s^2          with D = T a - F
 
@@ -15,6 +16,8 @@ Source: ours, after Donoho (1994) for minimax linear estimates.
 
 from __future__ import annotations
 
+from dataclasses import field, replace
+
 import numpy as np
 
 from surepick.core.observations import Observations
@@ -23,7 +26,10 @@ from surepick.linalg.factorisations import cholesky, solve_lower, thin_svd
 
 HEURISTIC_BIAS = 0.4  # nats that bias may cost a rival
 HEURISTIC_LEAD_CAUTION = 1.0  # standard deviations of a lead by which it is guessed too small
+HEURISTIC_NEW_START = 0.5  # nats that a new start must be predicted to bring
+HEURISTIC_LEAST_MARGIN = 0.2  # of epsilon
 HEURISTIC_DESIGN_STEPS = 24  # of the design
+HEURISTIC_LOOKS, HEURISTIC_URGENT = 3, 80  # at all rivals every so many steps; so many rivals in the others
 HEURISTIC_AVERAGED = 2 / 3  # of them go by before the mean of the others is formed
 HEURISTIC_EXPONENT = 0.7
 HEURISTIC_TEMPERATURES = (4.0, 0.3)  # nats, in the first and in the last step
@@ -37,6 +43,7 @@ class Steered:
     """The class that is steered for, and what is known so far of the open rivals of a candidate."""
 
     coordinates: FloatArray  # Z, (K, r)
+    left_out: FloatArray  # squared lengths of what Z leaves out of each arm, as if no two arms shared it, (K,)
     norm: float  # C
     off: float  # nu, in reward units
     scales: FloatArray  # s, (K,)
@@ -45,8 +52,24 @@ class Steered:
     rivals: IntArray  # (m,)
     flows: FloatArray  # F of each rival, (m, K)
     lack: FloatArray  # log(1/delta) - L of each rival, (m,)
+    lack_anew: FloatArray  # the same where its process starts anew, without flows, (m,)
     means: FloatArray  # guesses, (K,)
     margins: FloatArray  # cautious guesses of epsilon + h_c - h_j, (m,)
+    anew: IntArray = field(default_factory=lambda: np.empty(0, np.int64))  # arms whose processes do start anew
+
+    def of(self, rows: IntArray) -> Steered:
+        """Some of the rivals."""
+        names = ("rivals", "flows", "lack", "lack_anew", "margins")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+
+    def renewed(self, pulls: FloatArray) -> Steered:
+        """With new starts where these pulls are predicted to bring more evidence so."""
+        fresh = replace(self, flows=np.zeros_like(self.flows), lack=self.lack_anew)
+        better = fresh.planned(pulls)[1] > self.planned(pulls)[1] + HEURISTIC_NEW_START
+        if not better.any():
+            return self
+        flows, lack = np.where(better[:, None], 0.0, self.flows), np.where(better, self.lack_anew, self.lack)
+        return replace(self, flows=flows, lack=lack, anew=self.rivals[better])
 
     def planned(self, pulls: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(w, the evidence beyond what is needed that each rival's process is predicted to have after these pulls).
@@ -58,7 +81,8 @@ class Steered:
             Of shapes (m, K), also where there are no pulls, and (m,), in nats.
         """
         z, rows, squares = self.coordinates, np.arange(len(self.rivals)), self.scales**2
-        apart = self.off**2 / HEURISTIC_BIAS
+        candidate, rivals = self.candidate, self.rivals
+        apart = (self.off**2 + self.norm**2 * self.left_out) / HEURISTIC_BIAS  # nu^2 / rho
         share = 1.0 / (1.0 + pulls * apart / squares)
         inner = (z * (share * pulls / squares)[:, None]).T @ z
         inner[np.diag_indices_from(inner)] += HEURISTIC_BIAS / self.norm**2
@@ -66,27 +90,29 @@ class Steered:
         while factor is None:  # rounding took what kept it positive
             inner[np.diag_indices_from(inner)] += 1e-12 * float(np.trace(inner))
             factor = cholesky(inner)
-        towards = share[self.candidate] * z[self.candidate] - share[self.rivals, None] * z[self.rivals]
-        held = (self.flows * share) @ z if self.off > 0.0 else self.flows @ z
+        towards = share[candidate] * z[candidate] - share[rivals, None] * z[rivals]
+        held = (self.flows * share) @ z
         ahead = solve_lower(factor, towards.T).T  # (m, r)
         behind = solve_lower(factor, held.T).T
-        length = np.sum(ahead**2, axis=1) + apart * (share[self.candidate] + share[self.rivals])
-        own = share[self.candidate] * self.flows[:, self.candidate] - share[self.rivals] * self.flows[rows, self.rivals]
-        across = np.sum(ahead * behind, axis=1) + apart * own
+        alone = apart * share
+        length = np.sum(ahead**2, axis=1) + alone[candidate] + alone[rivals]
+        own = alone[candidate] * self.flows[:, candidate] - alone[rivals] * self.flows[rows, rivals]
+        across = np.sum(ahead * behind, axis=1) + own
         times = np.maximum((self.margins + across) / np.maximum(length, 1e-300), 0.0)  # T
         direction = solve_lower(factor, (times[:, None] * ahead - behind).T, transposed=True).T
         weights = direction @ z.T
-        if self.off > 0.0:
+        if apart.any():
             missing = -apart * self.flows
-            missing[:, self.candidate] += apart * times
-            missing[rows, self.rivals] -= apart * times
+            missing[:, candidate] += apart[candidate] * times
+            missing[rows, rivals] -= apart[rivals] * times
             weights += missing
         weights *= share / squares
         moved = weights * pulls
         left = -self.flows - moved
-        left[:, self.candidate] += times
-        left[rows, self.rivals] -= times
-        bias = self.norm * np.sqrt(np.sum((left @ z) ** 2, axis=1)) + self.off * np.abs(left).sum(axis=1)
+        left[:, candidate] += times
+        left[rows, rivals] -= times
+        bias = self.norm * np.sqrt(np.sum((left @ z) ** 2, axis=1) + left**2 @ self.left_out)
+        bias += self.off * np.abs(left).sum(axis=1)
         gained = moved @ self.means - 0.5 * np.sum(moved * weights * squares, axis=1)
         return weights, gained + times * self.epsilon - bias - self.lack
 
@@ -100,8 +126,12 @@ def design_for(steered: Steered) -> FloatArray:
     shares, total = np.full(num_arms, 1.0 / num_arms), 16.0
     first, last = HEURISTIC_TEMPERATURES
     mean = np.zeros(num_arms)  # of the last steps: one step alone goes to and fro between rivals
+    some = steered
     for step in range(HEURISTIC_DESIGN_STEPS):
-        weights, evidence = steered.planned(total * shares)
+        whole = step % HEURISTIC_LOOKS == 0  # at all rivals; at the most urgent ones in the steps between
+        weights, evidence = (steered if whole else some).planned(total * shares)
+        if whole:
+            some = steered.of(np.argsort(evidence, kind="stable")[:HEURISTIC_URGENT])
         temperature = first * (last / first) ** (step / (HEURISTIC_DESIGN_STEPS - 1))
         urgency = np.exp((evidence.min() - evidence) / temperature)
         slope = (urgency / urgency.sum()) @ weights**2 * steered.scales**2
@@ -112,7 +142,7 @@ def design_for(steered: Steered) -> FloatArray:
         shares = np.maximum(shares / shares.sum(), LEAST_SHARE / num_arms)
         if step >= HEURISTIC_AVERAGED * HEURISTIC_DESIGN_STEPS:
             mean = mean + shares
-        total *= float(np.clip(_growth(steered, evidence), 0.5, 2.0))
+        total *= float(np.clip(_growth(steered if whole else some, evidence), 0.5, 2.0))
     shares = mean if mean.any() else shares
     return _sized(steered, shares / shares.sum(), total)
 
@@ -159,11 +189,12 @@ class Fit:
         freeze(self, means=np.float64, roots=np.float64, own=np.float64)
 
     def margins(self, candidate: int, rivals: IntArray, epsilon: float) -> FloatArray:
-        """Cautious guesses of epsilon + h_c - h_j, at least epsilon, (m,)."""
+        """Cautious guesses of epsilon + h_c - h_j, (m,)."""
         apart = np.sum((self.roots[candidate] - self.roots[rivals]) ** 2, axis=1)
         spread = np.sqrt(apart + self.own[candidate] + self.own[rivals])
-        leads = self.means[candidate] - self.means[rivals] - HEURISTIC_LEAD_CAUTION * spread
-        return np.asarray(epsilon + np.maximum(leads, 0.0))
+        leads = self.means[candidate] - self.means[rivals]
+        cautious = np.maximum(leads - HEURISTIC_LEAD_CAUTION * spread, np.minimum(leads, 0.0))
+        return np.asarray(np.maximum(epsilon + cautious, HEURISTIC_LEAST_MARGIN * epsilon))
 
 
 def fitted(coordinates: FloatArray, seen: Observations, sigma: FloatArray, off: float, size: float) -> Fit:

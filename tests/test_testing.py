@@ -265,7 +265,7 @@ def test_neither_surepick_nor_its_checks_need_pytest():
     program = (
         "import sys\nsys.modules['pytest'] = None\nimport surepick as sp\n"
         "assert 'surepick.testing' not in sys.modules\n"
-        "sp.testing.checks.RUNS = 3\n"
+        "sp.testing.RUNS = 3\n"
         "sp.testing.check_policy(lambda arms, problem: sp.make_policy('certified-independent', arms, "
         "epsilon=problem.epsilon, delta=problem.delta, noise=problem.noise, gap_bound=problem.gap_bound))"
     )

@@ -8,9 +8,10 @@ from bounds import failures_allowed, trials_to_notice
 from named_policies import FEATURES, MEANS, NAMES, make
 
 import surepick as sp
+from surepick import testing as checks
 from surepick.core.records import from_json, to_json
 from surepick.policies.verdict import certificate_of
-from surepick.testing import CHECKS, PolicyUnderTest, ProtocolBroken, checks, played
+from surepick.testing import CHECKS, PolicyUnderTest, ProtocolBroken, played
 
 HEURISTIC = {  # they end without a certificate
     "unknown-misspecification",

@@ -10,8 +10,7 @@ from surepick.errors import UnusualWarning
 from surepick.policies.model_checks import ENDLESS
 from surepick.policies.uniform import usual_limit
 from surepick.questions import Above, TopM
-from surepick.studies.program import Command
-from surepick.studies.run_program import Loop
+from surepick.studies.program import Command, Loop
 
 MEANS = {"a": 57.0, "b": 62.0, "c": 66.0, "d": 70.0, "e": 75.0, "f": 79.0}
 

@@ -9,7 +9,7 @@ from linear_baselines import SEEDS, drawn, make, multiplier, played
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.estimators import regularised_least_squares, self_normalised_radius
+from surepick_bench.policies.widths import regularised_least_squares, self_normalised_radius
 from surepick_bench.policies.xy import CONSTANTS, in_span, judge_pairs, next_xy_batch, pieces, pulled_more
 
 

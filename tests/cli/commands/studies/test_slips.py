@@ -6,7 +6,7 @@ import pytest
 from study_commands import surepick
 
 import surepick as sp
-from surepick.studies.run_program import MeasurementFailed
+from surepick.errors import MeasurementFailed
 
 
 @pytest.fixture

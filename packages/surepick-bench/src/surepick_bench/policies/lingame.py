@@ -9,13 +9,13 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Plan, Step
 from surepick.core.records import FloatArray, IntArray, frozen, record
 from surepick.designs import solve_star_design
-from surepick.estimators import RegularisedEstimate, regularised_least_squares, self_normalised_radius
 from surepick.linalg.factorisations import cholesky, solve_lower
 from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 from surepick.policies.options import one_of, option
 from surepick_bench.policies import xy
 from surepick_bench.policies.means import MeansState, initial_means, judged
+from surepick_bench.policies.widths import RegularisedEstimate, regularised_least_squares, self_normalised_radius
 
 # --- LinGapE (Xu, Honda & Sugiyama 2018): measure what tells the leader from its most ambiguous rival.
 

@@ -1,4 +1,4 @@
-from .contrast_weights import anytime_radius, mixture_radius, noise_multiplier
+from .contrast_weights import noise_multiplier
 from .e_values import Evidence, batch_evidence
 from .goodness_of_fit import (
     collapsed,
@@ -11,13 +11,10 @@ from .least_squares import (
     ArmMeansEstimate,
     Estimate,
     LeastSquaresEstimate,
-    RegularisedEstimate,
     RegularLeastSquares,
     arm_means,
     estimate,
     least_squares,
-    regularised_least_squares,
-    self_normalised_radius,
 )
 from .noise_mgf import Mgf, NoiseMgf, NormalMgf, noise_mgf_after, normal_mgf_after, normal_mgf_of_all, with_squares
 
@@ -30,8 +27,6 @@ __all__ = [
     "NoiseMgf",
     "NormalMgf",
     "RegularLeastSquares",
-    "RegularisedEstimate",
-    "anytime_radius",
     "arm_means",
     "batch_evidence",
     "collapsed",
@@ -39,14 +34,11 @@ __all__ = [
     "lack_of_fit",
     "lack_of_fit_in_blocks",
     "least_squares",
-    "mixture_radius",
     "noise_mgf_after",
     "noise_multiplier",
     "norm_contradicted",
     "norm_contradicted_in_blocks",
     "normal_mgf_after",
     "normal_mgf_of_all",
-    "regularised_least_squares",
-    "self_normalised_radius",
     "with_squares",
 ]

@@ -7,8 +7,7 @@ from run_study_lab import rewards
 
 from surepick.errors import MeasurementFailed
 from surepick.studies.database import open_stored_study
-from surepick.studies.program import Outcome
-from surepick.studies.run_program import Loop
+from surepick.studies.program import Loop, Outcome
 
 
 @dataclass

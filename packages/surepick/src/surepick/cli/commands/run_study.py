@@ -16,9 +16,8 @@ from surepick.errors import InvalidInput
 from surepick.policies.prices import checked_budget
 from surepick.studies.logs.base import format_time, parse_duration
 from surepick.studies.opening import open_study
-from surepick.studies.program import BatchCommand, Command
+from surepick.studies.program import BatchCommand, Command, Loop
 from surepick.studies.recording import Receipt
-from surepick.studies.run_program import Loop
 from surepick.studies.study import Study
 from surepick.text import money
 

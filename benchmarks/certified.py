@@ -1,7 +1,7 @@
 """Own-stop pulls of the certified policies, from arms that are alike to epsilons far below the gap.
 
     OMP_NUM_THREADS=1 python benchmarks/certified.py [--seeds 100] [--first 700000] [--only soare,slippage]
-                                                     [--evidence epochs] [--mnist DIR] [--data DIR]
+                                                     [--mnist DIR] [--data DIR]
 
 Delta .05. "pulls" are those that a user pays: the mean over fresh seeds until the own stop, and its standard error; of
 the recorded tables the median. "must" is the most that it may be. Constants of the policies were chosen on other
@@ -109,7 +109,7 @@ def rows(mnist: str, data: Path) -> dict[str, Row]:
     }
 
 
-def line(row: Row, evidence: str, seeds: range) -> str:
+def line(row: Row, seeds: range) -> str:
     """Pulls, what they must not exceed, right answers, seconds."""
     pulls, seconds, right, best, batches = [], [], 0, 0, []
     for seed in seeds:
@@ -119,7 +119,7 @@ def line(row: Row, evidence: str, seeds: range) -> str:
         name = "certified-independent" if row.norm_bound is None else "certified-linear"
         started = time.perf_counter()
         policy = sp.make_policy(
-            name, world.arms, epsilon=epsilon, delta=DELTA, noise=world.noise, evidence=evidence, **options
+            name, world.arms, epsilon=epsilon, delta=DELTA, noise=world.noise, evidence="carried", **options
         )
         run = sp.simulate(policy, world, seed=seed, max_pulls=2_000_000_000)
         seconds.append(time.perf_counter() - started)
@@ -141,13 +141,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--first", type=int, default=700_000)
     parser.add_argument("--only", default="", help="instances whose name holds one of these words")
-    parser.add_argument("--evidence", default="carried", choices=["carried", "epochs"])
     parser.add_argument("--mnist", default="../shared/data/mnist")
     parser.add_argument("--data", default="../shared/data")
     chosen = parser.parse_args()
     words = [word for word in chosen.only.split(",") if word]
     print(
-        f"evidence {chosen.evidence}, {chosen.seeds} seeds from {chosen.first}\n{'':30s}{'pulls':>12s} {'':>11s} "
+        f"{chosen.seeds} seeds from {chosen.first}\n{'':30s}{'pulls':>12s} {'':>11s} "
         f"{'median':>12s} {'largest':>12s} {'must':>11s} {'':>7s} {'right':>9s}{'best':>5s} {'rounds':>6s} "
         f"{'seconds':>8s}"
     )
@@ -155,7 +154,7 @@ def main() -> None:
         if words and not any(word in name for word in words):
             continue
         seeds = range(chosen.first, chosen.first + max(1, round(chosen.seeds * row.share)))
-        print(f"{name:30s}{line(row, chosen.evidence, seeds)}", flush=True)
+        print(f"{name:30s}{line(row, seeds)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ BREACHES = {  # contract -> (a file of packages/, an import that has no place in
         (f"{LIBRARY}/environments/environment.py", "from surepick.policies.base import Policy\n"),
     ],
     "the wings of policies in floors": [
-        (f"{LIBRARY}/policies/certified/neural.py", "from surepick.policies.carried.planning import Planner\n"),
+        (f"{LIBRARY}/policies/carried/planning.py", "from surepick.policies.steered.weights import Fit\n"),
         (f"{LIBRARY}/policies/paired/rule.py", "from surepick.policies.paper.arm_elimination import compare\n"),
     ],
     "nobody sees the wings of policies": [

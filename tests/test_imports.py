@@ -136,14 +136,14 @@ def small_study(tmp_path):
     return url, str(tmp_path / "results.csv")
 
 
-@pytest.mark.parametrize("command", ["ask", "tell", pytest.param("status", marks=pytest.mark.slow)])
-def test_the_daily_work_on_a_study_loads_little(small_study, command):
+def test_the_daily_work_on_a_study_loads_little(small_study):
+    """All of it in one process: none of its commands loads more."""
     url, results = small_study
-    words = [command, url, "s", *([results] if command == "tell" else [])]
     modules = loaded_by(
-        f"sys.argv = ['surepick', *{words!r}]\n"
         "from surepick.cli import main\n"
-        "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code"
+        f"for words in {[['ask', url, 's'], ['tell', url, 's', results], ['status', url, 's']]!r}:\n"
+        "    sys.argv = ['surepick', *words]\n"
+        "    try:\n        main()\n    except SystemExit as stop:\n        assert not stop.code"
     )
     found = packages(modules)
     assert "sqlalchemy" in found
@@ -194,8 +194,7 @@ def test_a_whole_study_loads_nothing_more():
 
 def test_the_test_of_imports_would_notice():
     """The saboteur."""
-    assert "scipy" in packages(loaded_by("import surepick, scipy.optimize"))
-    assert "rich" in packages(loaded_by("import surepick, rich"))
+    assert {"scipy", "rich"} <= packages(loaded_by("import surepick, scipy.optimize, rich"))
 
 
 def test_the_public_names_are_sorted_and_exist():
@@ -244,10 +243,11 @@ def test_every_public_method_is_documented(thing, member):
     assert inspect.getdoc(getattr(thing, member))
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_the_parts_are_there_at_once_and_documented(part):
-    assert getattr(sp, part).__name__ in loaded_by(f"import surepick\nassert surepick.{part}.__all__")
-    check_documented(part)
+def test_the_parts_are_there_at_once_and_documented():
+    named = "\n".join(f"assert surepick.{part}.__all__" for part in PARTS)
+    assert {getattr(sp, part).__name__ for part in PARTS} <= loaded_by(f"import surepick\n{named}")
+    for part in PARTS:
+        check_documented(part)
 
 
 def check_documented(part: str) -> None:
@@ -255,10 +255,11 @@ def check_documented(part: str) -> None:
         assert inspect.getdoc(getattr(getattr(sp, part), name))
 
 
-@pytest.mark.parametrize("part", ELSEWHERE)
-def test_the_parts_of_the_experiments_load_when_they_are_named(part):
-    module = ELSEWHERE[part]
-    assert module not in loaded_by("import surepick\nassert surepick.__all__")
-    assert module in loaded_by(f"import surepick\nassert surepick.{part}.__all__")
-    assert getattr(sp, part).__name__ == module
-    check_documented(part)
+def test_the_parts_of_the_experiments_load_when_they_are_named():
+    modules = set(ELSEWHERE.values())
+    assert not modules & loaded_by("import surepick\nassert surepick.__all__")
+    named = "\n".join(f"assert surepick.{part}.__all__" for part in ELSEWHERE)
+    assert modules <= loaded_by(f"import surepick\n{named}")
+    for part, module in ELSEWHERE.items():
+        assert getattr(sp, part).__name__ == module
+        check_documented(part)

@@ -114,7 +114,10 @@ def test_what_rests_on_a_known_scale_refuses_one_that_nobody_knows():
             continue
         with pytest.raises(sp.InvalidInput, match="rests on a scale that is known beforehand"):
             sp.make_policy(name, arms, **asked, **({"budget": 10} if name == "sequential-halving" else {}))
-    for name, option in (("certified-independent", {}), ("certified-linear", {"norm_bound": 1.0})):
+    for name, option in (
+        ("certified-kernel", {"norm_bound": 1.0, "gamma": 1.0}),
+        ("certified-linear", {"norm_bound": 1.0}),
+    ):
         with pytest.raises(sp.InvalidInput, match="known beforehand"):
-            sp.make_policy(name, arms, **asked, **option, evidence="epochs")
+            sp.make_policy(name, arms, **asked, **option, evidence="readings")
     assert sp.make_policy("certified-independent", arms, **asked).spec["noise"] == "normal:0.02"

@@ -46,4 +46,4 @@ def test_what_spends_fails_and_what_waits_passes(workers, tmp_path):
     assert float(named.split()[0]) >= 0.1
     assert named.endswith(("test_it_spends", "test_it_may_spend"))
     assert float(total.split()[0]) >= 0.2
-    assert "in 3 tests; " in total
+    assert "in 3 tests, and " in total

@@ -3,6 +3,8 @@
 A class, an arm and a batch are chosen by the outcome: the worst of all counts. Each saboteur does what line 41 forbids.
 """
 
+import functools
+
 import numpy as np
 import pytest
 from read_outcomes import (
@@ -33,7 +35,9 @@ sizes = pytest.mark.parametrize(
 SIGNIFICANT = 1e-6  # above rounding
 
 
-def ends_of(law: Truth, name: str, batches: int, seed: int):
+@functools.lru_cache(8)
+def ends_of(seed: int, name: str, batches: int, shift: float = 0.0):
+    law = truth(seed, shift=shift)
     policy = policy_for(law, name)
     dims = {"certified-linear": (1, 2), "certified-kernel": (2, 3)}.get(name, (4,))
     return paths_of(law, policy.init(), told_to(policy), batches, seed, dims=dims)
@@ -48,7 +52,7 @@ def synthetic(law: Truth, weights=drawn_weights, *, batches: int = 3, seed: int 
 def test_the_processes_that_a_replay_finds_have_expectations_of_at_most_one(name, batches, seeds):
     for seed in range(seeds):
         law = truth(seed)
-        for paths in ends_of(law, name, batches, seed):
+        for paths in ends_of(seed, name, batches):
             values = np.exp([log_martingales(law, path, batches) for path in paths])
             expected = chances_of(paths) @ values
             assert expected.max() <= 1.0 + 1e-9
@@ -62,7 +66,7 @@ def test_all_true_classes_together_fail_with_probability_at_most_delta(name, bat
     """Of the best arm, U of some class against some arm after some batch is below the truth: the outcome chooses."""
     for seed in range(seeds):
         law = truth(seed, shift=shift)
-        ends = ends_of(law, name, batches, seed)
+        ends = ends_of(seed, name, batches, shift)
         found = largest_so_far(law, ends, batches, law.best)
         fails = failing(chances_of(ends[-1]), found)
         print(f"\n{name}, shift {shift}, {len(found)} outcomes: evidence up to {found.max():.2f}; {fails} at {DELTAS}")
@@ -135,7 +139,7 @@ def test_a_running_minimum_with_a_delta_that_is_chosen_afterwards_is_noticed():
 def test_the_fitted_norm_in_place_of_the_upper_one_is_noticed():
     """After few results the fit is flat and its norm small: U of that class is below the truth nearly always."""
     law = truth(1)
-    ends = ends_of(law, "certified-linear", 2, 1)
+    ends = ends_of(1, "certified-linear", 2)
     chances, wrong = chances_of(ends[-1]), {"fitted": 0.0, "true": 0.0}
     for chance, path in zip(chances, ends[-1], strict=True):
         held = rows_of(law, path, 2)

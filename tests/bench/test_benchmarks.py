@@ -86,6 +86,7 @@ def test_clarabel_finds_the_optimum_that_our_bounds_bracket(design):
     assert seconds > 0.0
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("beside", "easy", "impossible"),
     [("Frank-Wolfe", 1e-9, 1e9), ("extrapolated", 1e-9, 1e9), ("passes", 1e9, 1e-9), ("limit", 1e3, 1e-9)],

@@ -60,6 +60,7 @@ def first_of_each_kind():
         seen |= kinds
 
 
+@pytest.mark.cases(26)
 @pytest.mark.parametrize("title", list(first_of_each_kind()))
 def test_a_small_cell_of_every_policy(title, request):
     cell = CELLS[title]
@@ -121,6 +122,7 @@ def environments(cell: Cell, data, seeds=3):
     ]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "name", ["paper-linear", "paper-nonlinear", "mnist", "high-dimensional", "peers", "small-epsilon"]
 )

@@ -7,7 +7,6 @@ from functools import partial, reduce
 import numpy as np
 import pytest
 from block_functions import added, killed_once, sums, written
-from dask_cluster import dask_cluster
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,30 +91,11 @@ def serial(rows):
     return Passes(rows).map_reduce("sums", sums, added)
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with dask_cluster(tmp_path_factory.mktemp("cluster"), restarted=True) as address:
-        yield address
-
-
-def of_cluster(address: str):
-    return executor_of(f"dask:{address}")
-
-
 def test_processes_have_the_same_bits(tmp_path):
     rows = written(tmp_path, FEATURES, [1000, 1, 1999])
     found = Passes(rows, Processes(2)).map_reduce("sums", sums, added)
     assert np.array_equal(found[0], serial(rows)[0])
     assert found[1] == 3000
-
-
-@pytest.mark.filterwarnings("ignore")  # of distributed, about its own clean-up
-def test_a_cluster_has_the_same_bits(tmp_path, cluster):
-    rows = written(tmp_path, FEATURES, [1000, 1, 1999])
-    passes = Passes(rows, of_cluster(cluster))
-    found = passes.map_reduce("sums", sums, added)
-    assert np.array_equal(found[0], serial(rows)[0])
-    assert [(one.name, one.rows, one.num_bytes) for one in passes.meter.passes] == [("sums", 3000, FEATURES.nbytes)]
 
 
 @pytest.mark.cases(2)
@@ -128,26 +108,11 @@ def test_a_process_that_is_killed_costs_time_only(tmp_path, at):
     assert np.array_equal(found[0], serial(rows)[0])
 
 
-@pytest.mark.filterwarnings("ignore")  # of distributed, about its own clean-up
-@pytest.mark.cases(2)
-@pytest.mark.parametrize("at", [0, 64 * 11, 64 * 40])
-def test_a_worker_that_is_killed_costs_time_only(tmp_path, cluster, at):
-    rows = rows_of(FEATURES, block_entries=64 * 3)
-    mark = str(tmp_path / "mark")
-    found = Passes(rows, of_cluster(cluster)).map_reduce("sums", partial(killed_once, mark, at), added)
-    assert (tmp_path / "mark").exists()
-    assert np.array_equal(found[0], serial(rows)[0])
-
-
-@pytest.mark.filterwarnings("ignore")  # of distributed, about its own clean-up
-@pytest.mark.parametrize("kind", ["serial", "processes", "cluster"])
-def test_what_is_wrong_with_a_block_is_said_by_every_executor(tmp_path, request, kind):
+@pytest.mark.parametrize("executor", [Serial(), Processes(2)], ids=["serial", "processes"])
+def test_what_is_wrong_with_a_block_is_said_by_every_executor(tmp_path, executor):
     broken = FEATURES.copy()
     broken[2500, 2] = np.nan
     rows = written(tmp_path, broken, [2000, 1000])
-    executor = Serial() if kind == "serial" else Processes(2)
-    if kind == "cluster":
-        executor = of_cluster(request.getfixturevalue("cluster"))
     with pytest.raises(InvalidInput, match=r"001\.npy, row 500 has NaN"):
         Passes(rows, executor).map_reduce("sums", sums, added)
 

@@ -69,7 +69,7 @@ def test_columns_of_any_scale():
 def test_the_largest_of_forms(passes):
     where = directions(passes, moments(passes))
     factors = RNG.standard_normal((5, 3)), RNG.standard_normal((5, 1))
-    found = largest_rows(passes, where, factors=factors, most=20)
+    found = largest_rows(passes, where.of, factors=factors, most=20)
     exact = FEATURES.astype(np.float64)
     for one, values in zip(found, [((exact @ factor) ** 2).sum(axis=1) for factor in factors], strict=True):
         order = np.argsort(-values, kind="stable")[:20]
@@ -81,7 +81,7 @@ def test_of_equal_rows_the_first_ones_are_kept(tmp_path):
     same = np.ones((300, 2), np.float32)
     (found,) = largest_rows(
         Passes(written(tmp_path, same, [300])),
-        Directions(None, 0.0, np.eye(2), 2.0),
+        Directions(None, 0.0, np.eye(2), 2.0).of,
         factors=(np.ones((2, 1)),),
         most=70,
     )

@@ -29,7 +29,7 @@ def short(request) -> dict:
     return short_of(request.param)
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(1)
 def test_every_altered_field_is_found_by_its_digest(document):
     assert verify_certificate(document).holds
     for path in flips.some_of_each_kind(document, each=10):

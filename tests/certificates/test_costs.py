@@ -63,7 +63,7 @@ def test_without_costs_it_has_no_word_of_them():
 def test_forged_money_is_found(priced, what, forge):
     file = deepcopy(certificate_document(priced))
     forge(file)
-    result = verify_certificate(resealed(file))
+    result = verify_certificate(resealed(file), most_plans=0)  # none of it rests on the plans
     assert what in [line.what for line in result.lines if not line.holds], str(result)
 
 

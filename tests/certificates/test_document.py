@@ -15,7 +15,7 @@ from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
 from surepick.cli.app import app
 from surepick.core.random_streams import stream
-from surepick.policies.certified.elimination import CertifiedElimination
+from surepick.policies.carried.elimination import CarriedElimination
 
 # --- how a study was carried out
 
@@ -42,7 +42,7 @@ def test_what_is_missing_must_have_been_given_up():
 
 
 def test_a_doubtful_reason_and_totals_without_squares():
-    study = study_of("certified-independent", most=1, evidence="epochs")
+    study = study_of("certified-independent", most=1, batch_size=18)
     plan = study.ask()
     counts = np.maximum(plan.counts - 1, 0)
     study.tell_totals(study.ids, counts, 0.5 * counts)
@@ -111,7 +111,7 @@ def test_nothing_of_an_open_plan_is_in_it():
 def test_a_policy_without_a_name_must_be_given():
     arms = sp.Arms(FEATURES)
     embedding = sp.KernelEmbedding(FEATURES, kernel=lambda left, right: left @ right.T, norm_bound=2.0)
-    policy = CertifiedElimination(sp.Problem(len(FEATURES), 0.4, 0.1, sp.SubGaussian(0.3)), embedding)
+    policy = CarriedElimination(sp.Problem(len(FEATURES), 0.4, 0.1, sp.SubGaussian(0.3)), embedding)
     assert policy.spec is None
     study = sp.Study(arms, policy)
     plan = study.ask()

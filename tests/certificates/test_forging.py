@@ -57,6 +57,7 @@ def test_with_the_code_a_forgery_of_each_kind_is_refused():
     assert through(found) == {}
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["certified-linear", "linear-embedding"])
 def test_with_the_code_a_forgery_of_each_kind_that_only_others_have_is_refused(name):
     found = forger.forge(short(name), each=1, values=1, beyond=short("certified-independent"))
@@ -175,7 +176,7 @@ def refused(document: dict, others: Iterable[tuple[flips.Path, dict]]) -> tuple[
     return tried, held
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(1)
 def test_another_promise_is_refused_with_the_code(brief, other_promises):
     tried, held = refused(brief, other_promises)
     assert tried > 15

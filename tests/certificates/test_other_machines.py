@@ -44,6 +44,7 @@ def test_a_forger_who_computes_everything_anew_cannot_alter_what_the_promise_res
     assert words in result.lines[-1].words
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
 @pytest.mark.parametrize(("share", "holds"), [(0.0, True), (1e-8, True), (1e-4, False)])
 def test_a_misspecification_that_is_all_rounding_may_be_that_of_another_machine(share, holds, where, request):

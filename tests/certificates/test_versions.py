@@ -22,7 +22,7 @@ def test_another_version_is_refused(linear, number):
     assert failing(without) == ["the format"]
 
 
-@settings(max_examples=budget(100))
+@settings(max_examples=budget(50))
 @given(st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(), st.booleans()))
 def test_whatever_else_is_stated_is_refused(linear, number):
     if type(number) is not int or number != VERSION:

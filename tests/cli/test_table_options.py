@@ -55,6 +55,7 @@ def test_every_command_that_reads_a_table_has_the_options(command):
 READING = ("--sheet", "Data 1", "--drop-missing", "--id", "sku")
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("command", "options", "dropped"),
     [

@@ -94,7 +94,7 @@ def test_the_rough_price_is_right_within_a_factor_of_three(number, epsilon):
 
 def test_a_table_without_repeats_says_so(write):
     path = write("id,y\na,1\nb,3\n")
-    assert mean_spread(sp.environments.table(path, "id", "y", noise=sp.SubGaussian(1.0))).repeats is None
+    assert mean_spread(sp.environments.table(path, "id", "y", noise=sp.SubGaussian(1.0)))[0] is None
     assert "No candidate was measured twice" in refused(
         "run", path, "--id", "id", "--reward", "y", "--noise", "bounded:0:5"
     )

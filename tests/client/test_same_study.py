@@ -42,7 +42,7 @@ def with_heat(ids):
     return [[MEANS[name], 60.0 + 10.0 * IDS.index(name)] for name in ids]
 
 
-USUAL = {"epsilon": 0.3, "delta": 0.05, "noise": "subgaussian:0.1"}
+USUAL = {"epsilon": 0.4, "delta": 0.05, "noise": "subgaussian:0.1"}
 STUDIES = {  # name -> (policy, measure, more)
     "independent": (("certified-independent", arms(), {}), draws, {}),
     "linear": (("certified-linear", arms(preparation=("standardize",)), {"norm_bound": 3.0}), draws, {}),

@@ -99,6 +99,7 @@ def first_of(what, deed, times=1):
     return lambda line, number: deed if what in line and number <= times else None
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("deed", ["answer lost", "request lost", 502, 503, 504])
 @pytest.mark.parametrize("keyed", [True, False])
 def test_results_count_once_whatever_is_lost(server, sqlite_url, between, deed, keyed):
@@ -117,6 +118,7 @@ def test_results_count_once_whatever_is_lost(server, sqlite_url, between, deed, 
     assert open_stored_study(sqlite_url, "paint").missing.tolist() == [0, 0, 0, 1]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("deed", [None, "answer lost", "request lost"])
 def test_many_results_are_sent_in_parts_that_count_once(server, sqlite_url, between, monkeypatch, deed):
     monkeypatch.setattr(splitting, "MOST_ROWS", 3)

@@ -8,7 +8,7 @@ from named_policies import FEATURES, MEANS
 import surepick as sp
 from surepick.core.random_streams import stream
 from surepick.embeddings import IndependentEmbedding
-from surepick.policies.certified.elimination import CertifiedElimination
+from surepick.policies.carried.elimination import CarriedElimination
 
 OPTIONS = named_policies.OPTIONS | {
     "sequential-halving": {"budget": 100},
@@ -62,6 +62,7 @@ def play(study, reopened=lambda study: study):
 ALIKE = {"certified-kernel", "fixed-kernel", "fixed-linear", "kernel-embedding", "means-neural-rule", "xy-static"}
 
 
+@pytest.mark.cases(11)
 @pytest.mark.parametrize(
     ("name", "minimize"),
     [
@@ -111,10 +112,10 @@ def test_other_rewards_would_be_noticed(sqlite_url):
 # policies without a spec
 
 
-def handmade(arms: sp.Arms, *, epsilon: float = 0.3, delta: float = 0.05, sigma: float = 0.5) -> CertifiedElimination:
+def handmade(arms: sp.Arms, *, epsilon: float = 0.3, delta: float = 0.05, sigma: float = 0.5) -> CarriedElimination:
     """Made of its parts, as its own users do."""
     problem = sp.Problem(arms.num_arms, epsilon, delta, sp.SubGaussian(sigma))
-    return CertifiedElimination(problem, IndependentEmbedding(arms.num_arms))
+    return CarriedElimination(problem, IndependentEmbedding(arms.num_arms))
 
 
 def without_spec(arms: sp.Arms):
@@ -125,7 +126,7 @@ def without_spec(arms: sp.Arms):
         return np.exp(-0.5 * ((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=2))
 
     embedding = KernelEmbedding(arms.features, kernel=kernel, norm_bound=4.0)
-    return CertifiedElimination(sp.Problem(arms.num_arms, 0.3, 0.05, sp.SubGaussian(0.5)), embedding)
+    return CarriedElimination(sp.Problem(arms.num_arms, 0.3, 0.05, sp.SubGaussian(0.5)), embedding)
 
 
 def test_a_policy_without_a_spec_is_refused(sqlite_url, tmp_path):

@@ -44,8 +44,7 @@ KINDS = {
     "normal": Kind(INDEPENDENT, {}, "normal"),
     "normal, linear": Kind(LINEAR, {}, "normal"),
     "bernoulli": Kind(INDEPENDENT, {}, "bernoulli"),
-    "epochs": Kind(INDEPENDENT, {"evidence": "epochs"}),
-    "epochs, linear": Kind(LINEAR, {"evidence": "epochs"}),
+    "readings, linear": Kind(LINEAR, {"evidence": "readings"}),
     "later": Kind(INDEPENDENT, {"later": ["d"]}),
     "later, linear": Kind(LINEAR, {"later": ["d"]}),
     "blocks": Kind(INDEPENDENT, {"blocks": "day"}, block="monday"),
@@ -191,7 +190,7 @@ EACH_KIND = ("first round given up",)
 # or what such a one and the same kind without features have.
 OF_ONE_KIND = (
     *("kernel-embedding", "fixed-kernel", "certified-kernel", "xy-adaptive", "means-neural-rule"),
-    *("fixed-linear", "normal, linear", "epochs, linear", "later, linear"),
+    *("fixed-linear", "normal, linear", "readings, linear", "later, linear"),
 )
 
 
@@ -214,7 +213,7 @@ def test_it_has_its_certificate_and_report_in_memory(name, way, tmp_path):
 
 STORED_ALIKE = {  # by their names, or as the same kind without features; the others have more to store
     *(set(NAMES) - {INDEPENDENT, LINEAR, "sequential-halving"}),
-    *("normal, linear", "epochs, linear", "later, linear", "blocks, linear", "blocks", "bernoulli"),
+    *("normal, linear", "readings, linear", "later, linear", "blocks, linear", "blocks", "bernoulli"),
     *("above", "top", "all-good"),
 }
 FEW_WAYS = ("nothing yet", "every round given up", "withdrawn all but one for another reason", "given up and closed")

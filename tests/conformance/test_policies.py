@@ -130,6 +130,7 @@ def test_a_constant_added_to_every_reward_changes_nothing_without_features():
 
 
 # Without them it is one of the checks above.
+@pytest.mark.cases(9)
 @pytest.mark.parametrize("settings", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_paper_settings_are_options(name, settings):
     arms = sp.Arms(FEATURES)

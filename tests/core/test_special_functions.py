@@ -1,16 +1,11 @@
 """The normal distribution without scipy is that of scipy, in both tails."""
 
 import numpy as np
-import pytest
 import scipy.special
 
-from surepick.core.special_functions import log_ndtr, ndtr
+from surepick.core.special_functions import log_ndtr
 
 PLACES = np.concatenate([np.linspace(-37.0, 37.0, 2001), [0.0, -0.0, -1e-300, 1e-300]])
-
-
-def test_ndtr_is_that_of_scipy():
-    np.testing.assert_allclose(ndtr(PLACES), scipy.special.ndtr(PLACES), rtol=1e-12, atol=0.0)
 
 
 def test_log_ndtr_is_that_of_scipy():
@@ -19,5 +14,4 @@ def test_log_ndtr_is_that_of_scipy():
 
 
 def test_more_cannot_be_more_than_one():
-    assert ndtr(np.array([50.0, np.inf])) == pytest.approx([1.0, 1.0], abs=0.0)
     assert np.all(log_ndtr(np.array([50.0, 1e9])) == 0.0)

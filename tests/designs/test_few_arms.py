@@ -78,6 +78,7 @@ def of_some(features):
     return solve_target_design(some, some[0] - some[1:], tolerance=0.1)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "scale", [1e-150, pytest.param(1e-25, marks=pytest.mark.slow), pytest.param(1e25, marks=pytest.mark.slow), 1e150]
 )
@@ -90,7 +91,7 @@ def test_features_of_any_scale(features, of_some, scale):
 
 def test_targets_and_units_of_their_own(features, usual):
     targets = features[0] - features[1:]
-    for factor in (1.0, 1e3, 1e-3):
+    for factor in (1e3, 1e-3):
         unit = 0.02 * DIM / (usual.value * factor**2)
         few = solve_target_design(features, factor * targets, tolerance=0.05, unit=unit)
         assert few.value == pytest.approx(value_of(features, few.weights) * factor**2, rel=1e-6)

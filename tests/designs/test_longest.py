@@ -27,6 +27,7 @@ def factors(rng: np.random.Generator, number: int, change: float):
         shape = shape + change * rng.standard_normal(shape.shape)
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("change", [0.0, 0.001, 0.03, 1.0])
 @pytest.mark.parametrize("kind", ["gaussian", "sphere", "heavy"])
 def test_the_longest_is_found_under_each_design(kind, change):

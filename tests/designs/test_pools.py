@@ -32,7 +32,7 @@ def bracket(features: np.ndarray, targets: np.ndarray, design) -> float:
     return float(np.max(np.sum((images @ vectors) ** 2 / values, axis=1)))
 
 
-@pytest.fixture(scope="module", params=["gaussian", "kernel", "uneven"])
+@pytest.fixture(scope="module", params=[pytest.param("gaussian", marks=pytest.mark.slow), "kernel", "uneven"])
 def star(request):
     """(features, accuracies)."""
     rng = np.random.default_rng(3)

@@ -22,6 +22,7 @@ def steps(rng: np.random.Generator, dim: int, number: int, change: float):
         sides = sides + change * rng.standard_normal(sides.shape)
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("kind", ["gaussian", "sphere", "heavy"])
 @pytest.mark.parametrize(("dim", "change"), [(2, 0.1), (7, 0.01), (7, 0.3), (20, 0.03)])
 def test_the_bound_and_the_gains_that_count_are_those_of_all_arms(monkeypatch, kind, dim, change):

@@ -138,6 +138,7 @@ def test_a_slack_must_be_positive(slack):
         allocate(solve_design(np.eye(2)), np.eye(2), 10, slack=slack)
 
 
+@pytest.mark.cases(12)
 @pytest.mark.parametrize("seed", range(25))
 def test_the_promise_holds_on_smooth_curves_that_hardly_span(seed):
     rng = np.random.default_rng(seed)

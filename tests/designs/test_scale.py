@@ -171,7 +171,7 @@ def found_again(features: np.ndarray, tolerance: float, within: float) -> str:
 @pytest.mark.parametrize(
     ("make", "num_arms", "dim"),
     [
-        (gaussian, 20_000, 12),
+        pytest.param(gaussian, 20_000, 12, marks=pytest.mark.slow),
         pytest.param(repeated_grid, 20_000, 8, marks=pytest.mark.slow),
         (repeated_grid, 5_000, 5),
         (clusters, 20_000, 5),

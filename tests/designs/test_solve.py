@@ -50,6 +50,7 @@ def clusters(num_arms: int, dim: int, perturbation: float, seed: int = 0) -> np.
     return arms
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize("seed", range(14))
 def test_the_optimum_of_a_semidefinite_program_lies_between_the_bounds(seed):
     rng = np.random.default_rng(seed)
@@ -195,6 +196,7 @@ def test_gaussian_arms_of_many_shapes(num_arms, dim):
         assert value == pytest.approx(2.0 * num_arms, rel=1e-9)
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("seed", range(6))
 def test_sphere_grid_and_binary_arms(seed):
     rng = np.random.default_rng(seed)

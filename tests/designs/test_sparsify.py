@@ -49,6 +49,7 @@ def test_arms_of_one_circle_need_no_elimination(monkeypatch):
         assert np.count_nonzero(fewer) <= 3
 
 
+@pytest.mark.cases(12)
 @pytest.mark.parametrize("tolerance", [0.05, 0.01, 0.001])
 @pytest.mark.parametrize("kind", ["gaussian", "circle", "disc", "half circle", "cone"])
 @pytest.mark.parametrize("some", [False, True])

@@ -99,6 +99,7 @@ def angle_expectations(cosine: float) -> tuple[float, float]:
     return float(np.sum(joint * np.maximum(u, 0) * np.maximum(v, 0))), float(np.sum(joint * ((u >= 0) & (v >= 0))))
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("cosine", [-0.9, -0.2, 0.0, 0.5, 0.95])
 @pytest.mark.parametrize("depth", [1, 2, 4])
 def test_the_neural_tangent_recursion_agrees_with_quadrature(cosine, depth):

@@ -73,6 +73,7 @@ def test_a_reversed_line_has_the_same_throughput():
         )
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("design", [(3, 5, 4, 2, 3), (9, 1, 7, 1, 2), (1, 8, 8, 3, 1), (6, 6, 1, 2, 2)])
 def test_a_simulated_line_agrees(design):
     """Jobs leave stations at D1, D2, D3; a station is free for the next job once its job has left it."""

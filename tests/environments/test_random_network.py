@@ -42,19 +42,3 @@ def test_a_random_network_is_on_the_unit_interval_and_a_function_of_its_seed():
 def test_a_random_network_without_meaning_is_refused(changes, message):
     with pytest.raises(sp.InvalidInput, match=message):
         sp.bench.datasets.random_network(**changes)
-
-
-@pytest.mark.parametrize("noise", [sp.SubGaussian(0.1), sp.Bernoulli()])
-def test_a_bound_of_epsilon_or_more_is_a_study_without_the_network(noise):
-    features = np.random.default_rng(0).normal(size=(40, 3))
-    world = sp.environments.Environment(arms=sp.Arms(features), means=np.linspace(0.2, 0.8, 40), noise=noise)
-    usual = {"epsilon": 0.1, "delta": 0.05, "noise": noise}
-    through = sp.make_policy("certified-neural", world.arms, misspecification=0.1, width=16, **usual)
-    alone = sp.make_policy("certified-independent", world.arms, evidence="epochs", **usual)
-    assert not through.uses_network
-    for seed in range(3):
-        run, other = (sp.simulate(policy, world, seed=seed) for policy in (through, alone))
-        assert [row.pulls for row in run.rounds] == [row.pulls for row in other.rounds]
-        assert run.certificate.reason == other.certificate.reason
-        assert run.certificate.assumptions == other.certificate.assumptions
-    assert sp.make_policy("certified-neural", world.arms, misspecification=0.09, width=16, **usual).uses_network

@@ -20,6 +20,7 @@ def many_pulls(noise, mean, pulls, seed):
     return seen.sums, seen.squares
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("pulls", [1, 2, 7, 10**9])
 def test_normal_rewards_have_the_joint_law_of_sum_and_squares(pulls, seed):
@@ -50,6 +51,7 @@ def test_each_arm_has_its_own_scale():
         assert_mean((seen.squares[part] - seen.sums[part] ** 2 / 4) / scale**2, 3.0, 6.0)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("noise", "low", "high", "mean"), [(Bernoulli(), 0, 1, 0.3), (Bounded(-3, 5), -3, 5, 4.0)])
 def test_bounded_rewards_are_low_or_high(noise, low, high, mean, seed):

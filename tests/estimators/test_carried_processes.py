@@ -65,6 +65,7 @@ def test_a_process_of_means_has_expectation_at_most_one(kind, seed, batches):
     assert np.all(expectations(*means_played(seed, kind, batches)) <= 1.0 + 1e-9)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("kind", TRUTHS)
 @settings(max_examples=budget(12))
 @given(seed=SEEDS, batches=BATCHES)

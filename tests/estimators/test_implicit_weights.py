@@ -154,8 +154,8 @@ def briefly(monkeypatch, *args, **given_to):
 def test_evidence_is_that_of_written_weights_but_for_what_rounding_takes(seed, needs, monkeypatch):
     embedded, seen, _, given_to = study(seed)
     needs = None if needs is None else np.full(len(seen.counts), needs)
-    written = batch_evidence(embedded, seen, needs=needs, offset=0.3, **given_to)
-    unwritten = briefly(monkeypatch, embedded, seen, needs=needs, offset=0.3, **given_to)
+    written = batch_evidence(embedded, seen, needs=needs, **given_to)
+    unwritten = briefly(monkeypatch, embedded, seen, needs=needs, **given_to)
     assert np.count_nonzero(written.bets) > 10
     for one, other in ((written.gains, unwritten.gains), (written.bets, unwritten.bets)):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)

@@ -186,7 +186,7 @@ def test_the_trainers_agree_within_the_noise(architecture, num_arms):
         assert found[best].min() > found[~best].max()
 
 
-@pytest.mark.cases(5)
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("trainer", TRAINERS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_training_again_gives_the_same_bits(architecture, trainer, monkeypatch):

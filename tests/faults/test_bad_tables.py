@@ -175,7 +175,7 @@ def test_a_file_that_is_not_what_its_name_says(run, write):
         (("--epsilon", "nan"), ["epsilon is nan"]),
         (("--delta", "1"), ["delta is 1.0", "strictly between 0 and 1"]),
         (("--noise", "gauss:1"), ["noise 'gauss:1' is not understood", "bernoulli", "bounded:LOW:HIGH"]),
-        (("--noise", ""), ["--noise", "bernoulli, bounded:LOW:HIGH, subgaussian:SIGMA"]),
+        (("--noise", ""), ["no two measured values that differ", "--noise subgaussian:SIGMA"]),
         (("--noise", "subgaussian:1,2,3"), ["3 scales for 2 arms"]),
         (("--policy", "thompson"), ["there is no policy 'thompson'", "action-elimination"]),
         (("--policy", "linear-embedding"), ["needs norm_bound"]),

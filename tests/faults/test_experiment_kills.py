@@ -25,7 +25,7 @@ COMMAND = [
     "linear-embedding,action-elimination",
     "--runs",
 ]
-RUNS = 3
+RUNS = 2
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # as workers have: equal to the last bit
 REPLICATES = 4 * 2 * RUNS
 
@@ -112,7 +112,7 @@ def kill_and_resume(out: Path, jobs: int, numbers: list[int], undisturbed: Resul
 def test_kill_nine_and_resume(undisturbed, tmp_path):
     """The workers are killed, and their work is done to its end without any."""
     out = tmp_path / "r.parquet"
-    kill_at(out, 2, random.Random(0).randint(3, 12))
+    kill_at(out, 2, random.Random(0).randint(3, 8))
     finish(out, 1, undisturbed)
 
 

@@ -29,6 +29,7 @@ def seeds(number: int) -> list:
     return [0, *map(in_proofs, range(1, number))]
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("seed", seeds(3))
 @pytest.mark.parametrize("paper", [False, True])
 @pytest.mark.parametrize("name", NORM_POLICIES)
@@ -54,7 +55,7 @@ def mnist(mnist_directory):
 
 @pytest.mark.parametrize("paper", [False, True])
 @pytest.mark.parametrize("name", NORM_POLICIES)
-@few_and_all("images", 100, 200)
+@few_and_all("images", 60, 200)
 def test_a_norm_bound_far_too_small_on_mnist(name, paper, images, mnist):
     settings = sp.paper_settings(name) if paper else {}
     run = answer(name, mnist(images), norm_bound=1e-6, **settings)
@@ -66,6 +67,7 @@ def test_a_norm_bound_far_too_small_on_mnist(name, paper, images, mnist):
         assert (run.success, run.verdict) == (True, "certified")
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("gamma", [1e-8, in_proofs(1e-6), in_proofs(1e-5), 1e-4])
 @pytest.mark.parametrize("name", ["kernel-embedding", "fixed-kernel", "certified-kernel"])

@@ -14,7 +14,7 @@ COLUMNS = ("plan", "state", "seen", "trace", "deviations", "leader", "stopped", 
 
 def left_behind(url: str, seed: int) -> tuple[int, dict]:
     """(deaths, what is there at the end), after all of it was computed again."""
-    sp.create_study(url, NAME, small_policy(epsilon=0.15), judge="as they come").log._engine.dispose()
+    sp.create_study(url, NAME, small_policy(epsilon=0.25), judge="as they come").log._engine.dispose()
     deaths = run_killed(url, seed)
     study = sp.open_study(url, NAME)
     observation, decision = tables.observation.c, tables.decision.c

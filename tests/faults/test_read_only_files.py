@@ -45,6 +45,7 @@ def read_only(tmp_path, monkeypatch):
     folder.chmod(0o755)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("command", READS)
 def test_it_is_read(read_only, tmp_path, command):
     url, folder = read_only

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
+from budgets import budget
 from study_storms import Storm, num_own, row_of, run_storm, told_by
 from study_workers import subject
 
@@ -65,7 +66,7 @@ def check_judgement(storm: Storm) -> None:
 
 
 def test_eight_processes_tell_at_once(database_url, tmp_path):
-    storm = storm_on(database_url, tmp_path)
+    storm = storm_on(database_url, tmp_path, results=budget(150, fewest=50))
     check_storm(storm, run_storm(storm, "storm"))
     check_judgement(storm)
 

@@ -22,7 +22,7 @@ def policy_of(name: str, **options):
 @pytest.mark.parametrize("name", FEATURES)
 @pytest.mark.parametrize("guess", [None, MEANS])
 def test_the_forecast_says_what_the_study_takes_without_blocks(name, guess):
-    asked = {"seed": 3, "rehearsals": 8}
+    asked = {"seed": 3, "rehearsals": 2}
     found = forecast(policy_of(name, blocks="plate", block_size=3), guess, **asked)
     bare = forecast(policy_of(name), guess, **asked)
     assert found.without_blocks == bare.total
@@ -38,7 +38,7 @@ def test_pairs_of_unknown_scale_are_compared_with_independent_measurements(kind)
     asked = {"epsilon": 0.4, "delta": 0.1, "noise": "normal"}
     arms = sp.Arms(ids=list("abcd"))
     paired, bare = (sp.make_policy("certified-independent", arms, **asked, **more) for more in ({kind: "run"}, {}))
-    found, usual = (forecast(one, MEANS[:4], rehearsals=4, seed=2, assume_scale=0.5) for one in (paired, bare))
+    found, usual = (forecast(one, MEANS[:4], rehearsals=2, seed=2, assume_scale=0.5) for one in (paired, bare))
     assert found.without_blocks == usual.total
     assert found.total > 20
 

@@ -14,7 +14,7 @@ FEATURES = MANY[:5_000]
 TRUTH = np.array([0.5, -0.3, 0.4, 0.1, -0.5, 0.2])
 ASKED = {"epsilon": 0.1, "noise": "subgaussian:0.5", "norm_bound": 1.0, "size": 50}
 FACTOR = 1.35  # between means; measured for 40 studies: 1.05 where truths are drawn, 1.00 where one is guessed
-STUDIES, OF_A_GUESS = 16, 12
+STUDIES, OF_A_GUESS = 16, 8
 
 
 def real(truth, seed, features=FEATURES, **asked):
@@ -68,8 +68,8 @@ def test_what_is_drawn_costs_what_truths_of_that_kind_cost():
 
 
 def test_rewards_that_differ_less_cost_more():
-    weak = sp.forecast(rows_of(FEATURES), norm=0.25, rehearsals=5, **ASKED)
-    strong = sp.forecast(rows_of(FEATURES), rehearsals=5, **ASKED)
+    weak = sp.forecast(rows_of(FEATURES), norm=0.25, rehearsals=3, **ASKED)
+    strong = sp.forecast(rows_of(FEATURES), rehearsals=3, **ASKED)
     assert weak.selection > strong.selection
     assert weak.total > strong.total
 
@@ -91,7 +91,7 @@ def test_passes_are_those_of_real_studies_and_files_are_as_memory(tmp_path):
 
 
 def test_the_same_seed_is_the_same_forecast():
-    first, again, other = (sp.forecast(rows_of(FEATURES), rehearsals=3, seed=seed, **ASKED) for seed in (1, 1, 2))
+    first, again, other = (sp.forecast(rows_of(FEATURES), rehearsals=1, seed=seed, **ASKED) for seed in (1, 1, 2))
     assert first == again != other
 
 

@@ -14,6 +14,7 @@ def test_every_combination_has_its_trace():
     assert len(STORED) - list(STORED.values()).count(traces.REFUSED) > 200
 
 
+@pytest.mark.cases(101)  # the program of traces.py compares all
 @pytest.mark.parametrize("key", CASES)
 def test_the_trace_is_what_it_was(key):
     assert traces.traced(CASES[key]) == STORED[key]

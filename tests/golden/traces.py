@@ -64,7 +64,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 }
 RULES: dict[str, dict[str, Any]] = {
     "plain": {},
-    "epochs": {"evidence": "epochs"},
+    "readings": {"evidence": "readings"},
     "plates": {"blocks": "plate", "block_size": 4},
     "days": {"blocks": "day"},
     "streams": {"streams": "seed"},

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bounds import counted, failures_allowed
+from bounds import counted, failures_allowed, trials_to_notice
 from carried_studies import without_bad_batches
 from corrected_studies import DELTA, Mistyped, Slip, judged, settled_wrongly
 
@@ -81,17 +81,13 @@ def wrong_answers(name: str, runs: int, **options):
         yield certified and means[arm] < means.max() - 1.0
 
 
-STUDIES = {
-    "carried": ("certified-independent", {}),
-    "epochs": ("certified-independent", {"evidence": "epochs"}),
-    "features": ("certified-linear", {"norm_bound": 3.0}),
-}
+STUDIES = {"carried": ("certified-independent", {}), "features": ("certified-linear", {"norm_bound": 3.0})}
 
 
 @pytest.mark.parametrize(
     ("evidence", "runs"),
     [
-        *((evidence, 60) for evidence in STUDIES),
+        *((evidence, trials_to_notice(DELTA, 0.7)) for evidence in STUDIES),
         *(
             pytest.param(evidence, 10_000 if evidence == "carried" else 1_000, marks=pytest.mark.slow)
             for evidence in STUDIES
@@ -172,7 +168,7 @@ class Slipped(Mistyped):
         return read
 
 
-@pytest.mark.parametrize("runs", [25, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [12, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("wait", "most"), [(0, 1.1), (1, 1.5)])
 def test_a_corrected_study_costs_little_more(wait, most, runs):
     without, corrected = pulls_with(None, 0, runs), pulls_with(1, wait, runs)

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from bounds import failures_allowed, until_clear
+from bounds import failures_allowed, trials_to_notice, until_clear
 
 import surepick as sp
 
 EPSILON, DELTA, TRIALS = 0.5, 0.05, 60
+FEW = trials_to_notice(DELTA, 0.7)
 THETA = 0.51 * EPSILON * np.array([1.0, -1.0, -1.0, -1.0])
 NORM = {"norm_bound": 1.02 * EPSILON}  # exactly that of THETA
 SHORT_PHASES = {"shrinkage": 0.5}  # so that a study goes through several
@@ -45,7 +46,7 @@ def alike(peers):
 
 @pytest.mark.parametrize(("name", "options", "_saboteur"), list(alike(PEERS)))
 def test_wrong_answers_stay_within_delta(name, options, _saboteur):
-    assert wrong_answers(name, options, believed_sigma=1.0, trials=50) <= failures_allowed(50, DELTA)
+    assert wrong_answers(name, options, believed_sigma=1.0, trials=FEW) <= failures_allowed(FEW, DELTA)
 
 
 @pytest.mark.parametrize(("name", "options", "saboteur"), PEERS)

@@ -17,7 +17,6 @@ IMPORTED = [
     "uvicorn",
     "httpx",
     "sqlalchemy",
-    "alembic.command",
     "psycopg",
     "surepick.cli.app",
     "surepick_server.app",

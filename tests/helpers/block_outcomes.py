@@ -75,5 +75,5 @@ def excess(
     values = np.array([log_martingales(state) for _, state, _ in ends])
     found = np.array([chance for chance, _, _ in ends]) @ np.exp(values)
     starts = np.array([(state.vectors or state.means).starts for _, state, _ in ends])
-    most = 1.0 if starts.max() > 1 else math.exp(float(rest.start_weights(np.ones(1))[0]))
+    most = 1.0 if starts.max() > 1 else math.exp(float(rest.start_weights(np.ones(1, np.int64))[0]))
     return float(found.max()) - most, float(np.std(values, axis=0).max())

@@ -182,14 +182,14 @@ def played_to_the_end(
 
 def nothing_on_means(num_arms: int) -> Held:
     """Before the first batch."""
-    processes = MeanProcesses.started(num_arms, float(state.start_weights(np.ones(1))[0]))
+    processes = MeanProcesses.started(num_arms, float(state.start_weights(np.ones(1, np.int64))[0]))
     return Held(1.0, processes, np.zeros((num_arms, num_arms)), Observations.nothing(num_arms))
 
 
 def nothing_on_vectors(vectors: ArmVectors) -> Held:
     """Before the first batch."""
     num_arms = vectors.embedded.num_arms
-    processes = VectorProcesses.started(vectors, float(state.start_weights(np.ones(1))[0]))
+    processes = VectorProcesses.started(vectors, float(state.start_weights(np.ones(1, np.int64))[0]))
     return Held(1.0, processes, np.zeros((num_arms, num_arms)), Observations.nothing(num_arms))
 
 

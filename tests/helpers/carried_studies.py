@@ -216,7 +216,10 @@ def fooled_without_features(
     own, other = 1.0 / best.counts[:2]
     for seed in range(runs):
         rng, candidate = np.random.default_rng([seed, 20_272]), 1
-        processes, seen = MeanProcesses.started(4, float(rest.start_weights(np.ones(1))[0])), Observations.nothing(4)
+        processes, seen = (
+            MeanProcesses.started(4, float(rest.start_weights(np.ones(1, np.int64))[0])),
+            Observations.nothing(4),
+        )
         for _ in range(batches):
             processes = started_anew(processes, -GAP * processes.taken[0], hopeless)
             now, balanced = processes.taken[at], processes.given_to(candidate)[at]
@@ -255,7 +258,7 @@ def fooled_in_the_plane(runs: int, *, batches: int = 20, hopeless: float = -3.0,
     inverse, at, scales = inverse_information(vectors, best.counts), np.zeros(1, np.int64), np.ones(4)
     for seed in range(runs):
         rng, candidate = np.random.default_rng([seed, 20_273]), 1
-        processes = VectorProcesses.started(vectors, float(rest.start_weights(np.ones(1))[0]))
+        processes = VectorProcesses.started(vectors, float(rest.start_weights(np.ones(1, np.int64))[0]))
         seen = Observations.nothing(4)
         for _ in range(batches):
             processes = started_anew(processes, GAP * (processes.flows @ vectors.back)[0, 0], hopeless)
@@ -287,7 +290,7 @@ def fooled_by_bias(runs: int, *, gamma: float, batches: int = 20, told: float = 
     inverse, at, scales = inverse_information(vectors, counts), np.array([HIDDEN]), np.ones(4)
     for seed in range(runs):
         rng = np.random.default_rng([seed, 20_274])
-        processes = VectorProcesses.started(vectors, float(rest.start_weights(np.ones(1))[0]))
+        processes = VectorProcesses.started(vectors, float(rest.start_weights(np.ones(1, np.int64))[0]))
         for _ in range(batches):
             directions = matched(vectors, processes, HIDDEN, 0, inverse)
             processes = processes.after(vectors, 0, at, directions, best.batch(rng), scales, best.mgf)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from bounds import until_clear
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -71,6 +70,8 @@ def answer_in_parts(policy: Policy[Any], means: np.ndarray, sigma: float, arrive
 
 def wrong_answers(policy: Policy[Any], means: np.ndarray, sigma: float, arrives: Arrives, runs: int) -> int:
     """How many of these studies end with an arm that is worse than the best by more than epsilon."""
+    from bounds import until_clear  # with scipy.stats, which the processes of `part_sessions` do without
+
     answers = (answer_in_parts(policy, means, sigma, arrives, seed) for seed in range(runs))
     bad = means < means.max() - policy.problem.epsilon
     wrong = (answer is not None and bool(bad[answer]) for answer in answers)

@@ -33,7 +33,7 @@ class Clock:
 def make_study(clock: Clock, *, sigma: float = 3.0, name: str = "certified-independent") -> sp.Study:
     """The first plan asks for three pulls of each of three arms."""
     arms = sp.Arms(ids=IDS)
-    alike = {"evidence": "epochs"} if name.startswith("certified-") else {}
+    alike = {"batch_size": 9} if name.startswith("certified-") else {}
     policy = sp.make_policy(name, arms, epsilon=1.0, delta=0.05, noise=sp.SubGaussian(sigma), **alike)
     return sp.Study(arms, policy, log=MemoryLog(clock))
 

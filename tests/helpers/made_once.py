@@ -15,21 +15,18 @@ from sqlalchemy.util import LRUCache
 
 @contextmanager
 def usual_things() -> Iterator[None]:
-    """Tables of empty databases, commands, the code of templates, and the certificates of this machine.
+    """Commands, the code of templates, and the certificates of this machine.
 
-    The statements that Alembic gave the first empty database of a kind are given to the others: 30 ms less for each.
     Statements are compiled once for all databases of a kind, not for each: a third of what short studies in one cost.
     The options of a command are read from its function once, not at each call: 5 ms for each call after the first.
     Templates of reports are compiled once, 100 ms for each report after the first.
     Whoever makes an HTTP client reads the certificates that this machine trusts, 20 ms, though no test speaks TLS.
     """
     import jinja2
-    from alembic import command
 
     from surepick.cli import app
 
     with (
-        mock.patch.object(command, "upgrade", _Upgrades(command.upgrade)),
         mock.patch.object(sa.Engine, "__init__", _sharing_statements(sa.Engine.__init__)),
         mock.patch.object(ssl, "create_default_context", functools.cache(ssl.create_default_context)),
         mock.patch.object(app, "loaded", functools.cache(app.loaded)),
@@ -103,36 +100,3 @@ def remember_routes() -> None:
 
     known = of_a_route.known = {}
     routing._EffectiveRouteContext.from_api_route = of_a_route
-
-
-class _Upgrades:
-    """As `alembic.command.upgrade`, which is remembered for databases without tables."""
-
-    def __init__(self, upgrade: Any) -> None:
-        self.upgrade = upgrade
-        self.given: dict[tuple[str, str], list[tuple[str, Any]]] = {}  # (dialect, schema) -> statements
-
-    def __call__(self, config: Any, schema: str) -> None:
-        connection = config.attributes["connection"]
-        kind = (connection.dialect.name, schema)
-        if sa.inspect(connection).get_table_names():
-            self.upgrade(config, schema)
-        elif kind in self.given:
-            for statement, parameters in self.given[kind]:
-                connection.exec_driver_sql(statement, parameters)
-        else:
-            self.given[kind] = self._listened_to(connection, config, schema)
-
-    def _listened_to(self, connection: sa.Connection, config: Any, schema: str) -> list[tuple[str, Any]]:
-        given: list[tuple[str, Any]] = []
-
-        def listen(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
-            if not statement.lstrip().startswith(("SELECT", "PRAGMA")):
-                given.append((statement, parameters or None))
-
-        sa.event.listen(connection, "before_cursor_execute", listen)
-        try:
-            self.upgrade(config, schema)
-        finally:
-            sa.event.remove(connection, "before_cursor_execute", listen)
-        return given

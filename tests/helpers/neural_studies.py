@@ -1,4 +1,4 @@
-"""Problems, worlds and policies for the tests of certified-neural."""
+"""Worlds, policies and studies for the tests of certified-neural."""
 
 from __future__ import annotations
 
@@ -6,18 +6,8 @@ import numpy as np
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.core.plans import Embedding
 from surepick.policies.base import stopped
-from surepick.policies.certified.neural import CertifiedNeural
-
-
-def through(seed: int, *, num_arms: int = 12, dim: int = 3, gamma: float = 0.05):
-    rng = np.random.default_rng(seed)
-    features = np.column_stack([np.ones(num_arms), rng.standard_normal((num_arms, dim - 1))])
-    counts = np.where(rng.uniform(size=num_arms) < 0.7, rng.integers(1, 30, num_arms), 0)
-    counts[:5] += 1
-    scales, scores = rng.uniform(0.5, 1.5, num_arms), rng.standard_normal(num_arms)
-    return Embedding(features, gamma), counts, scales, scores, rng.uniform(0.5, 2.0, num_arms)
+from surepick.policies.steered.neural import CertifiedNeural
 
 
 def smooth_world(seed: int = 0, num_arms: int = 40, sigma: float = 0.05) -> sp.environments.Environment:
@@ -27,7 +17,7 @@ def smooth_world(seed: int = 0, num_arms: int = 40, sigma: float = 0.05) -> sp.e
 
 
 def policy_of(world, **changes) -> CertifiedNeural:
-    settings = {"epsilon": 0.1, "delta": 0.05, "noise": world.noise, "width": 32, "tolerance": 0.5} | changes
+    settings = {"epsilon": 0.1, "delta": 0.05, "noise": world.noise, "width": 32} | changes
     return sp.make_policy("certified-neural", world.arms, **settings)
 
 
@@ -35,10 +25,10 @@ def told_some(world, pulls: int = 3, seed: int = 0) -> Observations:
     return world.pull(np.full(world.num_arms, pulls), np.random.default_rng(seed))
 
 
-def played(policy, world, *, seed: int = 0, forget: bool = False):
-    """(states, plans) of a study; the memo of embeddings emptied before every call if asked for."""
+def played(policy, world, *, seed: int = 0, forget: bool = False, most: int = 1_000):
+    """(states, plans) of a study; the memo emptied before every call if asked for."""
     rng, states, plans = np.random.default_rng([seed, 3]), [policy.init()], []
-    while not stopped(policy, states[-1]):
+    while not stopped(policy, states[-1]) and len(plans) < most:
         if forget:
             policy._cache._kept.clear()
         plans.append(policy.ask(states[-1]))

@@ -125,7 +125,7 @@ SUCCESS = np.array([0.5, 0.5 - 1.02 * FINE])
 def wrong_with_losses(lost: float, runs: int) -> Iterator[bool]:
     """The same for rewards of 0 and 1, when a share of the best arm's successes never arrives."""
     arms = sp.Arms(ids=["best", "other"])
-    asked = {"epsilon": FINE, "delta": DELTA, "noise": sp.Bernoulli(), "evidence": "epochs"}
+    asked = {"epsilon": FINE, "delta": DELTA, "noise": sp.Bernoulli()}
     policy = sp.make_policy("certified-independent", arms, **asked)
     begin = beginning(arms, policy)
     for seed in range(runs):

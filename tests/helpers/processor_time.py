@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from multiprocessing import forkserver
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ import pytest
 BUDGET = 3.0  # seconds of processor time for a test
 FAILS_AT = 2.0 * BUDGET
 APART = {"docs", "browser"}  # folders that `make test` leaves out: pages are followed as they are written
-SECONDS = "processor_seconds"
+SECONDS, FORKED = "processor_seconds", "forked_seconds"
 
 
 def spent() -> float:
@@ -47,6 +48,7 @@ class ProcessorTime:
         self.began = 0.0
         self.of_tests: dict[str, float] = {}
         self.of_workers: list[float] = []
+        self.forked = 0.0  # of processes that one forked which lives as long as this one: no test's own
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self) -> Iterator[None]:
@@ -75,15 +77,20 @@ class ProcessorTime:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """A worker says what it spent altogether, collecting included."""
+        """A worker says what it spent altogether, collecting and the processes of `apart` included."""
+        before = spent()
+        forkserver._forkserver._stop()  # ended and waited for, so that it counts
+        self.forked += spent() - before
         said = getattr(session.config, "workeroutput", None)
         if said is not None:
-            said[SECONDS] = spent()
+            said |= {SECONDS: spent(), FORKED: self.forked}
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """What a worker said."""
-        self.of_workers.append(getattr(node, "workeroutput", {}).get(SECONDS, 0.0))
+        said = getattr(node, "workeroutput", {})
+        self.of_workers.append(said.get(SECONDS, 0.0))
+        self.forked += said.get(FORKED, 0.0)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         """With --durations, the slowest tests by processor time; and the sum."""
@@ -97,7 +104,8 @@ class ProcessorTime:
         tests = sum(self.of_tests.values())
         everything = _own() + sum(self.of_workers) if self.of_workers else spent()
         terminalreporter.write_line(
-            f"{tests:8.1f}  in {len(self.of_tests)} tests; {everything:.1f} altogether, collecting them included"
+            f"{tests:8.1f}  in {len(self.of_tests)} tests, and {self.forked:.1f} in processes that were forked apart; "
+            f"{everything:.1f} altogether, collecting included"
         )
 
 

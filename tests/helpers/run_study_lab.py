@@ -49,9 +49,7 @@ class Lab:
     folder: Path
     ids: tuple[str, ...] = tuple(MEANS)
     policy: str = "certified-independent"
-    options: dict = field(
-        default_factory=lambda: {"epsilon": 0.8, "delta": 0.05, "noise": sp.Bounded(0, 1), "evidence": "epochs"}
-    )
+    options: dict = field(default_factory=lambda: {"epsilon": 0.8, "delta": 0.05, "noise": sp.Bounded(0, 1)})
 
     def made(self) -> tuple:
         arms = sp.Arms(np.eye(len(self.ids)), self.ids)

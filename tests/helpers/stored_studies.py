@@ -13,7 +13,7 @@ SECRET = "secretword"
 
 def policy():
     asked = {"epsilon": 0.6, "delta": 0.05, "noise": sp.SubGaussian(0.5)}
-    return sp.make_policy("certified-independent", ARMS, evidence="epochs", **asked)  # its plans ask for every arm
+    return sp.make_policy("certified-independent", ARMS, batch_size=8, **asked)  # the first plan asks for every arm
 
 
 def tell_plan(study, *, pad: str = "") -> None:

@@ -21,7 +21,7 @@ MEANS = dict(zip(IDS, (0.9, 0.2, 0.55, 0.1, 0.4), strict=True))
 
 
 NOISE, EPSILON = "bounded:0:1", 0.8
-PLANS_OF_EVERYBODY = ("--option", "evidence=epochs")  # each of the first plans asks for a result of every candidate
+PLANS_OF_EVERYBODY = ("--option", "batch_size=5")  # the first plan asks for a result of every candidate
 
 
 FORMATS = ("csv", "parquet", "jsonl")
@@ -98,7 +98,7 @@ def write_rows(path: Path, rows: list[dict]) -> Path:
 def by_hand(study_id: str) -> dict:
     """The certificate of the same study in memory."""
     arms = sp.Arms([[]] * len(IDS), IDS, columns=())  # nobody looks at the column of numbers
-    asked = {"epsilon": EPSILON, "delta": 0.05, "noise": sp.Bounded(0, 1), "evidence": "epochs"}
+    asked = {"epsilon": EPSILON, "delta": 0.05, "noise": sp.Bounded(0, 1), "batch_size": 5}
     study = sp.Study(sp.make_policy("certified-independent", arms, **asked), study_id=study_id)
     while (plan := study.ask()) is not None:
         for name, pulls in plan.table():

@@ -36,8 +36,8 @@ SUBJECTS = {  # policy, and what makes it another subject: options, arms, featur
         {"norm_bound": 1.0, "batch_size": 8, "blocks": "plate", "block_size": 8, "control": "sku-1"},
         *(20, 3, 0.3, 0.6),
     ),
-    "certified-items": ({"items": 120, "seed": 0, "first_batch": 4, "growth": 0.5}, 12, 2, 0.1, None),
-    "certified-items, undone": ({"items": 120, "seed": 0, "first_batch": 4, "growth": 0.5}, 12, 2, 0.1, None),
+    "certified-items": ({"items": 60, "seed": 0, "first_batch": 4, "growth": 0.5}, 12, 2, 0.1, None),
+    "certified-items, undone": ({"items": 60, "seed": 0, "first_batch": 4, "growth": 0.5}, 12, 2, 0.1, None),
     "certified-independent, changing": ({"later": ["sku-6", "sku-7"]}, 8, 2, 0.5, 0.4),
 }
 UNDOING = ("undone", "changing")  # workers of these subjects mistype results now and then, and take them back

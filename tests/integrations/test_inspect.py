@@ -1,8 +1,10 @@
 """inspect_ai runs what a study asks: killed and gone on with, each sample is told once and the certificate verifies."""
 
+import functools
 import gc
 import json
 import multiprocessing
+import shutil
 import subprocess
 import sys
 import time
@@ -26,6 +28,7 @@ pytestmark = [  # it takes a second to import: nobody does so to collect these t
 def streams_closed(monkeypatch):
     """What inspect_ai left open is closed while its warnings are not errors; nobody looks at its runs meanwhile."""
     monkeypatch.setenv("INSPECT_EVAL_CTL_SERVER", "false")
+    gc.freeze()  # what was there before is not looked at afterwards
     yield
     gc.collect()
 
@@ -80,13 +83,13 @@ def test_a_model_that_is_broken_ends_the_run_and_stores_what_came(study, tmp_pat
     assert inspect_models.study_in(tmp_path, 8).progress().told == 5 * asked["mockllm/a"]
 
 
-def whole_logs(folder, questions: int = 8, **options):
-    """Logs of two models that answered all questions."""
+def whole_logs(folder, *, number: int = 2, **options):
+    """Logs of the first models, which answered all 8 questions."""
     from inspect_ai import eval as evaluate
 
     models = inspect_models.models(folder, **options)
-    for name in inspect_models.MODELS[:2]:
-        task = inspect_models.task(questions, changed=options.get("failing") == "nobody")
+    for name in inspect_models.MODELS[:number]:
+        task = inspect_models.task(8, changed=options.get("failing") == "nobody")
         evaluate(task, model=models[name], log_dir=str(folder / "whole"), display="none")
     return folder / "whole"
 
@@ -124,14 +127,15 @@ def test_logs_of_a_changed_set_are_refused_and_errors_are_no_score(study, tmp_pa
     assert set(found.candidates) == {"mockllm/a"}
     assert found.empty > 0
     (tmp_path / "changed").mkdir()
-    changed = whole_logs(tmp_path / "changed", failing="nobody")
+    changed = whole_logs(tmp_path / "changed", number=1, failing="nobody")
     url = f"sqlite:///{tmp_path / 'lab.db'}"
     said = refused("tell", url, "models", changed, "--as", "inspect")
     assert "sample 'q3' of the study is another one here" in said
 
 
-def partly_scored(folder, unscored: set[int], log_format: str):
-    """Logs of two models that answered all 8 questions, of which some have no score; of one all."""
+@functools.cache
+def partly_scored(folder, log_format: str):
+    """Logs of two models that answered all 8 questions, of which two have no score; of one all."""
     from inspect_ai import eval as evaluate
     from inspect_ai.scorer import Score, accuracy, scorer
 
@@ -139,7 +143,7 @@ def partly_scored(folder, unscored: set[int], log_format: str):
     def judge():
         async def score(state, target):
             question = inspect_models.question_of(state.input_text)
-            if question in unscored and str(state.model) == "mockllm/a":
+            if question in (3, 5) and str(state.model) == "mockllm/a":
                 return Score.unscored(explanation="the judge has timed out")
             return Score(value="C" if state.output.completion == target.text else "I")
 
@@ -149,16 +153,22 @@ def partly_scored(folder, unscored: set[int], log_format: str):
     for name in inspect_models.MODELS[:2]:
         task = inspect_models.task(8)
         task.scorer = [judge()]
-        evaluate(task, model=models[name], log_dir=str(folder / "whole"), log_format=log_format, display="none")
-    return folder / "whole"
+        evaluate(task, model=models[name], log_dir=str(folder / log_format), log_format=log_format, display="none")
+    return folder / log_format
+
+
+@pytest.fixture(scope="module")
+def partly(tmp_path_factory):
+    """A folder for logs that several tests read."""
+    return tmp_path_factory.mktemp("partly")
 
 
 @pytest.mark.parametrize("log_format", ["eval", "json"])
-def test_samples_without_a_score_are_left_out_and_all_others_count(study, tmp_path, log_format):
+def test_samples_without_a_score_are_left_out_and_all_others_count(partly, log_format):
     from surepick.integrations.answers import Expected
     from surepick.integrations.inspect import items_of, read_answers
 
-    logs = partly_scored(tmp_path, {3, 5}, log_format)
+    logs = partly_scored(partly, log_format)
     items = items_of(inspect_models.task(8))
     found = read_answers(logs, Expected(inspect_models.MODELS, tuple(items)))
     assert found.empty == 2
@@ -199,11 +209,11 @@ def test_a_live_run_asks_again_what_had_no_score(study, tmp_path):
     assert len(refused) == len(inspect_models.MODELS)
 
 
-def test_a_folder_of_logs_is_recognised(tmp_path, refused):
+def test_a_folder_of_logs_is_recognised(tmp_path, partly, refused):
     from surepick.cli.programs import items_in
     from surepick.integrations.inspect import items_of
 
-    folder = partly_scored(tmp_path, {3}, "json")
+    folder = shutil.copytree(partly_scored(partly, "json"), tmp_path / "whole")
     assert {file.suffix for file in folder.iterdir()} == {".json"}
     assert (
         sorted(items_in(folder)) == sorted(items_in(next(folder.iterdir()))) == sorted(items_of(inspect_models.task(8)))

@@ -63,7 +63,8 @@ def test_250_arms_drawn_anew(seeds):
     check_clusters("K = 250, new arms", runs, 284)
 
 
-@few_and_all("seeds", 1, 20)
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [20])
 def test_1000_arms(seeds):
     environment = clusters(1000)
     check_clusters("K = 1000", (play("neural-embedding", environment, seed) for seed in range(seeds)), 333)
@@ -74,6 +75,7 @@ def test_1000_arms_drawn_anew():
     check_clusters("K = 1000, new arms", (play("neural-embedding", clusters(1000, seed=s), s) for s in range(20)), 333)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "options",
     [

@@ -8,8 +8,6 @@ import pytest
 import surepick as sp
 from surepick.errors import InvalidInput
 from surepick.policies.carried.elimination import CarriedElimination
-from surepick.policies.certified.elimination import CertifiedElimination
-from surepick.policies.certified.neural import CertifiedNeural
 from surepick.policies.paper.arm_elimination import (
     FLOORS,
     SCHEDULES,
@@ -24,6 +22,8 @@ from surepick.policies.paper.neural_elimination import NeuralElimination
 from surepick.policies.paper.unknown_misspecification import UnknownMisspecificationElimination
 from surepick.policies.registry import ENTRIES, policy_options, policy_summary
 from surepick.policies.steered.elimination import CertifiedReadings
+from surepick.policies.steered.embedded import CertifiedEmbedding
+from surepick.policies.steered.neural import CertifiedNeural
 from surepick.questions import QUESTION_OPTIONS
 from surepick.text import did_you_mean
 from surepick_bench.policies.lingame import LinGame, LinGapE
@@ -288,19 +288,24 @@ def test_a_kernel_without_a_name_has_no_spec():
     assert policy.spec is None
 
 
-@pytest.mark.parametrize("name", ["certified-linear", "certified-kernel", "certified-independent"])
-def test_evidence_is_carried_on_unless_epochs_are_asked_for(name):
-    policy, epochs = make(name), make(name, evidence="epochs")
+@pytest.mark.parametrize("name", ["certified-linear", "certified-kernel"])
+def test_evidence_is_carried_on_unless_readings_are_asked_for(name):
+    policy, readings = make(name), make(name, evidence="readings")
     assert (type(policy), policy.spec["evidence"]) == (CarriedElimination, "carried")
-    assert (type(epochs), epochs.spec["evidence"]) == (CertifiedElimination, "epochs")
+    assert (type(readings), readings.spec["evidence"]) == (CertifiedEmbedding, "readings")
     assert make(name, evidence="carried") == policy
-    assert sp.make_policy(arms=ARMS, **epochs.spec) == epochs
+    assert sp.make_policy(arms=ARMS, **readings.spec) == readings
 
 
-def test_where_bias_stays_large_the_usual_evidence_is_that_of_epochs():
+def test_where_bias_stays_large_the_embedding_is_usually_read():
     features = np.random.default_rng(0).normal(size=(40, 6)) * [1.0, 1.0, 0.3, 0.2, 0.1, 0.05]
     asked = {"epsilon": 0.5, "delta": 0.05, "noise": sp.SubGaussian(0.3), "norm_bound": 1.0}
-    for options, evidence in (({}, "carried"), ({"dim": 6}, "carried"), ({"dim": 5}, "epochs"), ({"dim": 2}, "epochs")):
+    for options, evidence in (
+        ({}, "carried"),
+        ({"dim": 6}, "carried"),
+        ({"dim": 5}, "readings"),
+        ({"dim": 2}, "readings"),
+    ):
         policy = sp.make_policy("certified-linear", sp.Arms(features), **asked, **options)
         assert policy.spec["evidence"] == evidence
     forced = sp.make_policy("certified-linear", sp.Arms(features), **asked, dim=2, evidence="carried")

@@ -23,9 +23,9 @@ from surepick.designs import solve_design, solve_star_design, solve_target_desig
 from surepick.errors import SurepickError
 from surepick.estimators.posterior import pooled_fit
 from surepick.policies.base import stopped
-from surepick.policies.certified import sampling_rule
 from surepick.policies.dimension import cheapest_dimension
 from surepick.policies.registry import make_policy
+from surepick.policies.sequential import first_designs
 from surepick.policies.verdict import certificate_of
 
 TOLERANCE = 0.05
@@ -121,7 +121,7 @@ def uneven_noise(drawn: Drawn) -> tuple[Design, np.ndarray]:
 
 
 def opening(drawn: Drawn) -> tuple[Design, np.ndarray]:
-    design = sampling_rule.opening_design(Embedding(drawn.features, 0.0), TOLERANCE)
+    design = first_designs.opening_design(Embedding(drawn.features, 0.0), TOLERANCE)
     return design, np.empty((0, drawn.features.shape[1]))
 
 
@@ -131,7 +131,7 @@ def remaining(drawn: Drawn) -> tuple[Design, np.ndarray]:
     embedded = Embedding(drawn.features, 10.0 ** rng.uniform(-6, 0))
     seen = Observations(rng.integers(0, 4, num_arms), rng.standard_normal(num_arms))
     noises = np.full(num_arms, 10.0 ** rng.uniform(-2, 2))
-    test = sampling_rule.OpenTest(
+    test = first_designs.OpenTest(
         drawn.centre,
         drawn.rivals if len(drawn.rivals) else np.array([drawn.centre]),
         rng.uniform(-20, 2.9, num_arms),
@@ -140,7 +140,7 @@ def remaining(drawn: Drawn) -> tuple[Design, np.ndarray]:
         noises,
         10.0 ** rng.uniform(-3, 0),
     )
-    found = sampling_rule.next_batch(embedded, test, tolerance=TOLERANCE)
+    found = first_designs.next_batch(embedded, test, tolerance=TOLERANCE)
     return found.design, np.empty((0, drawn.features.shape[1]))
 
 

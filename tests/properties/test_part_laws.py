@@ -15,7 +15,7 @@ from surepick.core.observations import Observations
 MOST_STEPS = 60
 
 
-@settings(max_examples=budget(15, fewest=4), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=budget(15, fewest=2), suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(sorted(OPTIONS)), st.integers(0, 2**32 - 1))
 def test_any_order_and_any_parts(name, seed):
     rng, study = np.random.default_rng(seed), small_study(name)
@@ -43,7 +43,7 @@ def test_any_order_and_any_parts(name, seed):
     assert found.holds, str(found)
 
 
-@settings(max_examples=budget(30, fewest=6))
+@settings(max_examples=budget(30, fewest=3))
 @given(st.sampled_from(sorted(OPTIONS)), st.integers(0, 2**32 - 1))
 def test_any_part_of_any_batch_leaves_a_finite_state(name, seed):
     """Also one that sees no direction of what is tested, and one of arms that nobody asked for now."""

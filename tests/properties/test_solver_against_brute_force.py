@@ -296,7 +296,7 @@ def check(drawn_case: Case) -> None:
 cases = st.builds(case, st.integers(0, 2**32 - 1), st.sampled_from(KINDS))
 
 
-@settings(max_examples=budget(40, fewest=8))
+@settings(max_examples=budget(40, fewest=5))
 @given(cases)
 def test_no_bracket_is_violated(drawn_case):
     """200 instances; `make prove` draws 20,000."""

@@ -222,6 +222,7 @@ def fails(name: str, seed: int) -> bool:
         return True
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", POLICIES)
 @few_and_all("seeds", 2, 5)
 def test_retries_that_count_again_would_be_noticed(name, seeds, monkeypatch):

@@ -170,7 +170,15 @@ def differences(folder, role, token, requests):
 ALL_CHANGES = {route for route in CASES if route.rpartition("/")[2] in CHANGING}
 
 
-@pytest.mark.parametrize("role", ["viewer", "measurer", pytest.param("owner", marks=pytest.mark.slow), "admin"])
+@pytest.mark.parametrize(
+    "role",
+    [
+        "viewer",
+        pytest.param("measurer", marks=pytest.mark.slow),
+        pytest.param("owner", marks=pytest.mark.slow),
+        "admin",
+    ],
+)
 def test_answers_do_not_depend_on_the_open_round(tmp_path, tokens, role):
     changing = ALL_CHANGES if role in ("owner", "admin") else set()
     together = [request for route, requests in CASES.items() if route not in changing for request in requests]

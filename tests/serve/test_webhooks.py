@@ -62,7 +62,7 @@ def test_a_lease_that_has_run_out_is_told(client, people, monkeypatch):
     assert (message["event"], message["worker"], message["pulls"]) == ("lease-expired", "a measurer", 1)
 
 
-@pytest.mark.parametrize("status", [500, 302, 404])
+@pytest.mark.parametrize("status", [500, 302, pytest.param(404, marks=pytest.mark.slow)])
 def test_a_failure_is_tried_again_later_and_later_and_then_given_up(client, people, monkeypatch, status):
     moments = [time.time()]
     monkeypatch.setattr(webhooks, "system_clock", lambda: moments[0])

@@ -12,7 +12,7 @@ from withdrawn_studies import ARMS, LATER, POLICIES, asked_of, finish, grown, po
 import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.errors import InvalidInput, OutOfTurn
-from surepick.reports.study.page import with_candidates
+from surepick.reports.study.page import report_document
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.registration import registration_code
 
@@ -223,5 +223,5 @@ def test_the_report_of_a_list_that_is_not_in_the_certificate(monkeypatch):
     study.ask()
     study.withdraw(["b"], "ugly")
     finish(study)
-    fates = with_candidates(certificate_document(study), study)["candidates"]["fates"]
+    fates = report_document(study)["candidates"]["fates"]
     assert (fates[0], fates[1], fates[4]) == ("waiting", "withdrawn", "recommended")

@@ -137,6 +137,7 @@ WRITTEN = [  # every spelling in one kind of file, and one in the others; all of
 ]
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize(("header", "ending"), WRITTEN)
 def test_a_column_of_keys_is_found_however_its_name_is_written(header, ending, tmp_path):
     url, file = f"sqlite:///{tmp_path / 'lab.db'}", tmp_path / f"todo.{ending}"
@@ -161,6 +162,7 @@ def test_two_columns_of_keys_are_refused(tmp_path, refused):
 # 4: missing keys; 5: long numbers
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("word", ["", " ", "NA", "nan", "NaN", "None", "null", "n/a", "#N/A"])
 def test_a_word_for_no_key_in_a_table_is_none(word, tmp_path):
     url, file = f"sqlite:///{tmp_path / 'lab.db'}", tmp_path / "results.csv"

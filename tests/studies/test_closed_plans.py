@@ -23,7 +23,7 @@ KINDS = {
     "independent": ("certified-independent", PLAIN, {}),
     "linear": ("certified-linear", SHAPED, {"norm_bound": 2.0}),
     "kernel": ("certified-kernel", SHAPED, {"norm_bound": 4.0, "gamma": 0.5}),
-    "epochs": ("certified-linear", SHAPED, {"norm_bound": 2.0, "evidence": "epochs"}),
+    "readings": ("certified-linear", SHAPED, {"norm_bound": 2.0, "evidence": "readings"}),
     "normal": ("certified-independent", PLAIN, {"noise": "normal"}),
     "bounded": ("certified-independent", PLAIN, {"noise": "bounded:0:1"}),
     "bernoulli": ("certified-independent", PLAIN, {"noise": "bernoulli"}),
@@ -147,6 +147,7 @@ PLACES = [  # a server's studies are in a database; what is sent and stored alik
 ]
 
 
+@pytest.mark.cases(15)
 @pytest.mark.parametrize(("kind", "place"), PLACES)
 def test_every_refusal_comes_before_anything_is_stored(kind, place, tmp_path):
     with study_in(place, kind, tmp_path) as study:
@@ -163,6 +164,7 @@ def test_every_refusal_comes_before_anything_is_stored(kind, place, tmp_path):
 EXTREMES = (5e-324, 1e50, -0.0, 1.0, 0.0, 1e-300, -1e50, 1e15)  # the first two in `make test`
 
 
+@pytest.mark.cases(10)
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_at_the_edge_of_what_is_taken_can_be_judged(kind):
     for value in EXTREMES[: budget(len(EXTREMES), fewest=2)]:

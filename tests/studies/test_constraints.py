@@ -122,7 +122,10 @@ def test_totals_come_with_those_of_the_quantities():
     study.tell_totals(["b", "a"], [2, 2], [4.0, 6.0], [8.0, 18.0], quantities=[heat])
     refused(lambda: study.tell_totals(["c"], [2], [2.0], [2.0]), "totals of heat")
     wrong = quantity([2], [-2.0], [0.1])
-    refused(lambda: study.tell_totals(["c"], [2], [2.0], [2.0], quantities=[wrong]), "none that measurements can have")
+    refused(
+        lambda: study.tell_totals(["c"], [2], [2.0], [2.0], quantities=[wrong]),
+        "totals of heat: the totals of 1 arms have squares",
+    )
 
 
 def quantity(counts, sums, squares):
@@ -225,7 +228,7 @@ def test_a_recorded_quantity_that_was_not_declared_is_refused(tmp_path):
         "constraints": "heat<=1,tolerance=1,noise=bernoulli",
     }
     made = sp.make_policy("certified-independent", world.arms, **asked)
-    refused(lambda: sp.simulate(made, world), "outside what was declared", "heat")
+    refused(lambda: sp.simulate(made, world), "outside bernoulli", "heat")
 
 
 def test_nobody_is_named_where_nobody_keeps_the_bound():

@@ -131,6 +131,7 @@ def test_equal_costs_ask_and_answer_as_none(name):
     assert (runs[0].cost, runs[1].cost) == (None, pytest.approx(3.7 * runs[1].pulls, rel=1e-12))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("batch_cost", [0.0, 0.3])
 def test_a_budget_in_money_holds_at_its_edge(batch_cost):
     options = {"batch_cost": batch_cost} if batch_cost else {}

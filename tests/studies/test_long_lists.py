@@ -259,11 +259,6 @@ def test_results_that_were_left_out_for_their_values_end_it(folder):
         sp.short_list_policy(with_a_lost_result(folder, "they looked too good"))
 
 
-def test_pulls_are_counted_where_the_second_study_does_not_begin_with_the_first(folder):
-    study = in_memory(sp.short_list_policy(in_memory(policy_of(folder, evidence="epochs"), 1)), 2)
-    assert study.certificate().pulls == study.trace[-1].total_pulls > 0
-
-
 # --- files that change
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
-from surepick.policies.certified.elimination import CertifiedElimination
+from surepick.policies.carried.elimination import CarriedElimination
 from surepick.studies import database, registration
 from surepick.studies.database import resume_stored_study
 from surepick.studies.logs.memory import MemoryLog
@@ -230,7 +230,7 @@ def test_a_file_that_cannot_be_computed_has_no_code(linear):
 
 
 def test_a_policy_with_parts_without_a_name_has_none():
-    nameless = CertifiedElimination(
+    nameless = CarriedElimination(
         sp.Problem(ARMS.num_arms, epsilon=0.3, delta=0.1, noise=sp.Bernoulli()),
         sp.KernelEmbedding(ARMS.features, kernel=lambda left, right: left @ right.T, norm_bound=2.0),
     )

@@ -38,6 +38,7 @@ def with_log(policy, environment, seed, most):
     return study
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("minimize", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_plans_trace_and_certificate_are_those_of_a_study_with_a_log(name, minimize):

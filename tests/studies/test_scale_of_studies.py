@@ -19,7 +19,7 @@ import surepick as sp
 from surepick.embeddings import LinearEmbedding
 from surepick.linalg import farthest_pairs
 from surepick.linalg.factorisations import whitened
-from surepick.policies.certified.elimination import CertifiedElimination
+from surepick.policies.carried.elimination import CarriedElimination
 from surepick.policies.sequential.engine import MOST_DIMENSIONS, Memo
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "end_to_end.py"
@@ -121,7 +121,7 @@ def test_a_guess_is_kept_for_equal_observations_only():
 
 def test_a_policy_that_was_used_equals_and_pickles_as_one_that_was_not():
     embedding, problem = linear(), sp.Problem(40, 0.1, 0.05, sp.SubGaussian(0.5))
-    fresh, used = (CertifiedElimination(problem, embedding) for _ in range(2))
+    fresh, used = (CarriedElimination(problem, embedding) for _ in range(2))
     plans = [used.ask(used.init()) for _ in range(2)]
     seen = sp.Observations(plans[0].counts, plans[0].counts * 0.3)
     steps = [policy.tell(policy.init(), plan, seen) for policy, plan in zip((used, fresh), plans, strict=True)]

@@ -351,3 +351,14 @@ def test_block_effects_and_honest_noise_raise_no_alarm():
         ]
         study.tell(batch, rewards)
     assert "speak against" not in study.certificate().reason
+
+
+@pytest.mark.parametrize(("noise", "warned"), [(None, True), ("bernoulli", False)])
+def test_results_of_0_and_1_are_not_taken_for_normal_without_a_word(noise, warned):
+    results = {"a": 0.0, "b": 1.0}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sp.find_best(["a", "b"], lambda ids: [results[one] for one in ids], epsilon=0.5, noise=noise, max_pulls=20)
+    said = [str(one.message) for one in caught if "success or failure" in str(one.message)]
+    assert bool(said) == warned
+    assert all("--noise bernoulli" in one for one in said)

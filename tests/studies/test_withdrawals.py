@@ -160,7 +160,7 @@ def test_refusals():
     ("name", "options"),
     [
         ("lucb", {}),
-        ("certified-independent", {"evidence": "epochs"}),
+        ("certified-linear", {"norm_bound": 2.0, "evidence": "readings"}),
         ("certified-independent", {"blocks": "day"}),
         ("certified-linear", {"norm_bound": 2.0, "noise": sp.Normal()}),
         ("certified-independent", {"question": questions.AllGood()}),

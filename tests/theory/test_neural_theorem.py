@@ -132,6 +132,7 @@ def test_the_proof_s_choice_meets_every_inequality_and_the_printed_one_never_doe
     assert any(sentence.startswith("noise") for sentence in theorem_parameters(values, **setting).unmet)
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("seed", range(10))
 def test_the_truncation_is_the_largest_that_satisfies_the_fixed_point(seed):
     """By brute force over eps-bar, for the idealised network: eps-bar^2 d_eff(eps-bar^2/(2K)) <= constant."""

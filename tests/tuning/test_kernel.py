@@ -133,6 +133,7 @@ def test_the_order_of_the_arms_and_those_not_measured_do_not_matter_for_gamma():
     assert alone.norm_estimate <= plain.norm_estimate  # nothing is unmeasured
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("seed", range(8))
 def test_the_gamma_of_the_process_that_drew_the_rewards_is_found(seed):
     """120 arms in the plane drawn with gamma 4; the likelihood knows it within a factor of 2.5 or so."""

@@ -194,6 +194,7 @@ def test_policies_that_would_not_pay_for_the_pilot_refuse_it(name):
     sp.make_policy(name, ARMS, epsilon=0.1, delta=0.05, noise=sp.SubGaussian(0.5), **options_of(name))
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("name", [name for name in sp.policy_names() if name.startswith("certified-")])
 def test_certified_policies_take_it_and_say_so(name):
     noise = sp.PilotGaussian(0.5, 0.005, 20)

@@ -232,8 +232,8 @@ def test_a_guess_is_what_a_study_with_the_declared_noise_spends(tmp_path):
     recorded = read_table(path, id="id", reward="y", noise=noise)
     policy = sp.make_policy("certified-independent", recorded.arms, epsilon=0.2, delta=0.05, noise=noise)
     noisy = replace(recorded, law=law_of(recorded.means, noise))
-    guess = sp.forecast(policy, recorded.means, rehearsals=8).total
-    spent = np.mean([simulate(policy, noisy, seed=seed).pulls for seed in range(8)])
+    guess = sp.forecast(policy, recorded.means, rehearsals=4).total
+    spent = np.mean([simulate(policy, noisy, seed=seed).pulls for seed in range(4)])
     assert 0.7 * spent < guess < 1.4 * spent
     assert simulate(policy, recorded).pulls < 0.7 * guess
 

@@ -157,9 +157,22 @@ def test_a_small_gap_bound_answers_at_once(table):
     assert "Measurements spent: 0" in output
 
 
-def test_the_noise_must_be_declared(table):
-    with pytest.raises(sp.InvalidInput, match="--noise: bernoulli, bounded:LOW:HIGH, subgaussian:SIGMA"):
-        surepick("run", table, "--reward", "gloss")
+def test_numbers_are_taken_for_normal_where_no_noise_is_declared(tmp_path, table):
+    with pytest.raises(sp.InvalidInput, match=r"have no two measured values that differ .* --noise subgaussian:SIGMA"):
+        surepick("run", table, "--reward", "gloss", "--epsilon", 0.1)
+    repeats = tmp_path / "repeats.csv"
+    repeats.write_text("id,y\na,1.1\na,1.2\na,1.4\nb,5.1\nb,5.2\nb,5.4\n")
+    _, output, _ = surepick("run", repeats, "--id", "id", "--reward", "y", "--epsilon", 1, "--format", "json")
+    assert json.loads(output)["policy"]["noise"].startswith("normal")
+
+
+def test_results_of_0_and_1_are_asked_about(tmp_path):
+    clicks = tmp_path / "clicks.csv"
+    clicks.write_text("id,y\na,0\na,1\nb,1\nb,1\n")
+    words = ("run", clicks, "--id", "id", "--reward", "y", "--epsilon", 0.5)
+    with pytest.raises(sp.InvalidInput, match=r"all results are 0 or 1.*--noise bernoulli"):
+        surepick(*words)
+    assert json.loads(surepick(*words, "--noise", "bernoulli", "--format", "json")[1])["policy"]["noise"] == "bernoulli"
 
 
 def test_crossed_barrels(shared_data):

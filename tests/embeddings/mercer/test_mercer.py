@@ -69,6 +69,7 @@ def test_the_series_sums_to_the_kernel(expansion):
         assert np.abs(functions).max() <= expansion.eigenfunction_bound * (1 + 1e-12)
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("expansion", EXACT, ids=lambda expansion: expansion.spec)
 def test_eigenvalues_decrease_and_tails_are_at_least_every_longer_sum(expansion):
     count = 1000 if isinstance(expansion, ProductExpansion) else 4000

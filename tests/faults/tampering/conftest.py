@@ -14,8 +14,8 @@ from surepick.studies.database import resume_stored_study
 def template(tmp_path_factory):
     """A study of five judged plans, with a lease and an abandonment, and a sixth that is half told."""
     path = tmp_path_factory.mktemp("template") / "study.db"
-    asked = {"epsilon": 0.2, "delta": 0.05, "noise": sp.SubGaussian(0.5)}
-    policy = sp.make_policy("certified-independent", ARMS, evidence="epochs", **asked)  # its plans ask for every arm
+    asked = {"epsilon": 0.05, "delta": 0.05, "noise": sp.SubGaussian(0.5)}
+    policy = sp.make_policy("action-elimination", ARMS, growth=0.3, **asked)  # its plans ask for every arm
     study = sp.create_study(address(path), "x", ARMS, policy)
     for number in range(1, 6):
         plan = study.ask()

@@ -44,6 +44,7 @@ FORGED = {
 }
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("case", FORGED)
 def test_a_decision_that_does_not_follow_is_found_whatever_its_hashes(path, case):
     column, edit = FORGED[case]
@@ -88,7 +89,7 @@ def test_another_promise_is_found_whatever_its_hashes(path):
 
 
 @pytest.mark.parametrize("by", [-1e-10, 1e-10])
-@pytest.mark.parametrize("where", [("seen", "sums", 0), ("seen", "squares", 1), ("trace", "predicted_pulls")])
+@pytest.mark.parametrize("where", [("seen", "sums", 0), ("seen", "squares", 1), ("trace", "certified_gap")])
 def test_another_processor_s_last_digits_pass(path, where, by):
     column, *inside = where
     change(path, "decision", column, edit_json(*inside, by=lambda number: number * (1 + by)))
@@ -97,7 +98,7 @@ def test_another_processor_s_last_digits_pass(path, where, by):
 
 
 @pytest.mark.parametrize("by", [-1e-6, 1e-6])
-@pytest.mark.parametrize("where", [("seen", "sums", 0), ("seen", "squares", 1), ("trace", "predicted_pulls")])
+@pytest.mark.parametrize("where", [("seen", "sums", 0), ("seen", "squares", 1), ("trace", "certified_gap")])
 def test_more_than_the_last_digits_do_not_pass(path, where, by):
     column, *inside = where
     change(path, "decision", column, edit_json(*inside, by=lambda number: number * (1 + by)))

@@ -65,6 +65,7 @@ UNUSED = {
 }
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize("case", UNUSED)
 def test_what_no_decision_depends_on_is_protected_too(path, case):
     """Who told what when under which key: the record of the laboratory."""
@@ -97,6 +98,7 @@ def test_a_study_is_not_cut_off_from_its_rows(path, new):
 # what was set aside, and the end
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize(
     ("statement", "named"),
     [

@@ -32,6 +32,7 @@ def test_nature_has_no_answer_where_all_arms_are_equal():
     assert not nearest_contradiction(np.ones((3, 0)), np.zeros(3), np.full(3, 1 / 3), epsilon=0.1).any()
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_the_game_keeps_its_regret_bound(seed):
     """f(average weights) >= max f - 2 mixability / turns: AdaHedge's regret against nature's best answers."""

@@ -159,11 +159,13 @@ CASES = [
 ]
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize(("name", "kind", "options"), CASES)
 def test_wrong_lists_stay_within_delta(name, kind, options):
     assert wrong_runs(name, kind, 1.0, **options) <= failures_allowed(RUNS, DELTA)
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize(("name", "kind", "options"), CASES)
 def test_the_test_would_notice_an_eighth_of_the_widths(name, kind, options):
     """The saboteur."""

@@ -77,7 +77,7 @@ def test_the_information_is_what_the_weights_cost_and_move(seed):
 # --- effects change nothing
 
 
-@pytest.mark.cases(3)
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "options",
     [
@@ -204,11 +204,11 @@ def test_the_dimension_that_is_given_is_that_of_the_features():
     assert again == policy
 
 
-def test_epochs_and_other_policies_know_no_blocks():
+def test_readings_and_other_policies_know_no_blocks():
     arms = sp.Arms(SIX)
     asked = {"epsilon": 0.3, "delta": 0.1, "noise": "subgaussian:1", "blocks": "day"}
-    with pytest.raises(InvalidInput, match="evidence='epochs' has no option 'blocks'"):
-        sp.make_policy("certified-linear", arms, **asked, norm_bound=1.0, evidence="epochs")
+    with pytest.raises(InvalidInput, match="evidence='readings' has no option 'blocks'"):
+        sp.make_policy("certified-linear", arms, **asked, norm_bound=1.0, evidence="readings")
     for name in ("linear-embedding", "lucb"):
         with pytest.raises(InvalidInput, match="has no option 'blocks'"):
             sp.make_policy(name, arms, **asked)

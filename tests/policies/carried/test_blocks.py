@@ -154,7 +154,7 @@ def excess_of(seed: int, batches: int) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(
-    ("batches", "seeds"), [(1, 12), (2, 1), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(2, 6), (3, 2)])]
+    ("batches", "seeds"), [(1, 6), (2, 1), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(2, 6), (3, 2)])]
 )
 def test_no_process_has_an_expectation_above_one_whatever_the_effects(batches, seeds):
     found = [excess_of(seed, batches) for seed in range(seeds)]
@@ -220,7 +220,6 @@ def test_every_plan_gives_every_block_its_candidate():
         ({"block_size": 1}, "block_size"),
         ({"control": "nobody"}, "not the id of a candidate"),
         ({"once_a_block": False}, "left out"),
-        ({"evidence": "epochs"}, "has no option"),
     ],
 )
 def test_options_without_meaning_are_refused(options, said):

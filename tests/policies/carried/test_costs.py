@@ -44,9 +44,10 @@ def test_what_a_batch_costs_is_an_option_that_says_nothing_where_it_is_0():
     dear = sp.make_policy("certified-independent", arms, batch_cost=2.5, **ASKED)
     assert (dear.spec["batch_cost"], dear.traits.batch_cost) == (2.5, 2.5)
     assert sp.make_policy(arms=arms, **dear.spec) == dear
-    assert sp.make_policy("certified-independent", arms, batch_cost=0.0, evidence="epochs", **ASKED).spec
+    read = {"norm_bound": 1.0, "evidence": "readings", **ASKED}
+    assert sp.make_policy("certified-linear", arms, batch_cost=0.0, **read).spec
     with pytest.raises(sp.InvalidInput, match="has no option 'batch_cost'"):
-        sp.make_policy("certified-independent", arms, batch_cost=2.5, evidence="epochs", **ASKED)
+        sp.make_policy("certified-linear", arms, batch_cost=2.5, **read)
     with pytest.raises(sp.InvalidInput, match="batch_cost is -1"):
         sp.make_policy("certified-independent", arms, batch_cost=-1.0, **ASKED)
     with pytest.raises(sp.InvalidInput, match="has no option 'batch_cost'"):

@@ -45,6 +45,7 @@ CASES = {
 cases = pytest.mark.parametrize("name", CASES)
 
 
+@pytest.mark.cases(9)
 @cases
 def test_states_are_those_of_studies_played_one_by_one(name):
     environment, options = CASES[name]
@@ -82,6 +83,7 @@ def same(one, other) -> bool:
     return all(np.array_equal(mine, theirs) for mine, theirs in zip(*arrays, strict=True))
 
 
+@pytest.mark.cases(9)
 @cases
 def test_simulations_say_the_same(name):
     environment, options = CASES[name]
@@ -119,10 +121,10 @@ OTHERS = {
     "a gap that is known": (sp.Arms(ids=range(3)), {"gap_bound": 0.05}),
     "later ones": (sp.Arms(ids=range(3)), {"later": ("2",)}),
     "a question": (sp.Arms(ids=range(3)), {"question": "top", "m": 1}),
-    "epochs": (sp.Arms(ids=range(3)), {"evidence": "epochs"}),
 }
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("name", OTHERS)
 def test_others_are_played_one_by_one(name):
     arms, options = OTHERS[name]

@@ -151,6 +151,7 @@ def test_with_features_few_arms_have_repeats_and_single_pulls_no_weight():
     assert from_json(type(state), to_json(state)) == state
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("kernel", [{}, {"kernel": "gaussian:0.01", "dim": 3}])
 @pytest.mark.parametrize("options", [{"batch_size": 4}, {"largest_batch": 7}, {"max_batches": 4}, {"batch_cost": 30.0}])
 def test_sizes_of_batches_hold_where_scales_are_unknown(kernel, options):

@@ -154,7 +154,7 @@ def test_the_gain_is_that_of_the_weights_written_out(kind, seed, monkeypatch):
             assert weights.sum(axis=1) == pytest.approx(np.zeros(15), abs=1e-12)
 
 
-@pytest.mark.cases(4)
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("correlation", [-0.5, 0.0, 0.6, 0.95])
 @pytest.mark.parametrize("kind", KINDS)
 @few_and_all("batches", 500, 3_000)

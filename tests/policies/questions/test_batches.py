@@ -32,7 +32,7 @@ def sizes_of(run) -> list[int]:
     return np.diff([0, *(row.total_pulls for row in run.rounds)]).tolist()
 
 
-@pytest.mark.cases(6)
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("name", ["certified-independent", "certified-linear"])
 @pytest.mark.parametrize("size", [5, 48])

@@ -95,6 +95,7 @@ PLAYED = [
 ]
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize("combination", PLAYED, ids=" ".join)
 def test_a_study_of_it_ends_with_the_truth(combination):
     policy, rng, effects = policy_of(*combination), np.random.default_rng(3), {}

@@ -30,6 +30,7 @@ def policy(env, constraints=NOISY, name="certified-independent", **options):
     return sp.make_policy(name, env.arms, **asked, **options)
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("constraint", [NOISY, NOISY.replace("<=0", ">=0.2"), NOISY.replace("<=0", "<=-5")])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_answer_is_right_and_certified(seed, constraint):

@@ -174,6 +174,7 @@ STUDIES = {
 HEAT = np.array([0.0, 2.0, 0.0, 0.0, 0.0])
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("kind", STUDIES)
 def test_whole_studies_end_with_a_certificate_that_verifies(kind):
     name, options = STUDIES[kind]
@@ -213,18 +214,18 @@ def test_every_block_has_the_control():
         assert plan.counts[2] >= policy.traits.blocks.number_for(plan.counts)
 
 
-def test_a_study_in_blocks_from_its_first_plan_to_its_certificate(database_url):
+def test_a_study_in_blocks_from_its_first_plan_to_its_certificate(stored_at):
     policy = policy_of(QUESTIONS[0], block_size=5, once_a_block=True)
-    sp.create_study(database_url, "days", policy)
-    assert sp.open_study(database_url, "days").policy == policy
+    sp.create_study(stored_at, "days", policy)
+    assert sp.open_study(stored_at, "days").policy == policy
     rng, effects = np.random.default_rng(0), {}
-    while (batch := resume_stored_study(database_url, "days").ask()) is not None:
+    while (batch := resume_stored_study(stored_at, "days").ask()) is not None:
         rewards = [
             MEANS["abcde".index(one)] + effects.setdefault(day, 20.0 * rng.normal()) + 0.5 * rng.normal()
             for one, day in zip(batch.pulls(), batch.blocks, strict=True)
         ]
-        resume_stored_study(database_url, "days").tell(batch, rewards)
-    study = sp.open_study(database_url, "days")
+        resume_stored_study(stored_at, "days").tell(batch, rewards)
+    study = sp.open_study(stored_at, "days")
     answer = study.certificate()
     assert (answer.verdict, answer.lists.inside[0], "e" in answer.lists.outside) == ("certified", "b", True)
     assert any(sentence.startswith("Measurements of the same day") for sentence in answer.assumptions)

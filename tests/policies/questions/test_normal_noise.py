@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from bounds import failures_allowed
+from budgets import budget
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
@@ -148,10 +149,10 @@ def run_of(name: str, question, *, seed: int = 0, **more) -> Run:
     return sp.simulate(policy, world, seed=seed, max_pulls=100_000)
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_with_features_few_arms_are_measured_often(question):
-    for seed in range(2):
+    for seed in range(budget(2, fewest=1)):
         run = run_of("certified-linear", question, seed=seed, norm_bound=1.0)
         assert (run.verdict, run.success) == ("certified", True)
         pulls = np.array(certificate_document(run.study)["candidates"]["pulls"])
@@ -193,6 +194,7 @@ def test_a_lack_of_fit_shows():
     assert policy.claim(state).why_heuristic
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("question", QUESTIONS[1:3])
 def test_with_features_every_batch_has_the_size_that_was_asked(question):
     run = run_of("certified-linear", question, norm_bound=1.0, batch_size=20)

@@ -158,7 +158,8 @@ def test_in_blocks_the_answer_is_right(runs):
 def test_results_whose_blocks_are_lost_are_noticed(monkeypatch):
     told = OneOfShare._seen
     monkeypatch.setattr(OneOfShare, "_seen", lambda self, seen: replace(told(self, seen), blocks=None))
-    assert wrong_in_blocks(10) > failures_allowed(10, DELTA)
+    runs = trials_to_notice(DELTA, 0.99)
+    assert wrong_in_blocks(runs) > failures_allowed(runs, DELTA)
 
 
 def test_a_study_in_blocks_and_one_of_items_verify():

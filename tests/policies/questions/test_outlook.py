@@ -153,6 +153,7 @@ def hostile(seed: int, *, gamma: float, number: float | None, high: bool):
     return ground, bet(turned * (means[arm] - value)), past, counts, means, arm
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("high", [False, True])
 @pytest.mark.parametrize("number", [None, -0.6, 0.9])
 @settings(max_examples=budget(60))
@@ -165,9 +166,9 @@ def test_with_vectors_and_misspecification_a_true_null_has_expectation_at_most_o
 @pytest.mark.parametrize("number", [None, 0.9])
 def test_a_bias_that_is_left_out_is_noticed(number, monkeypatch):
     """The misspecification is there, and the embedding that is compared does not say so."""
-    cases = [hostile(seed, gamma=0.3, number=number, high=bool(seed % 2)) for seed in range(60)]
+    cases = [hostile(seed, gamma=0.3, number=number, high=bool(seed % 2)) for seed in range(30)]
     honest = [expectation(*case) for case in cases]
-    assert sum(one != 1.0 for one in honest) >= 10
+    assert sum(one != 1.0 for one in honest) >= 5
     monkeypatch.setattr(outlooks, "embedded_in", lambda embedding, *_: Embedding(embedding.features, 0.0))
     spoilt = [expectation(*case) for case in cases]
     print(f"\nlargest {max(honest):.4f}, without the bias {max(spoilt):.4f}")

@@ -236,7 +236,7 @@ def test_a_budget_ends_the_selection():
 
 @pytest.mark.parametrize(
     ("number", "size", "epsilon", "most"),
-    [(200, 50, 0.4, 190), pytest.param(3000, 400, 0.2, 1500, marks=pytest.mark.slow)],
+    [(120, 40, 0.4, 115), pytest.param(3000, 400, 0.2, 1500, marks=pytest.mark.slow)],
 )
 def test_the_best_of_a_function_that_a_kernel_knows(tmp_path, number, size, epsilon, most):
     """Rewards that no linear function comes near: two bumps in the square."""

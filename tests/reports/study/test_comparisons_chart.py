@@ -29,7 +29,7 @@ def rows_with(page, tag) -> list[dict[str, str]]:
     return [{name: value for name, value in one.items() if name.startswith("data-")} for one in found]
 
 
-@pytest.mark.cases(7)
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("minimize", [False, True], ids=["largest", "smallest"])
 def test_the_intervals_are_exactly_those_of_the_certificate(tmp_path, name, minimize):

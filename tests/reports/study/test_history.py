@@ -8,7 +8,7 @@ from surepick.reports.study.facts import History, KeptPulls, history_of
 
 
 def test_the_log_says_what_came_and_from_whom(tmp_path):
-    study = finished(most_plans=1, evidence="epochs")
+    study = finished(most_plans=1, batch_size=18)
     study.tell_prior(["0"], [1.0], worker="zoe")
     plan = study.lease(worker="bob", duration="1h")
     keys = plan.keys()

@@ -7,10 +7,9 @@ import pytest
 from report_pages import Page
 
 import surepick as sp
-from surepick.certificates.document import certificate_document
 from surepick.reports.study.facts import facts_of
 from surepick.reports.study.lists import standings
-from surepick.reports.study.page import with_candidates
+from surepick.reports.study.page import report_document
 
 MEANS = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 3.4}
 HEAT = {"a": -2.0, "b": 1.0, "c": -1.0, "d": 2.0}
@@ -36,8 +35,7 @@ def finished(asked, *, minimize=False):
 
 
 def panels(study):
-    document = json.loads(json.dumps(certificate_document(study)))
-    return standings(facts_of(with_candidates(document, study)))
+    return standings(facts_of(json.loads(json.dumps(report_document(study)))))
 
 
 def column(rows, name, place):

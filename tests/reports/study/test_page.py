@@ -126,9 +126,9 @@ def test_results_of_an_open_plan_change_nothing(tmp_path):
 def test_a_report_that_counts_the_open_plan_would_be_noticed(tmp_path, monkeypatch):
     """The saboteur."""
 
-    def leaking(study, name):
+    def leaking(study, name, **how):
         came = sum(part.pulls.sum() for part in study.log.results(study.log.last_plan().number))
-        return (found := certificate_document(study, name)) | {"pulls": found["pulls"] + int(came)}
+        return (found := certificate_document(study, name, **how)) | {"pulls": found["pulls"] + int(came)}
 
     monkeypatch.setattr(study_report, "certificate_document", leaking)
     study = finished(most_plans=2)

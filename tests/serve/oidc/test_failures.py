@@ -33,7 +33,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.cases(16)
+@pytest.mark.cases(10)
 @pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/token", "/keys"])
 @pytest.mark.parametrize("case", FAILURES)
 def test_a_provider_that_does_not_do_its_part(server, provider, visit, path, case):

@@ -34,6 +34,7 @@ CLAIMS = {
 }
 
 
+@pytest.mark.cases(12)
 @pytest.mark.parametrize("case", CLAIMS)
 def test_claims_that_do_not_hold(server, provider, visit, case):
     provider.claims, why = CLAIMS[case]

@@ -153,6 +153,7 @@ QUESTIONS = [
     {"question": "top", "m": "2"},
     {"question": "all-good"},
     {"features": ["grams", "price"], "norm_bound": "20"},
+    {"features": ["grams", "price"]},
     {"cost_column": "price", "good": "small", "noise": "bounded", "low": "0", "high": "10"},
     {"noise": "bernoulli", "epsilon": "0.2"},
     {"noise": "normal"},
@@ -167,6 +168,8 @@ def test_every_choice_makes_a_study(visit, more):
     assert made.status_code == 303, re.search(r'id="refused">(.*?)</p>', made.text)
     assert own.get("/studies/coffee").status_code == 200
     assert own.get("/api/v1/studies/coffee").json()["minimize"] == (more.get("good") == "small")
+    policy = own.get("/api/v1/studies/coffee/terms").json()["configuration"]["policy"]
+    assert (policy.get("assume") == "linear") == ("features" in more and "norm_bound" not in more)
 
 
 @pytest.mark.cases(6)
@@ -183,7 +186,8 @@ def test_every_choice_makes_a_study(visit, more):
         ({"sigma": ""}, "standard deviation"),
         ({"question": "above"}, "Give the number"),
         ({"question": "control", "control": "none"}, "none"),
-        ({"features": ["grams"]}, "leave both out"),
+        ({"norm_bound": "20"}, "tick some"),
+        ({"features": ["grams"], "noise": "normal"}, "how far repeats scatter at most"),
         ({"id_column": "other"}, "other"),
     ],
 )
@@ -267,3 +271,12 @@ def test_a_study_says_in_words_what_is_asked(server, visit, options, noise, word
     for one in words:
         assert one in page
     assert ("Withdraw candidates" in page) == (not options)
+
+
+def test_what_columns_save_is_no_matter_of_nearly_equal_candidates(visit):
+    own = visit("own", "owner")
+    rows = "".join(f"r{number},{number},{number % 4}\n" for number in range(16))
+    given = {"table": f"recipe,grams,price\n{rows}", "features": ["grams", "price"], "epsilon": "0.5"}
+    page = own.send("/new", step="forecast", **(ASKED | given)).text
+    assert re.findall(r'<th scope="row">([a-z ]+)</th><td class="number">0.5', page) == ["without the columns"]
+    assert re.search(r"With the columns(: about| would save nothing).* each mean is within 0.5 of", page)

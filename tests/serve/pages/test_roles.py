@@ -144,6 +144,7 @@ def test_what_is_too_large_is_refused_on_a_page_too(tmp_path):
 NAMES = ["<script>alert(1)<img src=x>\"'&", "50% of x?y#z", "über & ünter", "a\u2028b"]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_names_of_people_are_text_on_every_page(server, visit, name):
     from html import escape

@@ -39,6 +39,7 @@ def test_an_open_plan_shows_no_estimate():
     assert (study.certificate(), study.recommend()) == before
 
 
+@pytest.mark.cases(9)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("parts", [1, 3])
 def test_the_order_of_arrival_changes_no_bit(name, seed, parts):

@@ -28,6 +28,9 @@ from surepick_bench.runner import OnResult, procedures_for, right_in_the_long_ru
 from surepick_bench.spec import Experiment, restricted, smoke
 from surepick_bench.summary import AXES, AtLeast, CellSummary, Share, Spread, grid_experiment, ranked, summarize
 
+JobsOption = Annotated[int, typer.Option("--jobs", help="Number of processes; -1: one per processor.")]
+DATA = "../shared/data"
+DataOption = Annotated[Path, typer.Option("--data", envvar="SUREPICK_DATA", help="The folder of the data sets.")]
 # --- Experiments with progress on standard error, and a list of what failed.
 
 QUIET_SECONDS = 30.0  # between two lines of progress where there is no terminal
@@ -354,9 +357,9 @@ def grid(
     tolerances: Annotated[str, typer.Option("--tolerances", help="eps-bar; none: 1e-5 to 1e-1.")] = "",
     runs: Annotated[int, typer.Option("--runs", min=1, help="Seeds for each combination.")] = 5,
     out: Annotated[Path, typer.Option("--out", help="Where the results go: NAME.parquet.")] = Path("grid.parquet"),
-    jobs: options.JobsOption = -1,
+    jobs: JobsOption = -1,
     seed: options.SeedOption = 0,
-    data: options.DataOption = Path(options.DATA),
+    data: DataOption = Path(DATA),
     answer_format: options.FormatOption = options.Format.text,
 ) -> None:
     """The paper's grid search for its constants, by the true success rate; for what a user can do: `surepick tune`."""
@@ -426,10 +429,10 @@ def run(
     names: NamesArgument,
     runs: Annotated[int, typer.Option("--runs", min=1, help="Seeds for each policy in each environment.")] = 50,
     out: Annotated[Path, typer.Option("--out", help="Where the results go: NAME.parquet.")] = Path("results.parquet"),
-    jobs: options.JobsOption = -1,
+    jobs: JobsOption = -1,
     policies: Annotated[str, typer.Option("--policies", help='Only these, e.g. "rage,certified-linear".')] = "",
     seed: options.SeedOption = 0,
-    data: options.DataOption = Path(options.DATA),
+    data: DataOption = Path(DATA),
     smoke_test: Annotated[
         bool, typer.Option("--smoke", help="One seed, few pulls, two seconds a study: shows that everything works.")
     ] = False,

@@ -12,7 +12,7 @@ from surepick.core.arms import LOG, Arms
 from surepick.core.frames import is_frame
 from surepick.core.values import listed, real_numbers
 from surepick.errors import InvalidInput, OutOfTurn
-from surepick.noise import Noise
+from surepick.noise import USUAL_NOISE, Noise
 from surepick.policies.base import Policy, name_of
 from surepick.policies.long_lists import after_selection
 from surepick.policies.options import fitting_policy
@@ -98,8 +98,8 @@ def find_best(
         epsilon: how much worse than the best the answer may be, in reward units, > 0. It is needed, but where `policy`
             is a policy, which has its own.
         delta: probability that the answer is worse than that, in (0, 1); None: 0.05, or the policy's own.
-        noise: what is assumed of a reward, a record or its text ("bernoulli", "subgaussian:0.5"). It is needed, but
-            where `policy` is a policy.
+        noise: what is assumed of a reward, a record or its text ("bernoulli", "subgaussian:0.5"); None: "normal", or
+            the policy's own.
         policy: a policy for these candidates, perhaps of another package; or one of `policy_names()`; None: the
             one that the options speak of (`certified-linear` where there is a norm_bound, `certified-kernel` where
             there is a kernel too, `certified-items` where there are items, else `certified-independent`).
@@ -126,14 +126,14 @@ def find_best(
     if isinstance(arms, RowBlocks):
         if not isinstance(chosen, str):
             raise InvalidInput("candidates in blocks take a policy by its name; give policy='certified-...'.")
-        if epsilon is None or noise is None:
-            raise InvalidInput("find_best needs epsilon and noise: how much worse than the best, and what a reward is.")
+        if epsilon is None:
+            raise InvalidInput("find_best needs epsilon: how much worse than the best the answer may be.")
         if max_cost is not None:
             raise InvalidInput("candidates in blocks have no costs: leave out max_cost, or give max_pulls.")
         asked: dict[str, Any] = {
             "epsilon": epsilon,
             "delta": USUAL_DELTA if delta is None else delta,
-            "noise": noise,
+            "noise": USUAL_NOISE if noise is None else noise,
             **options,
         }
         budget: dict[str, Any] = {"max_pulls": max_pulls, "progress": progress, "unusual": unusual}

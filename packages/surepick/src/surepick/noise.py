@@ -15,6 +15,7 @@ from surepick.core.records import FloatArray
 from surepick.errors import InvalidInput
 from surepick.text import quoted
 
+USUAL_NOISE = "normal"  # where nothing is declared
 TOO_SMALL = "the bound on the standard deviation may be too small; we take this probability from delta."
 ROUNDING = 8 * np.finfo(np.float64).eps  # of a bound: what a few operations lose
 
@@ -243,7 +244,9 @@ def scales(noise: Noise, num_arms: int) -> FloatArray:
         raise InvalidInput(
             f"the noise has {len(noise.sigma)} scales for {num_arms} arms; give one number or one per arm."
         )
-    return np.broadcast_to(np.asarray(noise.sigma, dtype=np.float64), (num_arms,))
+    if isinstance(noise.sigma, tuple):
+        return np.array(noise.sigma, np.float64)
+    return np.ndarray((num_arms,), np.float64, np.float64(noise.sigma).tobytes(), strides=(0,))  # one number, so often
 
 
 def largest_scale(noise: Noise) -> float:

@@ -49,7 +49,7 @@ def test_a_study_of_candidates_that_vary_unequally(stored_at, write, tmp_path):
     assert "repeats lie farther apart" in (tmp_path / "report.html").read_text()
 
 
-@pytest.mark.parametrize("words", [("--policy", "lucb"), ("--option", "evidence=epochs")])
+@pytest.mark.parametrize("words", [("--policy", "lucb"), ("--policy", "action-elimination")])
 def test_what_needs_a_known_scale_says_so(words, sqlite_url, write, refused):
     table = write("id,x\na,1\nb,2\nc,3\n")
     assert "known beforehand" in refused("create", sqlite_url, "dough", "--arms", table, *GOAL, *words)

@@ -80,7 +80,6 @@ def test_an_option_of_the_policy(lab, refused):
     )
     assert "write NAME=VALUE" in refused(*wrong, "largest_batch")
     assert "taken" in refused(*wrong, "largest_batch=many") or "number" in refused(*wrong, "largest_batch=many")
-    assert "say what is known of a single measurement with --noise" in refused("create", lab.url, "o", "--arms", arms)
     assert surepick("list", lab.url)[1].count("certified-independent") == 1  # nothing was half made
 
 

@@ -1,4 +1,4 @@
-"""The tables of studies, from schema to schema: the steps give what the code expects, all of them are taken or none."""
+"""The tables of studies, from schema to schema: the steps lead to those of today, all of them are taken or none."""
 
 import shutil
 
@@ -86,8 +86,24 @@ def new_database(url: str):
     return engine
 
 
-def test_the_steps_make_the_tables_that_the_code_expects(database_url):
-    with new_database(database_url).connect() as connection:
+def in_the_first_schema(url: str):
+    """A database of schema 1, which had no corrections."""
+    engine = new_database(url)
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(sa.schema.DropTable(sql_schema.correction))
+        connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num = '1'"))
+    return engine
+
+
+def migrated(url: str):
+    engine = in_the_first_schema(url)
+    assert migrate.migrate_database(engine, url) == ("1", SCHEMA)
+    return engine
+
+
+@pytest.mark.parametrize("made", [new_database, migrated])
+def test_a_new_database_and_the_steps_have_the_tables_that_the_code_expects(database_url, made):
+    with made(database_url).connect() as connection:
         assert differences(connection) == []
         assert set(sa.inspect(connection).get_table_names()) == {*metadata.tables, VERSION_TABLE}
 
@@ -102,16 +118,21 @@ def test_a_difference_would_be_noticed(database_url):
         assert len(differences(connection, other)) == 2
 
 
+def test_a_table_that_the_steps_do_not_make_would_be_noticed(database_url):
+    with in_the_first_schema(database_url).connect() as connection:
+        assert {first for first, *_ in differences(connection)} == {"add_table", "add_index"}
+
+
 def test_the_steps_make_the_constraints_too(tmp_path, sqlite_url):
     other = sa.create_engine(f"sqlite:///{tmp_path / 'other.db'}")
     metadata.create_all(other)
-    with new_database(sqlite_url).connect() as steps, other.connect() as direct:
+    with migrated(sqlite_url).connect() as steps, other.connect() as direct:
         assert described(steps) == described(direct)
         assert any("a_known_status" in str(row) for row in described(steps)["observation"])
 
 
 def test_the_steps_make_the_constraints_too_on_a_server(postgres_url):
-    with new_database(postgres_url).connect() as connection:
+    with migrated(postgres_url).connect() as connection:
         connection.execute(sa.schema.CreateSchema("direct"))
         metadata.create_all(connection.execution_options(schema_translate_map={None: "direct"}))
         assert described(connection, "public") == described(connection, "direct")

@@ -14,6 +14,7 @@ def made(url, name):
     return create_stored_study(url, name, policy)
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("most", [1, 3, 1_000])
 def test_it_is_that_of_the_newest_row_also_where_others_wrote_since(database_url, monkeypatch, most):
     monkeypatch.setattr(sql_log, "MOST_RECENT", most)

@@ -21,6 +21,7 @@ from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.reports import figure_page
 from surepick.tables import Table
 from surepick_bench.figures import panels as panel
+from surepick_bench.figures.pages import Page, open_page
 from surepick_bench.figures.panels import ORACLE, OWN_STOP, Looks, Measure, Replicates
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def arms_left_figure(rows: Replicates, rounds: RoundCurves, styles: Looks, *, ti
     if not here.num_rows:
         return None
     places = here.environments
-    page = figure_page.open_page(len(places), columns=3, width=4.0, height=3.2, room=2.6)
+    page = open_page(len(places), columns=3, width=4.0, height=3.2, room=2.6)
     panel.name_series(page, {policy: styles[policy] for policy in here.policies}, {}, marker=False)
     for axes, place in zip(page.axes, places, strict=True):
         part = here.where(here.environment == place)
@@ -117,9 +118,7 @@ def error_figure(rows: Replicates, styles: Looks, *, title: str) -> Figure:
     deltas = np.unique(rows.delta).tolist()
     places = rows.environments
     width = max(3.4, 0.6 + 0.22 * len(drawn) * len(deltas))
-    page = figure_page.open_page(
-        len(places), columns=max(1, min(3, int(13.0 / width))), width=width, height=3.6, room=2.8
-    )
+    page = open_page(len(places), columns=max(1, min(3, int(13.0 / width))), width=width, height=3.6, room=2.8)
     panel.name_series(page, drawn, panel.only_certified(judged), line=False)
     page.name_mark("error = delta", color="black", linestyle="--")
     exceeding = []
@@ -205,10 +204,10 @@ def _drawable(rows: Replicates, measure: Measure) -> FloatArray:
 
 def _lines(
     rows: Replicates, measure: Measure, across: str, panels: str | None, styles: Looks, published: Published
-) -> figure_page.Page:
+) -> Page:
     other = _panel_of(rows, panels)
     values = np.unique(other)
-    page = figure_page.open_page(len(values), columns=2, width=5.2, height=4.2, room=2.6)
+    page = open_page(len(values), columns=2, width=5.2, height=4.2, room=2.6)
     drawn = panel.filled_looks(styles, rows.policies, _filled(rows, measure))
     panel.name_series(page, drawn, panel.own_stop_notes(rows) if measure is OWN_STOP else {})
     page.name_mark("mean outside the quartiles", color="white", marker="*", linestyle="", markeredgecolor="black")
@@ -231,11 +230,9 @@ def _lines(
     return page
 
 
-def _boxes(rows: Replicates, measure: Measure, styles: Looks, published: Published) -> figure_page.Page:
+def _boxes(rows: Replicates, measure: Measure, styles: Looks, published: Published) -> Page:
     places, policies, drawable = rows.environments, rows.policies, _drawable(rows, measure)
-    page = figure_page.open_page(
-        len(places), columns=3, width=3.6, height=1.2 + 0.36 * len(policies), room=2.8, legend="above"
-    )
+    page = open_page(len(places), columns=3, width=3.6, height=1.2 + 0.36 * len(policies), room=2.8, legend="above")
     drawn = panel.filled_looks(styles, policies, _filled(rows, measure))
     notes = panel.own_stop_notes(rows) if measure is OWN_STOP else {}
     marks = _marks(rows, published)

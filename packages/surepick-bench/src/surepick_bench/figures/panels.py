@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from surepick.core.records import BoolArray, FloatArray, record
 from surepick.errors import InvalidInput
-from surepick.reports.figure_page import COLOURS, Page, scale_pulls, write_figure
+from surepick.reports.figure_page import COLOURS, scale_pulls, write_figure
 from surepick.tables import Table
 from surepick.tables.numbers import number_or_none
 from surepick.tables.table import Column
+from surepick_bench.figures.pages import Page
 from surepick_bench.results import ended_by_itself
 from surepick_bench.summary import share
 

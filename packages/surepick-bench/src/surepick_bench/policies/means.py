@@ -14,6 +14,7 @@ from surepick.estimators import anytime_radius, mixture_radius
 from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, compared_with, trace_row
 from surepick.policies.options import check_options, one_of, option
+from surepick.policies.sequential.engine import Memo
 from surepick.questions import Above, TopM
 from surepick_bench.policies import lists
 
@@ -182,6 +183,7 @@ class LUCB:
 
     problem: Problem
     growth: float = option(0.1, options.growth_or_none)
+    _cache: Memo = field(default_factory=Memo, init=False, compare=False, repr=False, kw_only=True)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -193,7 +195,7 @@ class LUCB:
     def ask(self, state: MeansState) -> Plan:
         pulls = state.seen.counts
         counts = np.zeros(self.problem.num_arms, np.int64)
-        if np.any(pulls == 0):
+        if pulls.min() == 0:
             counts[pulls == 0] = 1
         else:
             pair = [state.leader, self._rival(state.seen, state.leader)]
@@ -207,7 +209,7 @@ class LUCB:
         radius = self._radius(pooled.counts)
         ahead = means + radius - (means[leader] - radius[leader])  # how much better each could be
         ahead[leader] = -np.inf
-        gap, epsilon = max(0.0, float(np.max(ahead))), self.problem.epsilon
+        gap, epsilon = max(0.0, float(ahead.max())), self.problem.epsilon
         active = np.flatnonzero((ahead >= epsilon) | (everybody == leader))
 
         def deciding(before: Intervals | None) -> Intervals:
@@ -221,8 +223,13 @@ class LUCB:
         return Claim(state.leader, state.finished, state.seen.total, state.gap, self.problem.delta * ZETA_3 / K1)
 
     def _radius(self, counts: IntArray) -> FloatArray:
-        """beta(u, t) of each arm, shape (K,); infinite for an arm that was never pulled."""
-        return lucb_radius(counts, self.problem.scales, delta=self.problem.delta)
+        """beta(u, t) of each arm, shape (K,); infinite for an arm that was never pulled. A plan asks for those of the
+        results before it."""
+
+        def form() -> FloatArray:
+            return lucb_radius(counts, self.problem.scales, delta=self.problem.delta)
+
+        return self._cache.of("radius", counts, None, form)
 
     def _rival(self, seen: Observations, leader: int) -> int:
         upper = seen.means + self._radius(seen.counts)
@@ -233,7 +240,7 @@ class LUCB:
 def lucb_radius(counts: IntArray, sigma: FloatArray, *, delta: float) -> FloatArray:
     """sigma sqrt(2 log(K1 K t^4 / delta) / u), t = max(half of all pulls, largest u), infinite at u = 0, shape (K,).
     Source: the exploration rate of LUCB1, Kalyanakrishnan et al. (2012)."""
-    t = max(1.0, math.ceil(int(counts.sum()) / 2), float(np.max(counts)))
+    t = max(1.0, math.ceil(int(counts.sum()) / 2), float(counts.max()))
     log_term = math.log(K1 * len(counts) / delta) + 4.0 * math.log(t)
     radius = sigma * np.sqrt(2.0 * log_term / np.maximum(counts, 1))
     return np.where(counts > 0, radius, np.inf)

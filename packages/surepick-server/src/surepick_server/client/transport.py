@@ -1,6 +1,7 @@
 """Requests to a server: who we are, what is sent again, and errors as the library raises them."""
 
 import json
+import os
 import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from surepick import errors
 from surepick.core.plans import Design
 from surepick.core.records import from_json
 from surepick.studies.logs.keys import read_pull_key
-from surepick.studies.opening import TOKEN, checked_address, given_token, is_this_machine
+from surepick.studies.opening import TOKEN, checked_address, is_this_machine
 from surepick.studies.recording import Receipt
 
 API = "/api/v1"
@@ -28,6 +29,16 @@ KINDS: dict[str, type[errors.SurepickError]] = {
 TEXT_KINDS = ("application/json", "application/problem+json")
 
 
+def _given_token(token: str | None) -> str | None:
+    """The token: the one that was given, else that of the environment; None where there is none."""
+    found = os.environ.get(TOKEN, "") if token is None else token
+    if not isinstance(found, str) or not (found.isascii() and found.isprintable()):
+        raise errors.InvalidInput(
+            "the token has characters that no token has; copy it as surepick token create showed it."
+        )
+    return found.strip() or None
+
+
 class Transport:
     """Sends requests to one server as who the token, or else SUREPICK_TOKEN, says; several threads may use it. A
     request that may be made twice without harm is sent again where the connection failed, or a proxy says that the
@@ -35,7 +46,7 @@ class Transport:
 
     def __init__(self, url: str, *, token: str | None = None, insecure: bool | None = None) -> None:
         self.url = checked_address(url, insecure=insecure)
-        known = given_token(token)
+        known = _given_token(token)
         headers = {"accept": "*/*"} | ({} if known is None else {"authorization": f"Bearer {known}"})
         here = is_this_machine(httpx.URL(self.url).host)
         self._client = httpx.Client(headers=headers, timeout=TIMEOUT, follow_redirects=False, trust_env=not here)

@@ -18,6 +18,8 @@ from fastapi import Request, Response
 
 from surepick.core.records import record
 from surepick.errors import InvalidInput, SurepickError
+from surepick.forecasts.saving import saving
+from surepick.noise import SubGaussian
 from surepick.questions import BEST, NAMES
 from surepick.questions.best import FORM
 from surepick.tables import Table, keeping_notes, read_table, write_table
@@ -266,8 +268,14 @@ def goal_of(form: Form, given: GivenTable) -> dict[str, Any]:
     delta = form.number("delta", "how often it may be wrong")
     bound = form.number("norm_bound", "the bound on the coefficients")
     features = form.many("features")
-    if (bound is None) != (not features):
-        raise InvalidInput("To use columns, tick some and give the bound on their coefficients; or leave both out.")
+    if bound is not None and not features:
+        raise InvalidInput("A bound on weights is about columns: tick some, or leave the bound out.")
+    noise = noise_of(form)
+    columns: dict[str, Any] = {} if bound is None else {"norm_bound": bound}
+    if features and bound is None:
+        columns = {"assume": "linear"}
+        if noise == "normal":
+            raise InvalidInput("Columns need a bound on their weights, or how far repeats scatter at most; or none.")
     candidates = {
         "table": given.text,
         "kind": given.kind,
@@ -278,9 +286,9 @@ def goal_of(form: Form, given: GivenTable) -> dict[str, Any]:
         "candidates": candidates,
         "epsilon": epsilon,
         "delta": 0.05 if delta is None else delta,
-        "noise": noise_of(form),
+        "noise": noise,
         "minimize": form.text("good") == "small",
-        "options": question_in(form) | ({} if bound is None else {"norm_bound": bound}),
+        "options": question_in(form) | columns,
     }
 
 
@@ -322,6 +330,8 @@ def forecast_beside(form: Form, given: GivenTable) -> tuple[list[Option], int | 
         raise InvalidInput("A forecast needs a guess of how far repeats scatter; the study itself does not use it.")
     goal |= {"rehearsals": REHEARSALS, "assume_scale": guess if goal["noise"] == "normal" else None}
     ways = [("as you have it", goal), ("half the tolerance", {**goal, "epsilon": goal["epsilon"] / 2})]
+    if "assume" in goal["options"]:
+        return _of_columns(goal)
     if "norm_bound" in goal["options"]:
         plain = {key: value for key, value in goal["options"].items() if key != "norm_bound"}
         ways.append(("without the columns", {**goal, "options": plain}))
@@ -341,6 +351,20 @@ def forecast_beside(form: Form, given: GivenTable) -> tuple[list[Option], int | 
             uniform = answer["uniform_pulls"]
         found.append(_option(words, asked["epsilon"], answer["rows"][0]))
     return found, uniform
+
+
+def _of_columns(goal: dict[str, Any]) -> tuple[list[Option], int | None]:
+    """The study without the columns, and what they may save: with nearly equal means they save nothing."""
+    plain = {key: value for key, value in goal["options"].items() if key != "assume"}
+    answer = models.forecast_of(brought(ForecastOf, {**goal, "options": plain}, "The study is"))
+    asked = brought(ForecastOf, goal, "The study is")
+    arms, _ = models.candidates_of(asked)
+    problem, notes = models.policy_of(asked, arms).problem, list[str]()
+    if isinstance(problem.noise, SubGaussian):
+        found = saving(arms, epsilon=problem.epsilon, delta=problem.delta, noise=problem.noise)
+        notes += [] if found is None else [str(found).replace("`--assume linear`", "With the columns")]
+    row = _option("without the columns", goal["epsilon"], answer["rows"][0])
+    return [replace(row, notes=(*notes, *row.notes))], answer["uniform_pulls"]
 
 
 def _option(words: str, epsilon: float, row: dict[str, Any]) -> Option:

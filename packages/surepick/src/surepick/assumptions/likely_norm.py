@@ -5,6 +5,7 @@ So we take the largest prior scale that the results do not speak against, and ad
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -28,8 +29,10 @@ def noise_scale(seen: Observations, declared: float) -> float:
     if not known or freedom < HEURISTIC_LEAST_REPEATS:
         return declared
     repeated = seen.counts > 1
-    found = float(np.sqrt(np.maximum(seen.deviations[repeated].sum(), 0.0) / freedom))
-    return min(declared, found) if found > 0.0 else declared
+    total = float(seen.deviations[repeated].sum())
+    if total <= float(seen.rounding[repeated].sum()):  # repeats that are all equal say nothing
+        return declared
+    return min(declared, math.sqrt(total / freedom))
 
 
 def likely_norm(
@@ -95,11 +98,14 @@ def with_likely_norm(
             f"{found[-1]}{',' if ':' in str(found[-1]) else ':'}norm=10, say."
         )
     if unnamed:
-        assumption = settled(assumption, features, _rounded_up(HEURISTIC_MARGIN * (suggested or 0.0)))
+        assumption = settled(assumption, features, rounded(HEURISTIC_MARGIN * (suggested or 0.0), 2, math.ceil))
     return Filled(assumption, suggested, unnamed > 0)
 
 
-def _rounded_up(number: float) -> float:
-    """A number of two digits that is not smaller."""
-    unit = 10.0 ** (math.floor(math.log10(number)) - 1)
-    return float(f"{math.ceil(number / unit * (1.0 - 1e-12)) * unit:.3g}")
+def rounded(number: float, digits: int, towards: Callable[[float], int]) -> float:
+    """A number of so many digits, `math.floor` or `math.ceil` of it; one that is not positive and finite as it is."""
+    if not (number > 0.0 and math.isfinite(number)):
+        return number
+    unit = 10.0 ** (math.floor(math.log10(number)) - digits + 1)
+    exact = number / unit * (1.0 + (1e-12 if towards is math.floor else -1e-12))
+    return float(f"{towards(exact) * unit:.{digits}g}")

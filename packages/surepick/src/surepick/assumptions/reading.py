@@ -13,12 +13,14 @@ Source: docs/certified-elimination.md, lines 38 to 42.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from surepick.assumptions import records
+from surepick.assumptions.likely_norm import rounded
 from surepick.assumptions.lines import Curve, Lines
 from surepick.core.observations import Observations
 from surepick.core.records import BoolArray, FloatArray, record
@@ -258,6 +260,26 @@ class Reading:
         return f"{sure} if {self.condition}{wanted}."
 
     @property
+    def kind(self) -> str:
+        """The class as it is written, without its norm and without how far means are off it."""
+        return str(records.mapped(_exact(self.assumption), _without_norm))
+
+    @property
+    def off_by(self) -> float | None:
+        """How far each mean may be off the class, all else as it was read, rounded down; None where it does not stand
+        or has no norm."""
+        found = self.largest_misspecification
+        return None if found is None or not self.stands else rounded(found, 3, math.floor)
+
+    @property
+    def survives(self) -> str:
+        """The sentence with as large a misspecification as the answer survives; where there is none, the claim."""
+        if self.off_by is None or isinstance(self.assumption, records.AllOf):
+            return str(self)
+        near = records.Near(_exact(self.assumption), self.off_by)
+        return str(replace(self, assumption=near, gap=self.epsilon))
+
+    @property
     def condition(self) -> str:
         """What is assumed, in words."""
         scatter, suggested = records.scatter_of(self.assumption), self.suggested_norm
@@ -265,6 +287,16 @@ class Reading:
         data = "" if suggested is None else f" (the results suggest up to {suggested:.3g})"
         noise = [] if scale is None else [f"the noise is at most {scale:.4g}"]
         return " and ".join([class_in_words(one, data) for one in records.alternatives(self.assumption)] + noise)
+
+
+def _exact(assumption: records.Assumption) -> records.Assumption:
+    if isinstance(assumption, records.AllOf):
+        return replace(assumption, parts=tuple(map(_exact, assumption.parts)))
+    return assumption.assumption if isinstance(assumption, records.Near) else assumption
+
+
+def _without_norm(one: records.Assumption) -> records.Assumption:
+    return replace(one, norm=None) if isinstance(one, records.Linear | records.Smooth) else one
 
 
 def class_in_words(assumption: records.Assumption, data: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.observations import Answers, BlockTotals, Observations, Quantity
+from surepick.core.observations import Answers, BlockTotals, Observations
 from surepick.core.plans import Intervals, Plan
 from surepick.core.records import FloatArray, IntArray, first_difference
 from surepick.studies.logs.base import Addition, Correction, Withdrawal
@@ -306,43 +306,11 @@ def _whole(values: Sequence[int]) -> IntArray:
     return np.array(values, np.int64).reshape(-1)
 
 
-# --- What was measured beside the reward, in a certificate: to JSON data and back.
-
-
 def quantities_entry(seen: Observations) -> dict[str, Any]:
     """The totals of what else was measured, one a constraint; nothing where it was the reward alone."""
     if seen.quantities is None:
         return {}
     return {"quantities": [totals_of(one.observations, minimize=False) for one in seen.quantities]}
-
-
-def with_quantities(seen: Observations, look: Mapping[str, Any], *, wanted: int) -> Observations:
-    """What was received, with the totals of what else was measured."""
-    number, found = look["plan"], look.get("quantities", [])
-    if len(found) != (wanted if seen.total > 0 else 0):
-        raise ValueError(
-            f"plan {number}: {len(found)} quantities beside the reward, and there are {wanted} constraints"
-        )
-    if not found:
-        return seen
-    read = []
-    for one in found:
-        counts = dense(one, len(seen.counts))
-        arms = np.flatnonzero(counts)
-        columns = (one["sums"], one["squares"], *([one["deviations"]] if "deviations" in one else []))
-        whole = all(isinstance(cell, float) and math.isfinite(cell) for column in columns for cell in column)
-        if not whole or any(len(column) != len(arms) for column in columns):
-            raise ValueError(f"plan {number}: totals of a quantity are not one number for each candidate that has some")
-        placed = np.zeros((len(columns), len(counts)))
-        placed[:, arms] = columns
-        sums, squares, within = placed[0], placed[1], placed[2] if len(placed) > 2 else None
-        least = np.divide(sums**2, counts, out=np.zeros_like(sums), where=counts > 0)
-        if np.any(counts > seen.counts) or np.any(squares < least * (1.0 - 1e-6) - ROUNDING):
-            raise ValueError(f"plan {number}: totals of a quantity are none that its measurements can have")
-        if within is not None:
-            check_deviations(counts, sums, squares, within)
-        read.append(Quantity(counts, sums, squares, within))
-    return replace(seen, quantities=tuple(read))
 
 
 def check_deviations(counts: IntArray, sums: FloatArray, squares: FloatArray | None, within: FloatArray) -> None:

@@ -58,8 +58,11 @@ class Facts:
     judge: str = CLOSED_ROUNDS
 
 
-def certificate_document(study: Study, name: str | None = None, *, check: bool = False) -> dict[str, Any]:
-    """The certificate of a study, from the plans that are closed, as plain JSON data."""
+def certificate_document(
+    study: Study, name: str | None = None, *, check: bool = False, every_candidate: bool = False
+) -> dict[str, Any]:
+    """The certificate of a study, from the plans that are closed, as plain JSON data; with what became of every
+    candidate it is that of a report, which is not verified."""
     if not isinstance(study, Study):
         raise InvalidInput(
             f"study is {quoted(study)}, a {type(study).__name__}; give a Study, e.g. the .study of a Result."
@@ -89,7 +92,7 @@ def certificate_document(study: Study, name: str | None = None, *, check: bool =
         )
         repeated = signature.Repeated(policy, signature.quick_plans(policy, len(looks)))
         replayed = None if checked is None or policy is not study.policy else checked.replayed
-        document = document_of(facts, watch=repeated.watch, replayed=replayed)
+        document = document_of(facts, watch=repeated.watch, replayed=replayed, every_candidate=every_candidate)
         return signature.sealed({**document, "reproduced": repeated.equal})
 
 
@@ -129,7 +132,11 @@ def version() -> str:
 
 
 def document_of(
-    facts: Facts, *, watch: Callable[[Closed, Any], None] | None = None, replayed: Iterable[Judged] | None = None
+    facts: Facts,
+    *,
+    watch: Callable[[Closed, Any], None] | None = None,
+    replayed: Iterable[Judged] | None = None,
+    every_candidate: bool = False,
 ) -> dict[str, Any]:
     """The certificate that follows from the facts."""
     policy, arms = facts.policy, facts.arms
@@ -165,7 +172,7 @@ def document_of(
         judge=facts.judge,
         measured=lambda: answers.measured_in(look.seen for look in facts.looks),
     )
-    candidates, order = _arms_entry(arms), policy.traits.items
+    candidates, order, inline = _arms_entry(arms), policy.traits.items, arms.num_arms <= INLINE
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -202,8 +209,8 @@ def document_of(
             }
             for number in sorted(rounds)
         ],
-        "intervals": last.entry() if last.known and arms.num_arms <= INLINE else None,
-        "candidates": _candidates(facts, answer.arm, active),
+        "intervals": last.entry() if last.known and inline else None,
+        "candidates": _candidates(facts, answer.arm, active) if inline or every_candidate else None,
         "signature": None,
     }
     absent = [name for name in ("cost", "items", "lists") if document[name] is None]
@@ -285,11 +292,9 @@ def _left(arms: IntArray, intervals: Intervals | None, num_arms: int) -> dict[st
     return {"number": len(arms), "arms": arms.tolist(), **columns}
 
 
-def _candidates(facts: Facts, best: int, active: IntArray) -> dict[str, Any] | None:
+def _candidates(facts: Facts, best: int, active: IntArray) -> dict[str, Any]:
     """Measurements, plain mean and fate of every arm."""
     num_arms = facts.arms.num_arms
-    if num_arms > INLINE:
-        return None
     sign = -1.0 if facts.minimize else 1.0
     pulls, sums = np.zeros(num_arms, np.int64), np.zeros(num_arms)
     for look in as_read(facts.looks):

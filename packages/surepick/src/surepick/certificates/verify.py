@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from surepick.assumptions import Assumption, Reading, parse_assumption
 from surepick.certificates.answers import DocumentComparison, Line
-from surepick.certificates.document import FORMAT, VERSION, document_of
+from surepick.certificates.document import FORMAT, VERSION, Facts, document_of
 from surepick.certificates.signature import check_signature, digest, quick_plans, trusted_key
 from surepick.certificates.verify_facts import ELSEWHERE, Plans, stated_arms, stated_facts, stated_policy
 from surepick.chunks.sources import LongListed, RowBlocks
@@ -94,17 +95,16 @@ class _Findings:
         """All that was found so far holds."""
         return all(line.holds for line in self.lines)
 
-    def add(self, what: str, wrong: str, words: str) -> bool:
+    def add(self, what: str, wrong: str, words: str) -> None:
         """A line that holds with these words, or fails with the fault."""
         self.lines.append(Line(what, not wrong, printable(wrong or words)))
-        return not wrong
 
-    def attempt(self, what: str, check: Callable[[], str]) -> bool:
+    def attempt(self, what: str, check: Callable[[], str]) -> None:
         """A line about a check that returns its words, or raises the fault."""
         try:
-            return self.add(what, "", check())
+            self.add(what, "", check())
         except BROKEN as error:
-            return self.add(what, _one_line(error), "")
+            self.add(what, _one_line(error), "")
 
 
 def verify_certificate(
@@ -218,58 +218,50 @@ def _recompute(
     most_plans: int | None,
     long_list: RowBlocks | None,
 ) -> None:
-    box: dict[str, Any] = {}
-
-    def choose_arms() -> str:
-        box["arms"] = stated_arms(document["arms"], arms)
-        return f"{box['arms'].num_arms:,} candidates"
-
-    def choose_policy() -> str:
-        built = box["policy"] = stated_policy(document["policy"], box["arms"], policy)
-        return f"built again: {name_of(built)}, epsilon {built.problem.epsilon:g}, delta {built.problem.delta:g}"
-
-    def read_results() -> str:
-        facts = box["facts"] = stated_facts(document, box["arms"], box["policy"])
-        pulls = sum(look.seen.total for look in facts.looks)
-        missing = sum(int(np.maximum(look.plan.counts - look.seen.counts, 0).sum()) for look in facts.looks)
-        words = f"{times(pulls, 'measurement')} in {times(len(facts.looks), 'plan')}"
-        if facts.judge != CLOSED_ROUNDS:
-            return f"{words}, judged as they came"
-        return f"{words}; {missing:,} more were asked, and given up with a reason" if missing else f"{words}, {ALL_IN}"
-
-    def replay() -> str:
-        quick = quick_plans(box["policy"], len(box["facts"].looks))
-        plans = box["plans"] = Plans(box["facts"], quick if most_plans is None else most_plans)
-        box["again"] = document_of(box["facts"], watch=plans.watch)
-        return "all taken again, from the first to the last"
-
-    def selected() -> str:
-        if listed is None or long_list is None:
-            raise ValueError("the certificate does not say that its candidates were selected from a longer list")
-        return listed.check(long_list)
-
-    for what, step in (
-        ("the candidates and their features", choose_arms),
-        ("the policy", choose_policy),
-        ("what was told", read_results),
-        ("the decisions", replay),
-    ):
-        if not found.attempt(what, step):
-            return
-    made = [one for look in box["facts"].looks for one in look.deviations.corrected]
+    what = "the candidates and their features"
+    try:
+        chosen = stated_arms(document["arms"], arms)
+        found.add(what, "", f"{chosen.num_arms:,} candidates")
+        what = "the policy"
+        built = stated_policy(document["policy"], chosen, policy)
+        stated = f"epsilon {built.problem.epsilon:g}, delta {built.problem.delta:g}"
+        found.add(what, "", f"built again: {name_of(built)}, {stated}")
+        what = "what was told"
+        facts = stated_facts(document, chosen, built)
+        found.add(what, "", _told(facts))
+        what = "the decisions"
+        plans = Plans(facts, quick_plans(built, len(facts.looks)) if most_plans is None else most_plans)
+        again = document_of(facts, watch=plans.watch)
+        found.add(what, "", "all taken again, from the first to the last")
+    except BROKEN as error:
+        found.add(what, _one_line(error), "")
+        return
+    made = [one for look in facts.looks for one in look.deviations.corrected]
     if made:
-        said = (
-            f"{one.typed:.12g} of {box['arms'].ids[one.arm]!r} in plan {one.of} became {one.read:.12g}" for one in made
-        )
+        said = (f"{one.typed:.12g} of {chosen.ids[one.arm]!r} in plan {one.of} became {one.read:.12g}" for one in made)
         found.add("the corrections", "", f"{times(len(made), 'result')}, by what was read: {'; '.join(said)}")
-    listed: LongListed | None = box["policy"].traits.long_list
-    found.unselected = "" if listed is None else UNSELECTED.format(total=listed.total)
-    if long_list is not None:
-        found.attempt("the selection", selected)
-    found.document, facts = box["again"], box["facts"]
-    found.evidence = Evidence(box["policy"], box["arms"], facts.looks, facts.minimize)
-    _compare(document, box["again"], found, TOLERANCE if box["plans"].here else ELSEWHERE)
-    found.lines.append(box["plans"].line())
+    listed: LongListed | None = built.traits.long_list
+    if listed is not None:
+        found.unselected = UNSELECTED.format(total=listed.total)
+    if long_list is not None and listed is not None:
+        found.attempt("the selection", partial(listed.check, long_list))
+    elif long_list is not None:
+        wrong = "the certificate does not say that its candidates were selected from a longer list"
+        found.add("the selection", wrong, "")
+    found.document = again
+    found.evidence = Evidence(built, chosen, facts.looks, facts.minimize)
+    _compare(document, again, found, TOLERANCE if plans.here else ELSEWHERE)
+    found.lines.append(plans.line())
+
+
+def _told(facts: Facts) -> str:
+    """What was told, in words."""
+    pulls = sum(look.seen.total for look in facts.looks)
+    missing = sum(int(np.maximum(look.plan.counts - look.seen.counts, 0).sum()) for look in facts.looks)
+    words = f"{times(pulls, 'measurement')} in {times(len(facts.looks), 'plan')}"
+    if facts.judge != CLOSED_ROUNDS:
+        return f"{words}, judged as they came"
+    return f"{words}; {missing:,} more were asked, and given up with a reason" if missing else f"{words}, {ALL_IN}"
 
 
 def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings, tolerance: float) -> None:

@@ -12,10 +12,11 @@ from surepick.certificates import answers
 from surepick.certificates.document import Facts, version
 from surepick.certificates.signature import arithmetic, plan_difference
 from surepick.core.arms import Arms, KnownIds
-from surepick.core.observations import Observations
+from surepick.core.observations import Observations, Quantity
 from surepick.core.plans import Plan
 from surepick.core.records import TOLERANCE, IntArray, encode
 from surepick.designs import design_value
+from surepick.noise import Noise, Normal
 from surepick.policies.base import Policy, spec_of, stopped
 from surepick.questions import constraints_of
 from surepick.studies.deviations import EarlyEnd
@@ -157,9 +158,7 @@ def _looks(
         for look in entry["looks"]:
             _check_look(look)
             number = look["plan"]
-            seen = answers.with_answers(_seen(look["told"], arms, policy, minimize), look, arms.num_arms)
-            seen = answers.with_blocks(seen, look, wanted=policy.traits.blocks is not None, minimize=minimize)
-            seen = answers.with_quantities(seen, look, wanted=len(constraints_of(policy.problem.question)))
+            seen = _with_quantities(_seen(look, arms, policy, minimize), look, arms, policy)
             counts = answers.dense(look["asked"], arms.num_arms)
             missing = sum(np.maximum(counts - seen.counts, 0).tolist())  # as whole numbers: a sum of int64 may wrap
             if missing and not look["abandoned"] and not in_parts:
@@ -213,8 +212,7 @@ def _corrected(
             raise ValueError(f"plan {look.number}: corrections are not of the plans whose totals are told again")
         for entry in retold[look.number]:
             before = now[entry["plan"] - 1]
-            seen = answers.with_answers(_seen(entry["told"], arms, policy, minimize), entry, arms.num_arms)
-            seen = answers.with_blocks(seen, entry, wanted=policy.traits.blocks is not None, minimize=minimize)
+            seen = _seen(entry, arms, policy, minimize)
             answers.check_corrected(before, seen, [one for one in made if one.of == entry["plan"]], minimize=minimize)
             now[entry["plan"] - 1] = replace(seen, quantities=before.quantities)
         past = tuple(replace(one, seen=seen, past=()) for one, seen in zip(found, now, strict=False)) if made else ()
@@ -260,14 +258,37 @@ def _check_look(look: Mapping[str, Any]) -> None:
         raise ValueError(f"plan {look['plan']}: abandoned is not a list of reasons")
 
 
-def _seen(totals: Mapping[str, Any], arms: Arms, policy: Policy[Any], minimize: bool) -> Observations:
-    """What was received, in the policy's sign; totals that no rewards within the declared bounds have are refused."""
+def _seen(look: Mapping[str, Any], arms: Arms, policy: Policy[Any], minimize: bool) -> Observations:
+    """What was received in a look, in the policy's sign, with its single answers and blocks where it has some."""
+    seen = _totals(look["told"], arms, policy.problem.noise, minimize)
+    seen = answers.with_answers(seen, look, arms.num_arms)
+    return answers.with_blocks(seen, look, wanted=policy.traits.blocks is not None, minimize=minimize)
+
+
+def _with_quantities(seen: Observations, look: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Observations:
+    """What was received, with the totals of what else was measured."""
+    found, wanted = look.get("quantities", []), constraints_of(policy.problem.question) if seen.total > 0 else ()
+    if len(found) != len(wanted):
+        raise ValueError(
+            f"plan {look['plan']}: {len(found)} quantities beside the reward, and there are {len(wanted)} constraints"
+        )
+    read = []
+    for entry, constraint in zip(found, wanted, strict=True):
+        one = _totals(entry, arms, constraint.noise or Normal(), minimize=False)
+        if one.squares is None or np.any(one.counts > seen.counts):
+            raise ValueError(f"plan {look['plan']}: a quantity has no squares, or more measurements than the reward")
+        read.append(Quantity(one.counts, one.sums, one.squares, one.within))
+    return replace(seen, quantities=tuple(read)) if read else seen
+
+
+def _totals(totals: Mapping[str, Any], arms: Arms, noise: Noise, minimize: bool) -> Observations:
+    """Totals in the policy's sign; those that no measurements within the declared bounds have are refused."""
     counts = answers.dense(totals, arms.num_arms)
     measured = np.flatnonzero(counts)
     sums, squares, within = _scattered(totals["sums"], measured, arms), None, None
     if totals["squares"] is not None:
         squares = _scattered(totals["squares"], measured, arms)
-    check_sums(counts, sums, squares, policy.problem.noise, arms.ids)
+    check_sums(counts, sums, squares, noise, arms.ids)
     if "deviations" in totals:
         within = _scattered(totals["deviations"], measured, arms)
         answers.check_deviations(counts, sums, squares, within)

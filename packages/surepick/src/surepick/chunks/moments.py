@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
@@ -166,7 +167,7 @@ class Largest:
 
 
 def _of_block(
-    where: Coordinates,
+    coordinates: Callable[[FloatArray], FloatArray],
     factors: tuple[FloatArray, ...],
     most: int,
     floors: tuple[float, ...],
@@ -175,7 +176,7 @@ def _of_block(
 ) -> tuple[Largest, ...]:
     values = np.empty((len(factors), len(rows)))
     for top in range(0, len(rows), PIECE):
-        piece, place = where.of(rows[top : top + PIECE]), slice(top, top + PIECE)
+        piece, place = coordinates(rows[top : top + PIECE]), slice(top, top + PIECE)
         for number, factor in enumerate(factors):
             values[number, place] = row_squares(piece @ factor)
     return tuple(Largest.of(each, first, most, floor) for each, floor in zip(values, floors, strict=True))
@@ -187,7 +188,7 @@ def _largest_of_both(left: tuple[Largest, ...], right: tuple[Largest, ...]) -> t
 
 def largest_rows(
     passes: Passes,
-    where: Coordinates,
+    coordinates: Callable[[FloatArray], FloatArray],  # u of rows, (n, D) -> (n, r), as `Coordinates.of`
     *,
     factors: tuple[FloatArray, ...],  # L of each quadratic form, (r, any)
     most: int = 1,
@@ -196,4 +197,4 @@ def largest_rows(
 ) -> tuple[Largest, ...]:
     """The rows with the largest u'M u, M = L L', for u = x V; one pass for all forms."""
     least = (-np.inf,) * len(factors) if floors is None else floors
-    return passes.map_reduce(name, partial(_of_block, where, factors, most, least), _largest_of_both)
+    return passes.map_reduce(name, partial(_of_block, coordinates, factors, most, least), _largest_of_both)

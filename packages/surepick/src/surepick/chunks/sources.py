@@ -205,8 +205,9 @@ class ArraySource:
 class NpySource:
     """Rows of a .npy file, read from the disk a block at a time."""
 
-    path: str  # of the file
-    shape: tuple[int, int]  # of its array
+    name: str  # the path of the file
+    num_rows: int  # of its array
+    num_columns: int
     dtype: str  # of its numbers, with their order of bytes
     offset: int  # bytes before the first number
     changed: int  # when the file was last written, in ns; a file that is written while it is used is refused
@@ -237,42 +238,30 @@ class NpySource:
                 f"{file} has {found.st_size:,} bytes where its header says {wanted:,}: {whole:,} of {shape[0]:,} rows "
                 "are there. It was cut off, or is still being written; make it again."
             )
-        return NpySource(str(file), (int(shape[0]), int(shape[1])), dtype.str, offset, found.st_mtime_ns)
-
-    @property
-    def name(self) -> str:
-        return self.path
+        return NpySource(str(file), int(shape[0]), int(shape[1]), dtype.str, offset, found.st_mtime_ns)
 
     @property
     def spec(self) -> dict[str, Any]:
-        return {"path": str(Path(self.path).resolve()), "changed": self.changed}
-
-    @property
-    def num_rows(self) -> int:
-        return self.shape[0]
-
-    @property
-    def num_columns(self) -> int:
-        return self.shape[1]
+        return {"path": str(Path(self.name).resolve()), "changed": self.changed}
 
     @property
     def row_bytes(self) -> int:
-        return np.dtype(self.dtype).itemsize * self.shape[1]
+        return np.dtype(self.dtype).itemsize * self.num_columns
 
     def read(self, start: int, stop: int) -> FloatArray:
         self._check_unchanged()
-        number = (stop - start) * self.shape[1]
+        number = (stop - start) * self.num_columns
         try:
-            found = np.fromfile(self.path, np.dtype(self.dtype), number, offset=self.offset + start * self.row_bytes)
+            found = np.fromfile(self.name, np.dtype(self.dtype), number, offset=self.offset + start * self.row_bytes)
         except OSError as error:
-            raise InvalidInput(f"{self.path} cannot be read: {error.strerror or error}.") from None
+            raise InvalidInput(f"{self.name} cannot be read: {error.strerror or error}.") from None
         if len(found) != number:
-            raise InvalidInput(f"{self.path} ends at row {start + len(found) // self.shape[1]}; it was cut off.")
-        return self._native(found.reshape(-1, self.shape[1]))
+            raise InvalidInput(f"{self.name} ends at row {start + len(found) // self.num_columns}; it was cut off.")
+        return self._native(found.reshape(-1, self.num_columns))
 
     def take(self, rows: IntArray) -> FloatArray:
         self._check_unchanged()
-        mapped = np.memmap(self.path, np.dtype(self.dtype), "r", self.offset, self.shape)
+        mapped = np.memmap(self.name, np.dtype(self.dtype), "r", self.offset, (self.num_rows, self.num_columns))
         return self._native(np.array(mapped[rows]))
 
     def _native(self, found: NDArray[Any]) -> FloatArray:
@@ -280,11 +269,11 @@ class NpySource:
 
     def _check_unchanged(self) -> None:
         try:
-            now = os.stat(self.path)  # noqa: PTH116 (once a block)
+            now = os.stat(self.name)  # noqa: PTH116 (once a block)
         except OSError as error:
-            raise InvalidInput(f"{self.path} cannot be read: {error.strerror or error}.") from None
+            raise InvalidInput(f"{self.name} cannot be read: {error.strerror or error}.") from None
         if now.st_mtime_ns != self.changed:
-            raise InvalidInput(f"{self.path} was written to while it was used; what was found in it is worth nothing.")
+            raise InvalidInput(f"{self.name} was written to while it was used; what was found in it is worth nothing.")
 
 
 def rows_of(where: Any, *, block_entries: int = BLOCK_ENTRIES) -> RowBlocks:

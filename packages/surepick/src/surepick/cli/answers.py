@@ -1,51 +1,53 @@
 """Answers of studies as people read them, and as JSON."""
 
+from __future__ import annotations
+
 import math
+import sys
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surepick.cli.output import known, picked, print_table, say
+from surepick.cli.options import Goal
+from surepick.cli.output import Text, known, picked, print_table, say
+from surepick.core.arms import Arms
 from surepick.core.certificate import MOST_NAMED, Certificate, Listed, named
 from surepick.core.plans import RoundRecord
-from surepick.core.records import FloatArray, encode, record
+from surepick.core.records import FloatArray, encode
 from surepick.environments.environment import Environment
 from surepick.environments.rewards import RecordedRewards
-from surepick.noise import Noise, informative, known_scale, largest_scale
+from surepick.errors import InvalidInput
+from surepick.noise import Noise, SubGaussian, informative, known_scale, largest_scale
 from surepick.policies.base import Policy, Problem
 from surepick.simulation import Run
 from surepick.studies.progress import Progress
+from surepick.studies.replay import judged_plans
+from surepick.studies.study import Study
 
+if TYPE_CHECKING:
+    from surepick.assumptions import Reading
+
+ASCII = str.maketrans("█░", "#.")
 MOST_ROWS = 20
+FEWEST_ARMS = 16  # of which it is said what a class of means would save
 VERDICT_STYLES = {"certified": "bold green", "heuristic": "bold yellow"}
 
 
 def certificate_json(answer: Certificate, progress: Progress) -> dict[str, Any]:
     """The certificate as the published JSON fields; `active` is how many candidates are left."""
-    fields = (
-        picked(
-            answer,
-            "best_arm",
-            "epsilon",
-            "delta",
-            "pulls",
-            *known(answer, "cost", "lists"),
-            "verdict",
-            "reason",
-            "certified_gap",
-        )
-        | picked(progress, "confidence", "ruled_out")
-        | picked(answer, "minimize", "assumptions")
-    )
+    fields = picked(answer, "best_arm", "epsilon", "delta", "pulls", *known(answer, "cost", "lists"), "verdict")
+    fields |= picked(answer, "reason", "certified_gap") | picked(progress, "confidence", "ruled_out")
+    fields |= picked(answer, "minimize", "assumptions")
     shown = ("round", "dim", "value", "lower_bound", "misspecification", "pulls", "total_pulls")
     rounds = [
         picked(row, *shown) | {"active": len(row.active)} | picked(row, "certified_gap", "alarms")
         for row in answer.rounds
     ]
-    encoded: dict[str, Any] = encode(fields | {"rounds": rounds})
-    return encoded
+    return dict(encode(fields | {"rounds": rounds}))
 
 
 def run_json(run: Run) -> dict[str, Any]:
@@ -54,10 +56,14 @@ def run_json(run: Run) -> dict[str, Any]:
     return answer | picked(run, "success", "oracle_pulls", "true_gap", "seconds")
 
 
-def print_answer(answer: Certificate, policy: Policy[Any]) -> None:
-    """The rounds, and the verdict."""
+def print_answer(answer: Certificate, policy: Policy[Any], study: Study | None = None) -> None:
+    """The rounds, the verdict, and under which classes of means the answer of the study stands."""
     print_rounds(answer.rounds, policy)
     print_certificate(answer, policy.problem)
+    if study is not None and policy.traits.uses_features and policy.traits.weigh is not None:
+        from surepick.studies.readings import shown_readings  # noqa: PLC0415 (few studies are read)
+
+        print_claims(shown_readings(study))
 
 
 def print_rounds(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> None:
@@ -95,7 +101,7 @@ def _cells(rounds: Sequence[RoundRecord], at: int, policy: Policy[Any]) -> dict[
     """Header -> cell of one round."""
     row, num_arms = rounds[at], policy.problem.num_arms
     cells = {"round": str(row.round)}
-    if any(each.dim < num_arms if _predicts(policy) else each.dim for each in rounds):
+    if any(0 < each.dim < num_arms if _predicts(policy) else each.dim for each in rounds):
         cells["dims"] = str(row.dim)
         if not _predicts(policy):
             value, bound = row.design_value, row.lower_bound
@@ -191,6 +197,49 @@ def print_truth(run: Run, environment: Environment, epsilon: float) -> None:
     )
 
 
+def print_readings(readings: Sequence[Reading], *sentences: str) -> None:
+    """Sentences, and what readings say as a table, a row each."""
+    from surepick.assumptions import shown  # noqa: PLC0415 (most answers are read under no class)
+
+    for one in sentences:
+        say(one)
+    rows = [list[str | Text](shown.row_of(one)) for one in readings]
+    for row in rows:  # the number that alone warns of candidates that are unlike all others
+        row[shown.OFF] = Text(str(row[shown.OFF]), "bold")
+    print_table(shown.HEADERS, rows, left=shown.LEFT)
+    say(shown.TOGETHER)
+
+
+def print_claims(readings: Sequence[Reading]) -> None:
+    """What an answer under a class rests on, in a few lines; nothing without readings."""
+    if not readings:
+        return
+    from surepick.assumptions.shown import ALONE, bars_of  # noqa: PLC0415
+
+    print_readings(readings, readings[0].survives)
+    for number, bar in enumerate(bars_of(readings[0])):
+        if number == 0:
+            say(ALONE)
+        plain = "utf" not in (sys.stdout.encoding or "").lower()
+        say(str(bar).translate(ASCII) if plain else str(bar))
+
+
+def print_saving(read: Callable[[], Arms], number: int, noise: Noise, goal: Goal, study: Study | None = None) -> None:
+    """What naming a class of means would save, to somebody who named none; by the results of a study, if there is one.
+    `read` gives the arms with features, and there are so many."""
+    if not isinstance(noise, SubGaussian) or number < FEWEST_ARMS:
+        return
+    from surepick.forecasts.saving import saving  # noqa: PLC0415 (simulations, with features)
+    from surepick.studies.readings import pooled  # noqa: PLC0415
+
+    looks = () if study is None else judged_plans(study.log, number, minimize=study.minimize)
+    seen = pooled(looks) if looks else None
+    with suppress(InvalidInput), warnings.catch_warnings():  # columns that are no features
+        warnings.simplefilter("ignore", UserWarning)
+        if found := saving(read(), epsilon=goal.epsilon, delta=goal.delta, noise=noise, seen=seen):
+            say(str(found))
+
+
 # --- What is said to somebody who gave no tolerance: how far measurements lie apart, and what some tolerances cost.
 
 LARGEST = 1e100  # scale
@@ -203,15 +252,15 @@ ASK = (
 
 def advice_from(environment: Environment, *, declared: bool = True) -> Callable[[float], str]:
     """What to say where measurements are there."""
-    spread = mean_spread(environment)
+    repeats, low, high = mean_spread(environment)
     known = declared and known_scale(environment.noise)
-    sigma = largest_scale(environment.noise) if known else spread.repeats or 0.0
+    sigma = largest_scale(environment.noise) if known else repeats or 0.0
     means = -environment.means if environment.minimize else environment.means
-    sizes = [one for one in ((spread.high - spread.low) / 10.0, sigma / 2.0) if one > 0.0]
+    sizes = [one for one in ((high - low) / 10.0, sigma / 2.0) if one > 0.0]
     apart = "No candidate was measured twice"
-    if spread.repeats is not None:
-        apart = f"Repeats of a candidate typically vary by {spread.repeats:.3g} (standard deviation)"
-    seen = f" {apart}; the averages of candidates go from {spread.low:.4g} to {spread.high:.4g}."
+    if repeats is not None:
+        apart = f"Repeats of a candidate typically vary by {repeats:.3g} (standard deviation)"
+    seen = f" {apart}; the averages of candidates go from {low:.4g} to {high:.4g}."
 
     def advice(delta: float) -> str:
         return ASK + seen + _prices(means, sigma, sizes[0] if sizes else 0.0, delta, least=1.0 if known else UNKNOWN)
@@ -243,26 +292,18 @@ def _prices(means: FloatArray, sigma: float, size: float, delta: float, when: st
 LADDER = (1.0, 2.0, 5.0)
 
 
-@record
-class MeanSpread:
-    """How far recorded measurements lie apart."""
-
-    repeats: float | None  # typical standard deviation of the repeats of a candidate; None: there are none
-    low: float  # the smallest average of a candidate, and the largest
-    high: float
-
-
-def mean_spread(environment: Environment) -> MeanSpread:
-    """That of recorded measurements; of other environments the scale of their noise stands for the repeats."""
+def mean_spread(environment: Environment) -> tuple[float | None, float, float]:
+    """(typical standard deviation of the repeats of a candidate, None without any, the smallest average, the largest);
+    where nothing was recorded the scale of the noise stands for the repeats."""
     law, means = environment.law, environment.means
     low, high = float(means.min()), float(means.max())
     if not isinstance(law, RecordedRewards):
-        return MeanSpread(float(np.median(environment.noise.sigma)), low, high)
+        return float(np.median(environment.noise.sigma)), low, high
     again = law.repeats > 1
     if not again.any():
-        return MeanSpread(None, low, high)
+        return None, low, high
     variances = law.variances[again] * law.repeats[again] / (law.repeats[again] - 1)
-    return MeanSpread(float(np.sqrt(np.median(variances))), low, high)
+    return float(np.sqrt(np.median(variances))), low, high
 
 
 def tolerances_near(size: float) -> tuple[float, ...]:

@@ -9,6 +9,8 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from importlib.resources import files
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -40,63 +42,22 @@ class Suggesting(TyperGroup):
 EMOJI_CODE = re.compile(r":(\S+?)(?=:)")  # what rich may take for the name of a picture
 
 
-PANELS = {  # name -> (module and function, the first line of the command's own help)
-    "Try": {
-        "demo": ("run:demo", "Find a seven among 60 real handwritten digits under heavy noise (no download)."),
-        "run": (
-            "run:run",
-            "Rehearse on recorded measurements: which candidate is best, and what does it cost to know?",
-        ),
-        "design": (
-            "forecast:design",
-            "Compute where to measure to know every difference of two candidates equally well.",
-        ),
-        "forecast": ("forecast:forecast", "Forecast what a study will cost; compare policies and settings."),
-        "tune": ("forecast:tune", "Choose a kernel's gamma and estimate the norm from a pilot."),
-    },
-    "Studies": {
-        "create": ("create:create", "Start a study in a database: candidates, noise, and the goal."),
-        "ask": ("measure:ask", "Show what to measure next."),
-        "tell": ("measure:tell", "Report what was measured, in any order and in any part."),
-        "run-study": ("run_study:run_study", "Ask, measure with a program, tell, until it is certified."),
-        "status": ("studies:status", "Show what is in, what is out, and what the complete rounds say."),
-        "recommend": ("studies:recommend", "Name the best candidate by the complete rounds."),
-        "judge": ("studies:judge", "Judge what is in, without waiting for the rest of the round."),
-        "release": ("studies:release", "End the leases of a worker, so that others can measure."),
-        "abandon": ("studies:abandon", "Give up the missing measurements of the open round."),
-        "add": (
-            "studies:add",
-            "From the next round on, measure some of the candidates that were declared to come later.",
-        ),
-        "shortlist": (
-            "create:shortlist",
-            "Start the study of a short list, once the study of a long list in files has found it.",
-        ),
-        "undo": ("measure:undo", "Take back results that were typed wrongly, while their round is open."),
-        "correct": (
-            "measure:correct",
-            "Put what was read in the place of a result that was typed wrongly, after its round was closed.",
-        ),
-        "withdraw": ("studies:withdraw", "Go on without some candidates."),
-        "close": ("studies:close", "End a study early."),
-        "list": ("studies:list_studies", "List the studies of a database."),
-        "migrate": ("studies:migrate", "Bring a database to the schema of this version; copy it first."),
-    },
-    "Share and check": {
-        "certificate": ("certificate:certificate", "State the answer and the assumptions that it rests on."),
-        "report": (
-            "certificate:report",
-            "Write a study as one page to pass on: answer, pictures, assumptions and log.",
-        ),
-        "read": ("certificate:read", "Say what the results show under assumptions that are named now."),
-        "verify": ("certificate:verify", "Compute every number of a certificate again, from its measurements."),
-        "export": ("certificate:export", "Write the results of the complete rounds to a table."),
-    },
+PANELS = {  # panel of --help -> its commands, FILE:FUNCTION
+    "Try": "run:demo run:run forecast:design forecast:forecast forecast:tune",
+    "Studies": "create:create measure:ask measure:tell run_study:run_study studies:status studies:recommend "
+    "studies:judge studies:release studies:abandon studies:add create:shortlist measure:undo measure:correct "
+    "studies:withdraw studies:close studies:list_studies studies:migrate",
+    "Share and check": "certificate:certificate certificate:report certificate:read certificate:verify "
+    "certificate:export",
 }
 OURS = {
-    name: CommandSpec(panel, summary, f"surepick.cli.commands.{place}")
-    for panel, entries in PANELS.items()
-    for name, (place, summary) in entries.items()
+    place.partition(":")[2].removesuffix("_studies").replace("_", "-"): CommandSpec(panel, "", place)
+    for panel, places in PANELS.items()
+    for place in places.split()
+}
+SHORTER = {  # in --help than the first line of the command's own help
+    "design": "Compute where to measure to know every difference of two candidates equally well.",
+    "withdraw": "Go on without some candidates.",
 }
 ORDER = ("Try", "Studies", "Team", "Share and check", "Experiments")  # of the panels of --help; others follow
 NEGATIVE = ("correct",)  # commands with an argument that may be a negative number
@@ -110,27 +71,35 @@ def command_spec(name: str) -> CommandSpec | None:
 
 def command_names() -> list[str]:
     """All commands, in the order of --help."""
-    specs = {**OURS, **{name: _listed(name) for name in plugin_names(COMMANDS) if name not in OURS}}
+    specs = OURS | {name: _listed(name) for name in plugin_names(COMMANDS) if name not in OURS}
     panels = dict.fromkeys((*ORDER, *(spec.panel for spec in specs.values())))
     return [name for panel in panels for name, spec in specs.items() if spec.panel == panel]
 
 
 def _listed(name: str) -> CommandSpec:
-    """The command of an installed package, as --help lists it: what is wrong with it, where something is."""
+    """The command, as --help lists it; one of an installed package with what is wrong with it, where something is."""
     try:
         found = command_spec(name)
     except InvalidInput as error:
         return CommandSpec("Not available", str(error), "")
     assert found is not None
-    return found
+    return found if name not in OURS else replace(found, summary=SHORTER.get(name) or _first_line(found.path))
+
+
+def _first_line(place: str) -> str:
+    """The first line of the help of a command of ours, whose module is read and not loaded."""
+    file, _, name = place.partition(":")
+    source = files("surepick.cli").joinpath("commands", f"{file}.py").read_text("utf-8")
+    found = re.search(rf'^def {name}\(.*? -> None:\n    """([^"\n]*)', source, re.DOTALL | re.MULTILINE)
+    return found[1] if found else ""
 
 
 def loaded(name: str, *, helps: bool = False) -> Any:
     """The command or the group of commands, with its options; only its own module is loaded."""
     spec = command_spec(name)
     assert spec is not None
-    module, _, function = spec.path.partition(":")
-    found = getattr(importlib.import_module(module), function)
+    module, _, function = spec.path.rpartition(":")
+    found = getattr(importlib.import_module(f"surepick.cli.commands.{module}" if name in OURS else module), function)
     if isinstance(found, typer.Typer):
         return _with_plain_help(typer.main.get_group(found), helps=helps)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -185,7 +154,7 @@ class Commands(Suggesting):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in OURS and cmd_name not in plugin_names(COMMANDS):
             return None
-        spec = OURS.get(cmd_name) or _listed(cmd_name)
+        spec = _listed(cmd_name)
         return TyperCommand(cmd_name, help=as_written(spec.summary), rich_help_panel=spec.panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -4,14 +4,14 @@ import importlib.util
 import os
 import re
 import shlex
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from surepick.cli.output import note
 from surepick.errors import InvalidInput
-from surepick.studies.opening import checked_address, is_http, open_study, resume_study
-from surepick.studies.study import Study
+from surepick.studies.opening import checked_address, is_http
 
 VARIABLE = "SUREPICK_URL"
 PASSWORD = re.compile(r"://[^/?]*:[^/?]+@|[?&]password=")
@@ -58,43 +58,20 @@ def _check_package(package: str, extra: str, what: str) -> None:
         raise InvalidInput(f'{what} need {package}, which is absent: pip install "surepick[{extra}]".')
 
 
-UrlArgument = Annotated[
-    str,
-    Argument(
-        metavar="URL",
-        help="The database: sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE; or a server: https://HOST; - "
-        f"for the one in {VARIABLE}.",
-        show_default=False,
-        callback=given_url,
-    ),
-]
-DatabaseArgument = Annotated[
-    str,
-    Argument(
-        metavar="URL",
-        help=f"The database: sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE; - for the one in {VARIABLE}.",
-        show_default=False,
-        callback=given_database,
-    ),
-]
+def _address(others: str, callback: Callable[[str], str]) -> Any:
+    kinds = f"sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE;{others} - for the one in {VARIABLE}."
+    return Argument(metavar="URL", help=f"The database: {kinds}", show_default=False, callback=callback)
+
+
+UrlArgument = Annotated[str, _address(" or a server: https://HOST;", given_url)]
+DatabaseArgument = Annotated[str, _address("", given_database)]
 NameArgument = Annotated[str, Argument(metavar="NAME", help="The study.", show_default=False)]
 WorkerOption = Annotated[str | None, Option("--worker", help="The name of the one who measures, e.g. lab-2.")]
 
 
-def opened_study(url: str, name: str) -> Study:
-    """The study; everything that was decided in it is computed again."""
-    return open_study(url, name)
-
-
-def resumed(url: str, name: str) -> Study:
-    """The study; nothing is computed again."""
-    return resume_study(url, name)
-
-
 def command_line(command: str, url: str, *words: str) -> str:
     """A command to type next, quoted for a shell; a password in the address is not shown."""
-    address = "-" if url == os.environ.get(VARIABLE) else _shown(url)
-    return shlex.join(["surepick", command, address, *words])
+    return shlex.join(["surepick", command, "-" if url == os.environ.get(VARIABLE) else _shown(url), *words])
 
 
 def _shown(url: str) -> str:

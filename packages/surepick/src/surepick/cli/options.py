@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 from typer import Argument, Option
@@ -16,20 +15,6 @@ from surepick.errors import InvalidInput
 
 if TYPE_CHECKING:
     from surepick.tables.reading import ReadOptions
-
-
-class JudgeChoice(StrEnum):
-    """When results are judged."""
-
-    closed_rounds = "closed-rounds"
-    as_they_come = "as-they-come"
-
-
-class SurplusChoice(StrEnum):
-    """What becomes of results beyond what was asked."""
-
-    counted = "count"
-    refused = "refuse"
 
 
 class Format(StrEnum):
@@ -44,57 +29,30 @@ SeedOption = Annotated[int, Option("--seed", min=0, help="Decides every random c
 TableArgument = Annotated[
     str, Argument(metavar="TABLE", help="CSV, Excel, Parquet, Arrow, JSON, or an Olympus folder.")
 ]
-IdOption = Annotated[
-    str | None, Option("--id", help='Column(s) that name a candidate, "n,theta"; none: the row number.')
-]
-CostOption = Annotated[
-    str | None, Option("--cost", help="The column of what one measurement of a candidate costs, in any currency.")
-]
-SegmentsOption = Annotated[
-    str | None, Option("--segments", help="The column of segments, e.g. region: each gets an answer of its own.")
-]
-MaxCostOption = Annotated[
-    float | None, Option("--max-cost", min=0, help="The same in the money of --cost and --batch-cost.")
-]
-FeaturesOption = Annotated[
-    str | None,
-    Option(
-        "--features",
-        help='Feature columns, "a,b"; none: no column. Left out: all other numbers, where features are used.',
-    ),
-]
-RewardOption = Annotated[
-    str | None,
-    Option("--reward", help='The column of the measurements; several, "a,b", if repeats stand side by side.'),
-]
-PullsOption = Annotated[
-    str | None, Option("--pulls", help="In place of --reward: the column of how many measurements (impressions).")
-]
-SumOption = Annotated[str | None, Option("--sum", help="With --pulls: the column of their sum (clicks).")]
-MinimizeOption = Annotated[bool, Option("--minimize", help="Small measurements are good.")]
-JudgeOption = Annotated[
-    JudgeChoice,
-    Option("--judge", help="When results are judged: a round when it is complete, or what is in, by `surepick judge`."),
-]
-SurplusOption = Annotated[
-    SurplusChoice | None,
-    Option(
-        "--surplus",
-        help="Results beyond what a round asks: they count, or are refused. Else: counted in a database, refused by "
-        "a server.",
-        show_default=False,
-    ),
-]
 NOISE = (
-    "Needed. The noise of one measurement: bernoulli (0 or 1), bounded:LOW:HIGH, subgaussian:SIGMA (the standard "
-    "deviation of normal noise, or half the largest range of repeats), or normal (its standard deviation is not known)"
+    "The noise of one measurement: normal (usual; repeats show how much it varies), bernoulli (0 or 1), "
+    "bounded:LOW:HIGH, or subgaussian:SIGMA (the standard deviation of normal noise, or half the largest range of "
+    "repeats)"
 )
 NoiseOption = Annotated[str, Option("--noise", help=f"{NOISE}.")]
 PILOT = "; or pilot: normal noise whose standard deviation 40 measurements bound (pilot:100: 100 measurements)."
 PilotOrNoiseOption = Annotated[str, Option("--noise", help=NOISE + PILOT)]
-JobsOption = Annotated[int, Option("--jobs", help="Number of processes; -1: one per processor.")]
-DATA = "../shared/data"
-DataOption = Annotated[Path, Option("--data", envvar="SUREPICK_DATA", help="The folder of the data sets.")]
+
+
+REQUIRED = inspect.Parameter.empty
+
+
+def opt(text: str, metavar: str | None = None, *, default: Any = None, **more: Any) -> Any:
+    """An option, as a field of a group or a parameter of a command: its help, and what else Typer takes; `flag` where
+    it is not called as the field is."""
+    return field(default=default, metadata={"help": text, "metavar": metavar, **more})
+
+
+MAX_COST = opt("The same in the money of --cost and --batch-cost.", min=0)
+REWARD = opt('The column of the measurements; several, "a,b", if repeats stand side by side.')
+PULLS = opt("In place of --reward: the column of how many measurements (impressions).")
+SUM = opt("With --pulls: the column of their sum (clicks).", flag="--sum")
+MINIMIZE = opt("Small measurements are good.", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +74,7 @@ DeltaOption = Annotated[float, Option("--delta", help="The probability with whic
 class AskedGoal:
     """The same as options. What difference matters nobody knows but the user."""
 
-    epsilon: Annotated[float | None, Option(help=f"Needed. {EPSILON}")] = None
+    epsilon: float | None = opt(f"Needed. {EPSILON}")
     delta: DeltaOption = 0.05
 
     def settled(self, advice: Callable[[float], str]) -> Goal:
@@ -127,24 +85,30 @@ class AskedGoal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnOptions:
+    """Which columns of a table are candidates and features."""
+
+    id: str | None = opt('Column(s) that name a candidate, "n,theta"; none: the row number.')
+    features: str | None = opt(
+        'Feature columns, "a,b"; none: no column. Left out: all other numbers, where features are used.'
+    )
+    cost: str | None = opt("The column of what one measurement of a candidate costs, in any currency.")
+    segments: str | None = opt("The column of segments, e.g. region: each gets an answer of its own.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """How to read a table."""
 
-    sheet: Annotated[str | None, Option(help="The sheet of a workbook; none: the first that is not hidden.")] = None
-    sheets_are_ids: Annotated[
-        bool, Option("--sheets-are-ids", help="Each sheet has the rows of one candidate: its name is their id.")
-    ] = False
-    header: Annotated[int | None, Option(help="The line that names the columns; none: the first.")] = None
-    skip_units: Annotated[bool, Option("--skip-units", help="Skip the line below the header, which has units.")] = False
-    fill_down: Annotated[
-        str | None, Option(help='Columns, "a,b", in which an empty cell says what stands above (merged cells).')
-    ] = None
-    decimal: Annotated[str | None, Option(help='What stands before decimals, "." or ","; none: the cells show it.')] = (
-        None
-    )
-    thousands: Annotated[str | None, Option(help='What stands between thousands: ",", ".", "\'" or " ".')] = None
-    percent: Annotated[bool, Option("--percent", help="Read cells like 1.3% as the number 0.013.")] = False
-    drop_missing: Annotated[bool, Option("--drop-missing", help="Leave out rows without a needed cell.")] = False
+    sheet: str | None = opt("The sheet of a workbook; none: the first that is not hidden.")
+    sheets_are_ids: bool = opt("Each sheet has the rows of one candidate: its name is their id.", default=False)
+    header: int | None = opt("The line that names the columns; none: the first.")
+    skip_units: bool = opt("Skip the line below the header, which has units.", default=False)
+    fill_down: str | None = opt('Columns, "a,b", in which an empty cell says what stands above (merged cells).')
+    decimal: str | None = opt('What stands before decimals, "." or ","; none: the cells show it.')
+    thousands: str | None = opt('What stands between thousands: ",", ".", "\'" or " ".')
+    percent: bool = opt("Read cells like 1.3% as the number 0.013.", default=False)
+    drop_missing: bool = opt("Leave out rows without a needed cell.", default=False)
 
     @property
     def options(self) -> ReadOptions:
@@ -155,12 +119,12 @@ class Reading:
 def given(group: Any) -> list[str]:
     """The options of a group that were given, as they are typed: ["--sheet", "May", "--percent"]."""
     words: list[str] = []
-    for field in fields(group):
-        value = getattr(group, field.name)
+    for each in fields(group):
+        value = getattr(group, each.name)
         if is_dataclass(value):
             words += given(value)
         elif value not in (None, False):
-            flag = f"--{field.name.replace('_', '-')}"
+            flag = f"--{each.name.replace('_', '-')}"
             words += [flag] if value is True else [flag, str(value)]
     return words
 
@@ -176,20 +140,30 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         gathered = {name: _gathered(group, values) for name, group in groups.items()}
         command(**gathered, **values)
 
+    with_options.__annotations__ = {option.name: option.annotation for option in flat}
     vars(with_options)["__signature__"] = signature.replace(parameters=flat)
     return with_options
 
 
 def _flat(parameter: inspect.Parameter) -> list[inspect.Parameter]:
-    """The parameter, or the options of the group that it takes."""
-    if not is_dataclass(parameter.annotation):
-        return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
-    hints = get_type_hints(parameter.annotation, include_extras=True)
-    own = [
-        inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
-        for field in fields(parameter.annotation)
-    ]
-    return [option for each in own for option in _flat(each)]
+    """The parameter as Typer takes it, or the options of the group that it takes."""
+    if is_dataclass(parameter.annotation):
+        hints = get_type_hints(parameter.annotation, include_extras=True)
+        return [option for each in fields(parameter.annotation) for option in _flat(_parameter(each, hints[each.name]))]
+    if isinstance(parameter.default, Field):
+        return [_parameter(parameter.default, parameter.annotation, parameter.name)]
+    return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+
+
+def _parameter(said: Field[Any], kind: Any, name: str = "") -> inspect.Parameter:
+    """A field of a group, or what `opt` says of a parameter of that name, as a parameter for Typer."""
+    name, more = name or said.name, dict(said.metadata)
+    if more:
+        flags = (
+            [more.pop("flag")] if "flag" in more else [f"--{name.replace('_', '-')}"] if said.default is False else []
+        )
+        kind = Annotated[kind, Option(*flags, **more)]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=said.default, annotation=kind)
 
 
 def _gathered(group: Any, values: dict[str, Any]) -> Any:
@@ -197,8 +171,8 @@ def _gathered(group: Any, values: dict[str, Any]) -> Any:
     hints = get_type_hints(group)
     return group(
         **{
-            field.name: _gathered(kind, values) if is_dataclass(kind := hints[field.name]) else values.pop(field.name)
-            for field in fields(group)
+            each.name: _gathered(kind, values) if is_dataclass(kind := hints[each.name]) else values.pop(each.name)
+            for each in fields(group)
         }
     )
 

@@ -77,6 +77,15 @@ def print_json(answer: dict[str, Any]) -> None:
     typer.echo("\n".join(line if line.isprintable() else _escaped(line) for line in lines))
 
 
+def print_either(output: str, answer: dict[str, Any], *lines: str) -> None:
+    """The answer as JSON, or as lines of text."""
+    if output == "json":
+        print_json(answer)
+    else:
+        for line in lines:
+            say(line)
+
+
 def picked(record: object, *names: str) -> dict[str, Any]:
     """Some fields of a record, for JSON."""
     return {name: getattr(record, name) for name in names}

@@ -1,20 +1,18 @@
 """From options of the command line to policies."""
 
 import json
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, fields, make_dataclass
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
-
-from typer import Option
+from typing import Any
 
 from surepick import questions
 from surepick.chunks.sources import RowBlocks
-from surepick.cli.options import POLICIES, QUESTIONS, Goal
+from surepick.cli.options import POLICIES, QUESTIONS, Goal, opt
 from surepick.core.arms import Arms
 from surepick.embeddings.base import ESTIMATED
 from surepick.errors import InvalidInput
-from surepick.noise import Noise, parse_noise
+from surepick.noise import USUAL_NOISE, Noise, parse_noise
 from surepick.policies.base import Policy
 from surepick.policies.options import NAMES_OF_A_KERNEL, NOTHING, OF_BLOCKS, fitting_policy
 from surepick.policies.registry import make_policy, policy_options, rehearsed
@@ -24,31 +22,82 @@ from surepick.tables.reading import read_table
 # --- The question, where it is not which candidate is the best.
 
 
-ASKED = Annotated[str | None, Option(help=f"{QUESTIONS}: which is the best (usual), which are above, the m best, ...")]
-
-
-def _flags() -> dict[str, tuple[str, Any]]:
-    """option of a question -> (the name of the command line's option, its type), as the questions' files say."""
+def _options() -> dict[str, tuple[str, Any, Any]]:
+    """option of a question -> (the name of the command line's option, its type, the option), as their files say."""
     found = {}
     for each in (each for made in questions.NAMES.values() for each in fields(made) if each.metadata):
         said = dict(each.metadata)
-        kind, flag = said.pop("kind"), said.pop("flag", each.name)
-        found[each.name] = (flag, Annotated[kind | None, Option(**said)])
+        kind, name = said.pop("kind"), said.pop("flag", each.name)
+        found[each.name] = (name, kind | None, opt(said.pop("help"), **said))
     return found
 
 
-FLAGS = _flags()
+OF_QUESTIONS = _options()
+ASKED = opt(f"{QUESTIONS}: which is the best (usual), which are above, the m best, ...")
 OfQuestions: Any = make_dataclass(
-    "OfQuestions",
-    [(name, kind, field(default=None)) for name, kind in [("question", ASKED), *FLAGS.values()]],
-    frozen=True,
-    slots=True,
-    kw_only=True,
+    "OfQuestions", [("question", str | None, ASKED), *OF_QUESTIONS.values()], frozen=True, slots=True, kw_only=True
 )
 
 
-class QuestionOptions(OfQuestions):  # type: ignore[misc]
-    """What is asked of the candidates."""
+WITHOUT_FEATURES, LINEAR, KERNEL = "certified-independent", "certified-linear", "certified-kernel"
+NEURAL, NAMED = "certified-neural", "certified-readings"
+WHO_KNOWS = {
+    "norm_source": LINEAR,
+    "norm_bound": LINEAR,
+    **dict.fromkeys(NAMES_OF_A_KERNEL, KERNEL),
+    **dict.fromkeys(("assume", "trust"), NAMED),
+    "embedding": "certified-embedding",
+    "misspecification": NEURAL,
+    "items": "certified-items",
+    **dict.fromkeys(("batch_size", "max_batches", "batch_cost", "later", *OF_BLOCKS), WITHOUT_FEATURES),
+    **dict.fromkeys(("question", *questions.QUESTION_OPTIONS), WITHOUT_FEATURES),
+}
+NUMBERS = 'a number, or several with commas between: "1,2"'
+WHOLES = 'a whole number, or several with commas: "48,96"'
+Values = dict[str, list[Any]]  # option -> the values that were given, one or several
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyOptions(OfQuestions):  # type: ignore[misc]
+    """What is asked, the policy and its settings. `surepick forecast` compares lists with commas; others take one."""
+
+    policy: str | None = opt(
+        f"{POLICIES}. None: "
+        "certified-readings with --assume, certified-linear if a norm bound is given, certified-kernel if a kernel "
+        "is given as well, else certified-independent, which ignores the features."
+    )
+    assume: str | None = opt(
+        "What the means are, of which you know the name only: nothing, linear in the features, smooth, or auto: what "
+        "the results do not speak against; docs/assumptions.md.",
+        "CLASS",
+    )
+    trust: str | None = opt(
+        "How far each mean may be off --assume: roughly (by epsilon; usual), exact, or a number.", "HOW"
+    )
+    norm_bound: str | None = opt("The largest norm that the coefficients of a linear reward can have.", "NUMBER")
+    norm_estimate: str | None = opt(
+        "An estimate instead (surepick tune); an answer that uses it is heuristic.", "NUMBER"
+    )
+    gamma: str | None = opt("Of the kernel exp(-NUMBER ||x - z||^2).", "NUMBER")
+    kernel: str | None = opt('Another kernel, e.g. "matern:2.5:1".')
+    expansion: str | None = opt(
+        'A kernel by its eigenfunctions: sine, "hermite:GAMMA:SPREAD", "fourier:polynomial:RATE", '
+        '"fourier:geometric:RATIO", or one for each feature column joined by "*".'
+    )
+    embedding: str | None = opt("That of an installed package; its settings: --option NAME=VALUE.", "NAME")
+    misspecification: float | None = opt("For certified-neural: the embedding's error.")
+    gap_bound: float | None = opt("The largest possible difference of two means.")
+    batch_size: str | None = opt("Of every batch, e.g. the wells of a plate; certified-*.", "PULLS")
+    max_batches: str | None = opt("The study ends after so many, certified or not; certified-*.", "NUMBER")
+    batch_cost: str | None = opt("Of each batch beside its measurements, in the money of --cost; certified-*.", "MONEY")
+    items: str | None = opt("Test items that all candidates answer, or their number; for certified-items.", "TABLE")
+    blocks: str | None = opt('Measurements of the same one share an effect, e.g. "day": a column of results.', "NAME")
+    streams: str | None = opt("Measurements of the same one share random numbers; with --noise normal.", "NAME")
+    block_size: str | None = opt("Most measurements in a block; with --blocks.", "PULLS")
+    control: str | None = opt("A candidate for every block, or with which all are compared.", "ID")
+    once_a_block: bool = opt("A candidate is measured at most once in a block; with --blocks.", default=False)
+    later: list[str] | None = opt("A candidate that is not there yet, and may be added; repeatable.", "ID")
+    option: list[str] | None = opt("Another one, repeatable.", "NAME=VALUE")
 
     def measured_beside(self) -> tuple[str, ...]:
         """The columns that constraints are on."""
@@ -56,13 +105,10 @@ class QuestionOptions(OfQuestions):  # type: ignore[misc]
 
     def question_values(self) -> dict[str, list[Any]]:
         """The options of the question that were given; several questions where commas stand between them."""
-        found = {name: [value] for name, (flag, _) in FLAGS.items() if (value := getattr(self, flag)) not in (None, [])}
+        every = {name: getattr(self, flag) for name, (flag, *_) in OF_QUESTIONS.items()}
+        found = {name: [value] for name, value in every.items() if value not in (None, [])}
         asked = [word.strip() for word in (self.question or "").split(",") if word.strip()]
         return {"question": asked, **found} if asked else found
-
-    def own_values(self) -> dict[str, Any]:
-        """The options of a question of another package that were given."""
-        return {}
 
     @property
     def asks_several(self) -> bool:
@@ -75,118 +121,11 @@ class QuestionOptions(OfQuestions):  # type: ignore[misc]
         if self.asks_several:
             return f"{len(values['question'])} questions, each with epsilon {goal.epsilon:g} and delta {goal.delta:g}."
         given = {name: value for name, (value,) in values.items()} | self.own_values()
-        question = questions.taken_question({**given, "control": getattr(self, "control", None)})
+        question = questions.taken_question({**given, "control": self.control})
         question = questions.asked_of(question, by_segment=by_segment)
         if question is None:
             return f"one {goal}."
         return " ".join((*question.said(goal.epsilon, by_segment=by_segment), question.guarantee(goal.delta)))
-
-
-WITHOUT_FEATURES, LINEAR, KERNEL = "certified-independent", "certified-linear", "certified-kernel"
-NEURAL, NAMED = "certified-neural", "certified-readings"
-WHO_KNOWS = {
-    "norm_source": LINEAR,
-    "norm_bound": LINEAR,
-    **dict.fromkeys(NAMES_OF_A_KERNEL, KERNEL),
-    **dict.fromkeys(("assume", "trust"), NAMED),
-    "embedding": "certified-embedding",
-    "misspecification": NEURAL,
-    "batch_size": WITHOUT_FEATURES,
-    "max_batches": WITHOUT_FEATURES,
-    "batch_cost": WITHOUT_FEATURES,
-    "later": WITHOUT_FEATURES,
-    "items": "certified-items",
-    **dict.fromkeys(("question", *questions.QUESTION_OPTIONS), WITHOUT_FEATURES),
-    **dict.fromkeys(OF_BLOCKS, WITHOUT_FEATURES),
-}
-NUMBERS = 'a number, or several with commas between: "1,2"'
-WHOLES = 'a whole number, or several with commas: "48,96"'
-Values = dict[str, list[Any]]  # option -> the values that were given, one or several
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyOptions(QuestionOptions):
-    """The policy and its settings. `surepick forecast` compares lists with commas; others take one value."""
-
-    policy: Annotated[
-        str | None,
-        Option(
-            help=f"{POLICIES}. None: "
-            "certified-readings with --assume, certified-linear if a norm bound is given, certified-kernel if a kernel "
-            "is given as well, else certified-independent, which ignores the features."
-        ),
-    ] = None
-    assume: Annotated[
-        str | None,
-        Option(
-            metavar="CLASS",
-            help="What the means are, of which you know the name only: nothing, linear in the features, smooth, or "
-            "auto: what the results do not speak against; docs/assumptions.md.",
-        ),
-    ] = None
-    trust: Annotated[
-        str | None,
-        Option(
-            metavar="HOW",
-            help="How far each mean may be off --assume: roughly (by epsilon; usual), exact, or a number.",
-        ),
-    ] = None
-    norm_bound: Annotated[
-        str | None, Option(metavar="NUMBER", help="The largest norm that the coefficients of a linear reward can have.")
-    ] = None
-    norm_estimate: Annotated[
-        str | None,
-        Option(metavar="NUMBER", help="An estimate instead (surepick tune); an answer that uses it is heuristic."),
-    ] = None
-    gamma: Annotated[str | None, Option(metavar="NUMBER", help="Of the kernel exp(-NUMBER ||x - z||^2).")] = None
-    kernel: Annotated[str | None, Option(help='Another kernel, e.g. "matern:2.5:1".')] = None
-    expansion: Annotated[
-        str | None,
-        Option(
-            help='A kernel by its eigenfunctions: sine, "hermite:GAMMA:SPREAD", "fourier:polynomial:RATE", '
-            '"fourier:geometric:RATIO", or one for each feature column joined by "*".'
-        ),
-    ] = None
-    embedding: Annotated[
-        str | None, Option(metavar="NAME", help="That of an installed package; its settings: --option NAME=VALUE.")
-    ] = None
-    misspecification: Annotated[float | None, Option(help="For certified-neural: the embedding's error.")] = None
-    gap_bound: Annotated[float | None, Option(help="The largest possible difference of two means.")] = None
-    batch_size: Annotated[
-        str | None, Option(metavar="PULLS", help="Of every batch, e.g. the wells of a plate; certified-*.")
-    ] = None
-    max_batches: Annotated[
-        str | None, Option(metavar="NUMBER", help="The study ends after so many, certified or not; certified-*.")
-    ] = None
-    batch_cost: Annotated[
-        str | None,
-        Option(metavar="MONEY", help="Of each batch beside its measurements, in the money of --cost; certified-*."),
-    ] = None
-    items: Annotated[
-        str | None,
-        Option(metavar="TABLE", help="Test items that all candidates answer, or their number; for certified-items."),
-    ] = None
-    blocks: Annotated[
-        str | None,
-        Option(metavar="NAME", help='Measurements of the same one share an effect, e.g. "day": a column of results.'),
-    ] = None
-    streams: Annotated[
-        str | None,
-        Option(metavar="NAME", help="Measurements of the same one share random numbers; with --noise normal."),
-    ] = None
-    block_size: Annotated[str | None, Option(metavar="PULLS", help="Most measurements in a block; with --blocks.")] = (
-        None
-    )
-    control: Annotated[
-        str | None, Option(metavar="ID", help="A candidate for every block, or with which all are compared.")
-    ] = None
-    once_a_block: Annotated[
-        bool, Option("--once-a-block", help="A candidate is measured at most once in a block; with --blocks.")
-    ] = False
-    later: Annotated[
-        list[str] | None, Option(metavar="ID", help="A candidate that is not there yet, and may be added; repeatable.")
-    ] = None
-    option: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Another one, repeatable.")] = None
 
     def chosen(
         self,
@@ -205,6 +144,11 @@ class PolicyOptions(QuestionOptions):
         if rehearsal_seed is not None:
             settings = rehearsed(name, settings, rehearsal_seed)
         return make_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=noise, **settings)
+
+    @property
+    def names_nothing(self) -> bool:
+        """Whether it is the usual policy, and nobody said what to make of features."""
+        return self.policy is None and self.assume is None and self.single() == (WITHOUT_FEATURES, {})
 
     def single(self) -> tuple[str, dict[str, Any]]:
         """(the name of the one policy that the options ask for, its settings)."""
@@ -307,14 +251,14 @@ def _items(given: str) -> int | list[str]:
     return list(table.text(column))
 
 
-def declared_noise(text: str, why: str) -> Noise:
-    """The noise that --noise declares."""
-    if not text:
+def declared_noise(text: str, why: str = "") -> Noise:
+    """The noise that --noise declares; normal where nothing is declared, unless there is a reason `why` it must be."""
+    if why and not text:
         raise InvalidInput(
             "say what is known of a single measurement with --noise: bernoulli, bounded:LOW:HIGH, subgaussian:SIGMA "
             f"(normal noise of standard deviation SIGMA), or normal (nobody knows SIGMA). {why}"
         )
-    return parse_noise(text)
+    return parse_noise(text or USUAL_NOISE)
 
 
 def _implied(values: Values) -> tuple[str, ...]:

@@ -3,15 +3,13 @@
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from typer import Option
-
-from surepick.cli.options import given
+from surepick.cli.options import given, opt
 from surepick.core.files import is_folder
 from surepick.errors import InvalidInput
 from surepick.integrations import lm_eval, promptfoo
-from surepick.integrations.answers import Expected, FileAnswers
+from surepick.integrations.answers import Expected, FileAnswers, check_folder
 from surepick.integrations.recognised import RecognisedProgram, unrecognised, written_by
 from surepick.studies.ledger import Batch
 from surepick.studies.study import Study
@@ -27,12 +25,10 @@ PROGRAMS = {
 class AnswerOptions:
     """Results that a program wrote."""
 
-    program: Annotated[
-        RecognisedProgram | None, Option("--as", help="RESULTS is what this program wrote, or a folder of it.")
-    ] = None
-    metric: Annotated[str | None, Option(help="With --as: the score that counts; none: the usual one.")] = None
-    candidate: Annotated[str | None, Option(help="With --as: whose answers these are; none: as the files say.")] = None
-    filter: Annotated[str | None, Option(help="With --as lm-eval: which of its filters; none: the only one.")] = None
+    program: RecognisedProgram | None = opt("RESULTS is what this program wrote, or a folder of it.", flag="--as")
+    metric: str | None = opt("With --as: the score that counts; none: the usual one.")
+    candidate: str | None = opt("With --as: whose answers these are; none: as the files say.")
+    filter: str | None = opt("With --as lm-eval: which of its filters; none: the only one.")
 
     def answers(self, study: Study, path: Path) -> FileAnswers:
         """The answers in the file or folder."""
@@ -62,8 +58,7 @@ def items_in(path: Path) -> list[str] | None:
     """The ids of the test items in what a program wrote; None where it is a table, or anything else."""
     program = written_by(path)
     if program is RecognisedProgram.inspect:
-        found: list[str] = _inspect().items_in_logs(path)
-        return found
+        return list(_inspect().items_in_logs(path))
     if program is RecognisedProgram.lm_eval:
         return lm_eval.items_of(path)
     if program is RecognisedProgram.promptfoo and not is_folder(path):
@@ -91,8 +86,9 @@ def check_program(program: RecognisedProgram, study: Study, folder: Path) -> Non
             "inspect_ai has no file that says which samples to run; let surepick.integrations.inspect.BestModel run "
             "them, or ask for a table with --out and tell its logs with --as inspect."
         )
-    check = lm_eval.check_plan if program is RecognisedProgram.lm_eval else promptfoo.check_plan
-    check(order.items.ids, study.ids, folder)
+    check_folder(study.ids, folder)
+    for item in order.items.ids:
+        (lm_eval.parts_of if program is RecognisedProgram.lm_eval else promptfoo.variables_of)(item)
 
 
 def write_plan(program: RecognisedProgram, batch: Batch, folder: Path) -> None:
@@ -101,10 +97,7 @@ def write_plan(program: RecognisedProgram, batch: Batch, folder: Path) -> None:
     write(batch, folder)
 
 
-ANSWERS = {
-    RecognisedProgram.lm_eval: "ANSWERS",
-    RecognisedProgram.promptfoo: "ANSWERS.json",
-}  # what the programs are told to write
+ANSWERS = {RecognisedProgram.lm_eval: "ANSWERS", RecognisedProgram.promptfoo: "ANSWERS.json"}  # what they write
 
 
 def how_to_run(program: RecognisedProgram, batch: Batch, folder: Path, then: str) -> list[str]:
@@ -117,11 +110,8 @@ def how_to_run(program: RecognisedProgram, batch: Batch, folder: Path, then: str
         )
     else:
         run = f"promptfoo eval -c CONFIG --filter-providers CANDIDATE -t {file} -o ANSWERS.json"
-    return [
-        f"{folder} has a file for each candidate. Run each of them, then report the answers:",
-        f"  {run}",
-        f"  {then}",
-    ]
+    first = f"{folder} has a file for each candidate. Run each of them, then report the answers:"
+    return [first, f"  {run}", f"  {then}"]
 
 
 def _inspect() -> Any:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument
 
 from surepick.chunks.sources import RowBlocks
-from surepick.cli.options import CostOption, FeaturesOption, IdOption, Reading, SegmentsOption, given
+from surepick.cli.options import ColumnOptions, Reading, given, opt
 from surepick.cli.output import picked
 from surepick.core.arms import Arms
 from surepick.core.files import is_file, is_folder
@@ -23,18 +23,12 @@ from surepick.tables.selection import Unnamed, Unused, not_used, wanted_features
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableOptions:
-    """Which columns of a table are candidates and features, and how to read it."""
+class TableOptions(ColumnOptions):
+    """The same, and how to read and prepare the table."""
 
-    id: IdOption = None
-    features: FeaturesOption = None
-    cost: CostOption = None
-    segments: SegmentsOption = None
-    standardize: Annotated[bool, Option("--standardize", help="Scale each feature to mean 0, deviation 1.")] = False
-    intercept: Annotated[bool, Option("--intercept", help="Append a feature that is always 1.")] = False
-    drop_candidates: Annotated[
-        bool, Option("--drop-candidates", help="The same, and candidates may go of which no row is left.")
-    ] = False
+    standardize: bool = opt("Scale each feature to mean 0, deviation 1.", default=False)
+    intercept: bool = opt("Append a feature that is always 1.", default=False)
+    drop_candidates: bool = opt("The same, and candidates may go of which no row is left.", default=False)
     reading: Reading
 
     def of(self, policies: Iterable[str]) -> TableReader:
@@ -58,8 +52,7 @@ class TableReader:
 
     def arms(self, source: str, *, reward: str | None = None) -> Arms:
         """The candidates, one a row; `reward` names a column of results, which is no feature where it is there."""
-        found: Arms = read_arms(source, reward=reward, **self._keywords)
-        return found
+        return read_arms(source, reward=reward, **self._keywords)
 
     def candidates(self, source: str, *, in_blocks: bool = False, reward: str | None = None) -> Arms | RowBlocks:
         """The candidates; those of a folder or a pattern, or if asked, as rows in blocks."""
@@ -69,8 +62,7 @@ class TableReader:
         """The candidates as rows in blocks."""
         if others := given(replace(self.options, id=None, features=None)):
             raise InvalidInput(f"candidates in blocks have ids and features only: leave out {others[0]}.")
-        found: RowBlocks = read_arms(source, self.options.id, self.options.features, blocks=True)
-        return found
+        return read_arms(source, self.options.id, self.options.features, blocks=True)
 
     def grouped_arms(self, source: str, reward: str) -> Arms:
         """The candidates, one an id; `reward` names a column of measurements, which is no feature."""
@@ -99,7 +91,11 @@ class TableReader:
         """A sentence about columns that were named as features and that nobody looks at."""
         if not isinstance(self.features, Unused):
             return ()
-        words = not_used(self.options.features, said=f"--features {self.options.features} is", cure="--norm-bound")
+        words = not_used(
+            self.options.features,
+            said=f"--features {self.options.features} is",
+            cure="--assume linear or a --norm-bound",
+        )
         return (words,) if words else ()
 
     @property
@@ -113,15 +109,8 @@ def in_files(source: str) -> bool:
     return (is_folder(source) and not is_olympus(source)) or "*" in source or source.endswith(".npy")
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
-    """An environment that has a name, and a norm bound that is known to hold there."""
-
-    make: Callable[[int], Environment]
-    norm_bound: str
-
-
-EXAMPLES = {"two-clusters": Example(lambda seed: two_clusters(seed=seed), "1"), "digits": Example(digits, "2")}
+Example = tuple[Callable[[int], Environment], str]  # seed -> environment, and a norm bound that is known to hold there
+EXAMPLES: dict[str, Example] = {"two-clusters": (lambda seed: two_clusters(seed=seed), "1"), "digits": (digits, "2")}
 SourceArgument = Annotated[str, Argument(metavar="TABLE", help="As for run, or an example: two-clusters, digits.")]
 
 

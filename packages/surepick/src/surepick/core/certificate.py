@@ -4,8 +4,6 @@ from surepick.core.plans import RoundRecord
 from surepick.core.records import record
 from surepick.text import html_table, money, printable
 
-VERDICTS = ("certified", "heuristic", "not-yet", "budget-exhausted")
-
 
 @record
 class Segment:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from surepick.core.records import FloatArray, IntArray, freeze, frozen, record
+from surepick.core.records import FloatArray, IntArray, freeze, frozen, own, record
 from surepick.errors import ContractError
 
 LEVEL_BITS = 24
@@ -147,7 +147,7 @@ class Observations:
     @property
     def total(self) -> int:
         """Pulls received, all arms together."""
-        return int(self.counts.sum())
+        return int(np.add.reduce(self.counts, axis=None))
 
     @property
     def means(self) -> FloatArray:
@@ -220,13 +220,12 @@ class Observations:
         quantities = self.quantities or other.quantities
         if self.quantities and other.quantities:
             quantities = tuple(one.plus(more) for one, more in zip(self.quantities, other.quantities, strict=True))
-        return Observations(
-            self.counts + other.counts,
-            self.sums + other.sums,
-            self.squares + other.squares if both else None,  # type: ignore[operator]
-            quantities=quantities,
-            within=_within_of_both(self, other),
-        )
+        counts, within = self.counts + other.counts, _within_of_both(self, other)
+        squares = self.squares + other.squares if both else None  # type: ignore[operator]
+        return observed(counts, self.sums + other.sums, squares, quantities=quantities, within=within)
+
+
+observed = own(Observations)  # for totals that were just worked out
 
 
 def _means(sums: FloatArray, counts: IntArray) -> FloatArray:
@@ -237,11 +236,11 @@ def _means(sums: FloatArray, counts: IntArray) -> FloatArray:
 def _within_of_both(one: Observations | Quantity, other: Observations | Quantity) -> FloatArray | None:
     """`within` of both together (Chan, Golub & LeVeque 1983); None where one of them does not say it."""
     for some, rest in ((one, other), (other, one)):
-        if not some.counts.any():
+        if not np.logical_or.reduce(some.counts, axis=None):
             return rest.within
     if one.within is None or other.within is None:
         return None
     both = np.maximum(one.counts + other.counts, 1)
-    apart = _means(one.sums, one.counts) - _means(other.sums, other.counts)
+    apart = one.sums / np.maximum(one.counts, 1) - other.sums / np.maximum(other.counts, 1)
     between = one.counts * (other.counts / both) * apart**2
     return np.asarray(one.within + other.within + between)

@@ -218,18 +218,6 @@ class Allocation:
 
 
 @frozen
-class CandidateBounds:
-    """What the test of a candidate says of each rival since it was opened (docs/certified-elimination.md, line 10)."""
-
-    candidate: int  # c
-    bets: FloatArray  # sum of t over the batches, (K,), in 1 / reward units
-    drawn: FloatArray  # sum of t xhat over the batches, (K,)
-    bounds: FloatArray  # the smallest U_j so far: h_j - h_c is at most this, (K,); infinite where nothing is known
-    leads: FloatArray  # the estimate of h_c - h_j when that bound was reached, (K,)
-    log_e_values: FloatArray  # log of p_c E_j with the bets of every batch, on rejected rivals too, (K,)
-
-
-@frozen
 class Intervals:
     """What was compared at one look.
 
@@ -246,7 +234,6 @@ class Intervals:
     widths: FloatArray  # their uncertainty, not negative, (m,), infinite where nothing is known
     margins: FloatArray  # lead - width + allowed, (m,)
     allowed: FloatArray  # what shortfall is tolerated, (m,): 0 where arms are ruled out, epsilon where one is certified
-    candidates: tuple[CandidateBounds, ...] = ()  # what a certifying policy needs for the next look
 
 
 Deciding = Callable[[Intervals | None], Intervals]  # the intervals of the look before -> those of this one

@@ -10,7 +10,7 @@ import base64
 import functools
 import json
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
 from reprlib import recursive_repr
 from typing import Any, TypeVar, Union, cast, dataclass_transform, get_args, get_origin, get_type_hints
@@ -97,9 +97,10 @@ def _made(cls: type[T], arrays: Mapping[object, np.dtype[Any]]) -> type[T]:
     return cast(type[T], made)
 
 
-def _constructor(cls: type, arrays: Mapping[object, np.dtype[Any]]) -> Any:
+def _constructor(cls: type, arrays: Mapping[object, np.dtype[Any]], keep: str = "_kept") -> Any:
     """What `dataclass(frozen=True)` would write as __init__."""
-    known: dict[str, Any] = {"__name__": cls.__module__, "_set": object.__setattr__, "_absent": MISSING, "_kept": _kept}
+    known: dict[str, Any] = {"__name__": cls.__module__, "_set": object.__setattr__, "_absent": MISSING}
+    known[keep] = globals()[keep]
     taken: dict[bool, list[str]] = {False: [], True: ["*"]}  # by place, and by keyword
     body = []
     for each in fields(cls):
@@ -115,7 +116,7 @@ def _constructor(cls: type, arrays: Mapping[object, np.dtype[Any]]) -> Any:
         else:
             continue
         if each.type in arrays:
-            known[f"_kind_{name}"], value = arrays[each.type], f"_kept({value}, _kind_{name})"
+            known[f"_kind_{name}"], value = arrays[each.type], f"{keep}({value}, _kind_{name})"
         body.append(f" _set(self, {name!r}, {value})")
     if hasattr(cls, "__post_init__"):
         body.append(" self.__post_init__()")
@@ -125,6 +126,18 @@ def _constructor(cls: type, arrays: Mapping[object, np.dtype[Any]]) -> Any:
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     init.__annotations__ = {each.name: each.type for each in fields(cls) if each.init} | {"return": None}
     return init
+
+
+def own(cls: type[T]) -> Callable[..., T]:
+    """A constructor of a frozen record that takes arrays as they are: of the right dtypes, and held by nobody else."""
+    made = _constructor(cls, ARRAYS, "_owned")
+    return lambda *given, **named: made(new := cls.__new__(cls), *given, **named) or new
+
+
+def _owned(array: NDArray[Any] | None, _: np.dtype[Any]) -> NDArray[Any] | None:
+    if array is not None:
+        array.flags.writeable = False
+    return array
 
 
 def settled(array: NDArray[Any]) -> bool:
@@ -204,9 +217,7 @@ def encode(value: object, *, sparse: bool = False) -> Any:
         return {str(key): encode(item, sparse=sparse) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [encode(item, sparse=sparse) for item in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    return value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _shorter(array: np.ndarray) -> Any:
@@ -241,15 +252,7 @@ def _dense(array: np.ndarray) -> Any:
 
 
 def to_json(value: object, *, sparse: bool = False) -> str:
-    """A record as one line of JSON: floats exactly, keys in field order, no NaN and no infinity.
-
-    Args:
-        value: a record, or plain data.
-        sparse: as in `encode`.
-
-    Raises:
-        InvalidInput: a number is not finite.
-    """
+    """A record, or plain data, as one line of JSON: floats exactly, keys in field order; InvalidInput for NaN."""
     try:
         data = encode(value, sparse=sparse)
         return json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
@@ -313,11 +316,7 @@ def _full(data: dict[str, Any], dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def from_json(kind: type[T], text: str) -> T:
-    """The record of the given kind that `to_json` wrote.
-
-    Raises:
-        StorageError: the text is not JSON, or its fields are not those of the record.
-    """
+    """The record of the given kind that `to_json` wrote; StorageError where the text is none."""
     try:
         data = json.loads(text, parse_constant=_refuse_constant)
         decoded: T = _decode(kind, data)

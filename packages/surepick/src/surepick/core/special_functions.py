@@ -49,12 +49,6 @@ def log_tail(x: FloatArray) -> FloatArray:
     return found
 
 
-def ndtr(x: FloatArray) -> FloatArray:
-    """Phi(x), the standard normal distribution function, entry by entry."""
-    tail = np.exp(log_tail(x))
-    return np.where(x > 0.0, 1.0 - tail, tail)
-
-
 def log_ndtr(x: FloatArray) -> FloatArray:
     """log Phi(x) entry by entry, also where Phi(x) is smaller than any number, or 1 - Phi(x) is."""
     tail = log_tail(x)

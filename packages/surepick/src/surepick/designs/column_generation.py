@@ -46,16 +46,6 @@ class _Pools:
     multipliers: FloatArray
 
 
-@record
-class _Look:
-    """What some rows of each kind are worth under the last design of the pools."""
-
-    arms: IntArray  # that join
-    vectors: IntArray
-    gap: float  # relative, as far as these rows tell
-    value: float  # the largest ||L^-1 y||^2 of them
-
-
 def pooled_working_set(
     objective: Objective, enough: float = 0.0, *, start: working_set.Working | None = None
 ) -> working_set.Working | None:
@@ -76,14 +66,13 @@ def pooled_working_set(
             return None
         pools, unit, spread = stepped
         every = max(1, every // 2)
-        seen = _looked(basis, points, pools, unit, spread, every)
-        gap = seen.gap
-        done = gap <= HEURISTIC_ENOUGH or seen.value <= enough
+        more_arms, more_vectors, gap, value = _looked(basis, points, pools, unit, spread, every)
+        done = gap <= HEURISTIC_ENOUGH or value <= enough
         if (every == 1 and done) or look == HEURISTIC_LOOKS - 1:
             break
-        every = 1 if seen.value <= enough else every
-        arms, vectors = np.append(pools.arms, seen.arms), np.append(pools.vectors, seen.vectors)
-        shared = _shared(pools.weights, len(seen.arms)), _shared(pools.multipliers, len(seen.vectors))
+        every = 1 if value <= enough else every
+        arms, vectors = np.append(pools.arms, more_arms), np.append(pools.vectors, more_vectors)
+        shared = _shared(pools.weights, len(more_arms)), _shared(pools.multipliers, len(more_vectors))
         pools = _Pools(arms, shared[0], vectors, shared[1])
     spanned = factorisations.spanning_rows(problem.basis[pools.arms])
     clearly = len(pools.arms) >= problem.rank and spanned.clearance > LEAST_CLEARANCE
@@ -139,8 +128,11 @@ def _squares(rows: Single) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->i", rows, rows).astype(np.float64))
 
 
-def _looked(basis: Single, points: Single, pools: _Pools, unit: Single, spread: Single, every: int) -> _Look:
-    """Of each so many rows one is looked at; those that are worth the most, and unlike each other, join."""
+def _looked(
+    basis: Single, points: Single, pools: _Pools, unit: Single, spread: Single, every: int
+) -> tuple[IntArray, IntArray, float, float]:
+    """(arms that join, vectors that do: worth the most, and unlike each other, the relative gap as far as one of each
+    so many rows tells, the largest ||L^-1 y||^2 of them)."""
     spectrum = factorisations.symmetric_spectrum(spread.astype(np.float64))
     half = unit @ (spectrum.vectors * np.sqrt(np.maximum(spectrum.values, 0.0))).astype(np.float32)
     values, gains = _images(points[::every], unit), _images(basis[::every], half)
@@ -148,7 +140,7 @@ def _looked(basis: Single, points: Single, pools: _Pools, unit: Single, spread: 
     value = float(values.max())
     arms = _unlike(basis[::every], unit, gains, pools.arms, every)
     vectors = _unlike(points[::every], unit, values, pools.vectors, every)
-    return _Look(arms, vectors, value / lower - 1.0, value)
+    return arms, vectors, value / lower - 1.0, value
 
 
 def _images(rows: Single, right: Single) -> FloatArray:

@@ -53,29 +53,23 @@ def d_optimal(passes: Passes, where: Coordinates, *, tolerance: float = 0.05) ->
     that are longest in A^-1 join a pool, whose design is solved anew, until a pass finds no row that is longer than (1
     + tolerance) r. Bound: Kiefer and Wolfowitz (1960); steps: Titterington (1976); the passes are ours."""
     unit, pool, features = unit_factor(where.information), np.empty(0, np.int64), np.empty((0, where.rank))
-    design, value = None, np.inf
+    kept, weights, value = np.empty(0, np.int64), np.empty(0), np.inf
     for _ in range(MOST_PASSES):
-        (found,) = largest_rows(passes, where, factors=(unit,), most=HEURISTIC_POOL_OF_PASS, name="design")
-        if design is not None:
+        (found,) = largest_rows(passes, where.of, factors=(unit,), most=HEURISTIC_POOL_OF_PASS, name="design")
+        if len(kept):
             value = float(found.values[0])
             if value <= (1.0 + tolerance) * where.rank:
-                return SparseDesign(pool[design.rows], features[design.rows], design.weights, value)
+                return SparseDesign(pool[kept], features[kept], weights, value)
         pool = np.union1d(pool, found.rows)
         features = where.of(passes.rows.take(pool))
-        design = _solved(features, 0.3 * tolerance)
-        unit = unit_factor((features[design.rows].T * design.weights) @ features[design.rows])
+        kept, weights = _solved(features, 0.3 * tolerance)
+        unit = unit_factor((features[kept].T * weights) @ features[kept])
     raise NotConverged(
         f"design gap {value / where.rank - 1.0:.2%} > tolerance {tolerance:.2%} after {MOST_PASSES} passes over "
         f"{passes.rows.num_rows:,} rows. Raise tolerance: the design costs pulls, never validity.",
         best=None,
         gap=value / where.rank - 1.0,
     )
-
-
-@record
-class _OfPool:
-    rows: IntArray
-    weights: FloatArray
 
 
 def unit_factor(matrix: FloatArray) -> FloatArray:
@@ -89,29 +83,31 @@ def unit_factor(matrix: FloatArray) -> FloatArray:
     return factor
 
 
-def _solved(features: FloatArray, tolerance: float) -> _OfPool:
-    """The design of rows in memory, on few of them: the lightest are left out where the value allows it."""
-    found = _stepped(features, np.arange(len(features)), None, tolerance)
+def _solved(features: FloatArray, tolerance: float) -> tuple[IntArray, FloatArray]:
+    """(rows, weights) of the design in memory: the lightest rows are left out where the value allows it."""
+    rows, weights = _stepped(features, np.arange(len(features)), None, tolerance)
     for share in HEURISTIC_SHARES:
-        heavy = found.weights >= share * found.weights.max()
+        heavy = weights >= share * weights.max()
         if np.count_nonzero(heavy) < features.shape[1] or heavy.all():
             continue
-        fewer = _stepped(features, found.rows[heavy], found.weights[heavy], tolerance)
-        if _value(features, fewer) <= (1.0 + 2.0 * tolerance) * features.shape[1]:
+        fewer = _stepped(features, rows[heavy], weights[heavy], tolerance)
+        if _value(features, *fewer) <= (1.0 + 2.0 * tolerance) * features.shape[1]:
             return fewer
-    return found
+    return rows, weights
 
 
-def _value(features: FloatArray, design: _OfPool) -> float:
-    used = features[design.rows]
-    factor = factorisations.cholesky((used.T * design.weights) @ used)
+def _value(features: FloatArray, rows: IntArray, weights: FloatArray) -> float:
+    used = features[rows]
+    factor = factorisations.cholesky((used.T * weights) @ used)
     if factor is None:
         return np.inf
     return float(factorisations.row_squares(factorisations.solve_rows(factor, features)).max())
 
 
-def _stepped(features: FloatArray, rows: IntArray, weights: FloatArray | None, tolerance: float) -> _OfPool:
-    """The design of some rows by multiplicative steps, those that cannot have weight dropped on the way."""
+def _stepped(
+    features: FloatArray, rows: IntArray, weights: FloatArray | None, tolerance: float
+) -> tuple[IntArray, FloatArray]:
+    """(rows, weights) of the design of some rows by multiplicative steps, which drop those that cannot have weight."""
     rank = features.shape[1]
     weights = np.full(len(rows), 1.0 / len(rows)) if weights is None else weights / weights.sum()
     for step in range(MOST_STEPS):
@@ -131,7 +127,7 @@ def _stepped(features: FloatArray, rows: IntArray, weights: FloatArray | None, t
             rows, weights = rows[kept], weights[kept]
         weights = weights / weights.sum()
     kept = weights >= HEURISTIC_LEAST * weights.max()
-    return _OfPool(rows[kept], weights[kept] / weights[kept].sum())
+    return rows[kept], weights[kept] / weights[kept].sum()
 
 
 HEURISTIC_PAIR_POOL = 2048  # rows that a pass brings for their price, and pairs for their distance
@@ -153,14 +149,6 @@ class _White:
     @property
     def rank(self) -> int:
         return len(self.unit) + 1
-
-    @property
-    def left(self) -> float:
-        return self.seen.left
-
-    @property
-    def information(self) -> FloatArray:
-        return np.eye(self.rank)
 
     @property
     def longest(self) -> float:
@@ -199,7 +187,7 @@ def design_of_rows(passes: Passes, *, tolerance: float, max_steps: int) -> Desig
             return DesignOfRows(row, passes.rows.take(row), np.ones(1), 0.0, 0.0, len(centre), exact=True, passes=made)
         inner = _of_pool(points, centre, tolerance, max_steps)
         forms = (inner.prices, inner.radii)
-        priced, front = largest_rows(passes, white, factors=forms, floors=inner.least, most=FRONT, name="design")
+        priced, front = largest_rows(passes, white.of, factors=forms, floors=inner.least, most=FRONT, name="design")
         lower = max(lower, _bound(inner, priced, _rounding(white, points)))
         value, reached, ends = _farthest(passes, white, inner, front, enough=(1.0 + tolerance) * lower)
         if best is None or value < best.value:
@@ -225,7 +213,7 @@ def _first_pool(passes: Passes, white: _White, centre: FloatArray) -> IntArray:
     """The rows that are longest, those that are farthest from the centre, and some of all, evenly."""
     same = np.eye(len(centre))
     forms = tuple(np.vstack([same, -point]) for point in (np.zeros(len(centre)), centre))
-    found = largest_rows(passes, white, factors=forms, most=HEURISTIC_PAIR_POOL, name="design")
+    found = largest_rows(passes, white.of, factors=forms, most=HEURISTIC_PAIR_POOL, name="design")
     some = np.linspace(0, passes.rows.num_rows - 1, HEURISTIC_PAIR_POOL).astype(np.int64)
     return np.unique(np.concatenate([some, *(one.rows for one in found)]))
 

@@ -157,20 +157,13 @@ HEURISTIC_SOME = 256  # vectors of the largest bounds that are looked at first
 HEURISTIC_MANY_LONGEST = 0.125  # of the vectors: where more may be the longest, all are looked at again
 
 
-@record
-class _LengthReference:
-    """What is known of all vectors under an earlier design."""
-
-    factor: FloatArray  # L_0
-    bounds: FloatArray  # at least ||L_0^-1 y||^2, (n,)
-
-
 class Longest:
     """The longest of vectors, shape (n, r), longest first, whose lengths are known, shape (n,)."""
 
     def __init__(self, vectors: FloatArray, lengths: FloatArray) -> None:
         self._vectors, self._lengths = vectors, lengths
-        self._reference: _LengthReference | None = None
+        # L_0 of an earlier design, and at least ||L_0^-1 y||^2 of all vectors, (n,)
+        self._reference: tuple[FloatArray, FloatArray] | None = None
 
     @cached_property
     def single(self) -> SingleRows:
@@ -214,7 +207,7 @@ class Longest:
     def _screened(self, factor: FloatArray, most: int) -> Pairs:
         """Those that may be among the longest, by bounds on all of them, which are remembered."""
         bounds = self.single.squares_at_most(factorisations.solve_lower(factor, np.eye(len(factor))).T)
-        self._reference = _LengthReference(factor, bounds)
+        self._reference = factor, bounds
         rows, squares, rest = self._among(factor, bounds, most)
         if rest >= float(squares.max()):
             more = np.setdiff1d(np.flatnonzero(bounds >= float(squares.max())), rows, assume_unique=True)
@@ -224,18 +217,18 @@ class Longest:
 
     def _remembered(self, factor: FloatArray, most: int, enough: float) -> Pairs | None:
         """What bounds under an earlier design say (docs/design-solver.md, line 15); None: too many are left."""
-        known = self._reference
-        if known is None:
+        if self._reference is None:
             return None
-        growth = _growth(factor, known.factor)
-        rows, squares, rest = self._among(factor, known.bounds, most)
+        earlier, bounds = self._reference
+        growth = _growth(factor, earlier)
+        rows, squares, rest = self._among(factor, bounds, most)
         longest = float(squares.max())
         if most == 1 and longest > enough:
             return _listed(rows, squares, most, np.inf)
         least = max(longest, enough) if enough < np.inf else longest
         if growth * rest > least:
-            more = np.flatnonzero(growth * known.bounds > least)
-            if len(more) > HEURISTIC_MANY_LONGEST * len(known.bounds):
+            more = np.flatnonzero(growth * bounds > least)
+            if len(more) > HEURISTIC_MANY_LONGEST * len(bounds):
                 return None
             more = np.setdiff1d(more, rows, assume_unique=True)
             rows, squares = np.append(rows, more), np.append(squares, self._squares(factor, more))

@@ -98,12 +98,9 @@ def normalised(weights: FloatArray) -> FloatArray:
     return np.asarray(weights / weights.sum())
 
 
-def checked_features(features: ArrayLike) -> FloatArray:
-    """Features as a (K, d) array of finite floats."""
-    return checked_rows(features, "features", "arm", "K")
-
-
-def checked_rows(values: ArrayLike, what: str, one: str, size: str, *, dim: int | None = None) -> FloatArray:
+def checked_rows(
+    values: ArrayLike, what: str = "features", one: str = "arm", size: str = "K", *, dim: int | None = None
+) -> FloatArray:
     """Rows as a (size, d) array of finite floats; `what` they are, and `one` of them, in words."""
     shape = f"({size}, {'d' if dim is None else dim})"
     matrix = real_numbers(what, values, wrong=f"{what} are not a numeric {shape} array")
@@ -162,7 +159,7 @@ def checked_weights(weights: ArrayLike, num_arms: int) -> FloatArray:
 
 def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float | None) -> DesignProblem:
     """The problem of measuring the differences of the active arms by pulls of any arm; features of shape (K, d)."""
-    matrix = checked_features(features)
+    matrix = checked_rows(features)
     chosen = checked_active(active, matrix.shape[0])
     arms = DesignInput.of(matrix, rank_tolerance=rank_tolerance).problem
     rows = arms.active if active is None else np.unique(arms.group[chosen])
@@ -225,22 +222,20 @@ def longest_first(lengths: FloatArray) -> IntArray:
     """The order of decreasing length, shape (n,), ties in the order given; the slower stable sort only for these."""
     order = np.argsort(-lengths)
     ordered = lengths[order]
-    if (ordered[1:] == ordered[:-1]).any():
-        return np.argsort(-lengths, kind="stable")
-    return order
+    return np.argsort(-lengths, kind="stable") if (ordered[1:] == ordered[:-1]).any() else order
 
 
 def pose_targets(arms: DesignInput, targets: FloatArray, *, span_tolerance: float) -> DesignProblem:
     """The problem of measuring m given vectors by pulls of the arms."""
-    imaged = arms.image.images(targets)
-    beyond = np.flatnonzero(imaged.outside > span_tolerance)
+    images, outside = arms.image.images(targets)
+    beyond = np.flatnonzero(outside > span_tolerance)
     if beyond.size:
         raise InvalidInput(
             f"{beyond.size} of {len(targets)} targets lie outside the span of the arms (target {beyond[0]} by "
-            f"{imaged.outside[beyond[0]]:.2g} of its length): no number of pulls measures them, the value is infinite. "
+            f"{outside[beyond[0]]:.2g} of its length): no number of pulls measures them, the value is infinite. "
             "Give combinations of the arms' features, or raise span_tolerance if rounding is to blame."
         )
-    return _compared(arms.problem, imaged.rows)
+    return _compared(arms.problem, images)
 
 
 def pose_star(

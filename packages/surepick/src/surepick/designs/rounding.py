@@ -257,8 +257,7 @@ def thinned(
     unit: float | None,
     accept: Callable[[FloatArray], bool] | None = None,
 ) -> FloatArray | None:
-    """The weights anew for the heaviest arms alone, as few as is allowed of some numbers and as `accept` takes, of all
-    K arms; None: none of these (docs/design-solver.md, line 16)."""
+    """The weights anew for few of the heaviest arms, if `accept` takes them (docs/design-solver.md, line 16)."""
     rank = objective.problem.rank
 
     def with_fewer(few: Few, multiple: float, in_any_case: float) -> Few | None:

@@ -227,8 +227,7 @@ def _outermost(points: FloatArray, rows: IntArray, count: int) -> IntArray:
 
 
 def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> Design | None:
-    """The design for the outermost arms in the plane alone, and those that spoil its bracket for all arms; None when
-    that does not end soon (docs/design-solver.md, line 8)."""
+    """The design of the outermost arms in the plane, and those that spoil it (docs/design-solver.md, line 8)."""
     problem = objective.problem
     count = math.ceil(OUTLINE_DIRECTIONS * max(tolerance, LEAST_OUTLINED) ** -0.5)
     pairs = _outermost(problem.points, problem.active, count)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from surepick.core.plans import Design
 from surepick.core.records import FloatArray, IntArray
 from surepick.designs.objective import Objective, ends_of, independent_star_design, information
-from surepick.designs.problem import DesignInput, DesignProblem, checked_features, checked_rows, pose_star, pose_targets
+from surepick.designs.problem import DesignInput, DesignProblem, checked_rows, pose_star, pose_targets
 from surepick.designs.rounding import Few, thinned
 from surepick.designs.solve import certified, check_tolerance, solved
 from surepick.designs.working_set import many_directions
@@ -60,7 +60,7 @@ def _posed(arms: ArrayLike | DesignInput, noise: FloatArray | None = None) -> De
     """Arms that were posed before, or that are checked and posed now."""
     if isinstance(arms, DesignInput):
         return arms
-    features = checked_features(arms)
+    features = checked_rows(arms)
     return DesignInput.of(features if noise is None else features / noise[:, None])
 
 

@@ -106,6 +106,8 @@ class ExactFeatures:
     """psi(x) = x, gamma-tilde = 0: nothing is compressed and nothing is left out (Fiez et al. 2019)."""
 
     features: FloatArray  # X, (K, D), finite, D >= 1
+    num_arms: int = field(init=False)
+    max_dim: int = field(init=False)
     num_distinct: int = field(init=False)
     norm_bound: ClassVar[None] = None
 
@@ -113,15 +115,8 @@ class ExactFeatures:
         matrix = np.asarray(feature_matrix(self.features), dtype=np.float64)
         if matrix.shape[1] == 0:
             raise InvalidInput("RAGE needs features; for arms without any, use certified-independent.")
-        set_fields(self, features=matrix, num_distinct=len(equal_rows(matrix).first))
-
-    @property
-    def num_arms(self) -> int:
-        return int(self.features.shape[0])
-
-    @property
-    def max_dim(self) -> int:
-        return int(self.features.shape[1])
+        set_fields(self, features=matrix, num_arms=matrix.shape[0], max_dim=matrix.shape[1])
+        set_fields(self, num_distinct=len(equal_rows(matrix).first))
 
     @property
     def traits(self) -> EmbeddingTraits:

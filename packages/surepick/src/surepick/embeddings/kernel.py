@@ -17,7 +17,7 @@ from surepick.core.plans import Embedding
 from surepick.core.records import FloatArray, IntArray, record, set_fields
 from surepick.core.values import check_choice, positive_number, whole_number
 from surepick.embeddings import base, kernel_functions
-from surepick.embeddings.linear import EQUAL_FEATURES
+from surepick.embeddings.linear import BOUNDS, EQUAL_FEATURES
 from surepick.embeddings.tangent_kernel import NeuralTangentKernel
 from surepick.errors import InvalidInput
 from surepick.linalg import factorisations
@@ -207,7 +207,6 @@ def make_kernel(kernel: kernel_functions.Kernel | kernel_functions.KernelFunctio
     return kernel if isinstance(kernel, kernel_functions.Kernel) else kernel_functions.CallableKernel(kernel)
 
 
-BOUNDS = ("row-tail", "paper")
 NEGATIVE_SHARE = 64.0
 
 

@@ -111,20 +111,13 @@ class GradientSpectrum:
     num_parameters: int  # p
 
     def dimension(self, tolerance: float, scale: str) -> int:
-        """The smallest d >= 1 (never beyond the rank) with sum_{i>d} e_i <= tolerance * unit.
+        """The smallest d >= 1 (never beyond the rank) with sum_{i>d} e_i <= tolerance * unit (Algorithm 2, line 3).
 
-            "paper": unit = sqrt(m)     "published": unit = p     "relative": unit = sum of all e_i
-
-        So a tolerance on the published scale is one of p / sqrt(m) times as much on the paper's.
-
-        Source: Algorithm 2, line 3; the published code divides gradients by p.
+        "paper": unit = sqrt(m)    "published": unit = p, by which that code divides gradients    "relative": sum of e
         """
         check_choice("tolerance_scale", scale, SCALES)
-        unit = {
-            "paper": math.sqrt(self.width),
-            "published": float(self.num_parameters),
-            "relative": float(self.values.sum()),
-        }[scale]
+        units = (math.sqrt(self.width), float(self.num_parameters), float(self.values.sum()))
+        unit = dict(zip(SCALES, units, strict=True))[scale]
         return max(1, int(np.argmax(tail_sums(self.values) <= tolerance * unit)))
 
     def vectors_of(self, dim: int) -> FloatArray:

@@ -138,12 +138,12 @@ class Environment:
         Cost: O(K) whatever the counts; O(rows) for recorded rewards.
         """
         pulls = np.asarray(counts)
-        if pulls.shape != (self.num_arms,) or not np.issubdtype(pulls.dtype, np.integer) or np.any(pulls < 0):
+        if pulls.shape != (self.num_arms,) or pulls.dtype.kind not in "iu" or pulls.min(initial=0) < 0:
             raise InvalidInput(
                 f"counts of type {pulls.dtype} and shape {pulls.shape} for {self.num_arms} arms; "
                 "give one non-negative integer per arm."
             )
-        return self.law.draw(pulls.astype(np.int64), rng)
+        return self.law.draw(pulls.astype(np.int64, copy=False), rng)
 
     def answer(self, arms: IntArray, items: IntArray) -> FloatArray:
         """What arms score on test items, shape (m,).
@@ -218,6 +218,16 @@ def recorded_totals(recorded: Environment) -> Observations | None:
     return Observations(law.repeats, law.means * law.repeats, within=law.variances * law.repeats)
 
 
+def check_kind(recorded: Environment) -> None:
+    """Refuse results of 0 and 1 for whose noise nobody has spoken."""
+    law = recorded.law
+    if isinstance(law, RecordedRewards) and np.isin(law.rewards, (0.0, 1.0)).all():
+        raise InvalidInput(
+            "all results are 0 or 1. If each is one success or failure, confirm that with --noise bernoulli; if they "
+            "are numbers that happen to be so, --noise normal."
+        )
+
+
 def check_recorded_repeats(recorded: Environment, *, features: bool) -> None:
     """Refuse a rehearsal that could not end: repeats alone show a scale, and those of candidates that decide do not."""
     law = recorded.law
@@ -228,9 +238,10 @@ def check_recorded_repeats(recorded: Environment, *, features: bool) -> None:
         return
     raise InvalidInput(
         f"{len(equal):,} of {recorded.num_arms:,} candidates have no two measured values that differ (the first is "
-        f"{quoted(recorded.arms.ids[equal[0]])}). With --noise normal repeats alone show how much measurements vary, "
-        "so that this rehearsal would not end. Leave these candidates out; or declare bounded:LOW:HIGH, if rewards "
-        "have a range, or subgaussian:SIGMA."
+        f"{quoted(recorded.arms.ids[equal[0]])}). With noise normal, as it is where nothing else is declared, repeats "
+        "alone show how much measurements vary, so that this rehearsal would not end. Say how much with --noise "
+        "subgaussian:SIGMA, SIGMA the standard deviation of repeats; or bounded:LOW:HIGH, if rewards have a range; or "
+        "leave these candidates out."
     )
 
 

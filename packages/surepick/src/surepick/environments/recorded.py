@@ -87,10 +87,12 @@ def table(
     if reward is None:
         if len(recorded.measurements) != 1:
             known = ", ".join(repr(name) for name in recorded.measurements or recorded.columns)
-            raise InvalidInput(f"which column of {recorded.source} holds the rewards? Name one of {known}.")
+            raise InvalidInput(
+                f"which column of {recorded.source} holds the rewards, that is what was measured? Name one with "
+                f"--reward (in Python reward=) of {known}."
+            )
         reward = recorded.measurements[0]
-    there = side_by_side(recorded, reward)
-    recorded, reward = there.table, there.reward
+    recorded, reward = side_by_side(recorded, reward)
     used = (reward, *beside)
     grouped = grouped_arms(recorded, id, features, cost=cost, exclude=used, needed=(reward,), **prepared)
     rewards = _checked_rewards(grouped.table, reward, noise)

@@ -1,5 +1,5 @@
 from .contrast_weights import anytime_radius, mixture_radius, noise_multiplier
-from .e_values import Evidence, batch_evidence, bias_ahead, only
+from .e_values import Evidence, batch_evidence
 from .goodness_of_fit import (
     collapsed,
     lack_of_fit,
@@ -34,7 +34,6 @@ __all__ = [
     "anytime_radius",
     "arm_means",
     "batch_evidence",
-    "bias_ahead",
     "collapsed",
     "estimate",
     "lack_of_fit",
@@ -47,7 +46,6 @@ __all__ = [
     "norm_contradicted_in_blocks",
     "normal_mgf_after",
     "normal_mgf_of_all",
-    "only",
     "regularised_least_squares",
     "self_normalised_radius",
     "with_squares",

@@ -7,60 +7,8 @@ import numpy as np
 from surepick.core.plans import Embedding
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.estimators.noise_mgf import ROUNDED_UP
-from surepick.linalg.factorisations import Whitened, row_norms, solve_each, weighted_range, whitened
+from surepick.linalg.factorisations import Whitened, row_norms, weighted_range, whitened
 from surepick.linalg.rows import product_of_rows, row_blocks
-
-# --- Weights of rewards that misspecification can move less than those of least squares.
-
-STEPS = 4
-LEAST_FLOW = 1e-3
-LEAST_SPREAD = 1e-12
-LARGEST_CONDITION = 1e-12
-
-
-def bias_robust_weights(
-    flows: FloatArray,  # of least squares, (m, p), for m pairs and p arms pulled
-    targets: FloatArray,  # 1 at the rival, -1 at the candidate, where they were pulled, (m, p)
-    points: FloatArray,  # the pulled arms' vectors in coordinates of their span, (p, r)
-    counts: IntArray,  # n, positive, (p,)
-    noise_scales: FloatArray,  # s, (p,), in reward units
-    slack: FloatArray,  # what the bias leaves of the margins, positive, (m,), in reward units
-    *,
-    misspecification: float,
-) -> FloatArray:
-    """Flows f = n u with the same estimate for every linear function of the vectors, and less bias plus noise.
-
-        minimise gamma sum_x |f_x - target_x| + room/(2 D) sum_x f_x^2 s_x^2 / n(x)
-        subject to sum_x f_x z_x as for the given flows
-
-    by a few weighted least squares, |a| replaced by a^2/(2 |a_0|) + |a_0|/2 at the last a_0. D = sum f^2 s^2/n of the
-    last flows: then a lower value means a larger room^2 / D, the evidence that a bet on the room can gain.
-
-    Where the steps break down, a row has the flows that were given; any choice is valid, since the bias is bounded from
-    the flows as they are.
-
-    Source: ours; iteratively reweighted least squares (Daubechies et al. 2010). Cost: O(m p r^2) a step.
-    """
-    unit = float(noise_scales.max())
-    variances = (noise_scales / unit) ** 2 / counts
-    asked = np.flatnonzero(flows.any(axis=1))
-    goals, rest_of = targets[asked], flows[asked]
-    current = rest_of
-    for _ in range(STEPS):
-        spread = np.maximum((current**2) @ variances, LEAST_SPREAD)
-        price = (slack[asked] / unit / spread)[:, None] * variances
-        resistance = misspecification / unit / np.maximum(np.abs(current - goals), LEAST_FLOW)
-        ease = 1.0 / (resistance + price)
-        rest = goals * resistance * ease
-        matrices = np.matmul(points.T[None, :, :] * ease[:, None, :], points)
-        ridge = LARGEST_CONDITION * np.trace(matrices, axis1=1, axis2=2) + np.finfo(np.float64).tiny
-        matrices += ridge[:, None, None] * np.eye(points.shape[1])
-        current = rest + ease * (solve_each(matrices, (rest_of - rest) @ points) @ points.T)
-    steadied = flows.copy()
-    sound = np.isfinite(current).all(axis=1)
-    steadied[asked[sound]] = current[sound]
-    return steadied
-
 
 BLOCK_ENTRIES = 4_000_000  # weights, or what is formed from them, at a time
 LEAST_ROWS, CACHED_ENTRIES = 256, 65_536  # rows of weights at a time, so many that they stay in the cache
@@ -124,33 +72,6 @@ class ContrastWeights:
         """u of least squares, for each rival of `rows`, shape (m, p)."""
         weights: FloatArray = (self.coordinates[rows] - self.coordinates[self.centre]) @ self.own
         return weights
-
-    def plug_in_bias(
-        self, rows: IntArray, weights: FloatArray, scores: FloatArray | None, offset: float = 0.0
-    ) -> FloatArray | float:
-        """By how much the flows would overstate each rival's lead if the means were as guessed; at least 0."""
-        if scores is None:
-            return 0.0
-        flows = weights * self.counts
-        lead = scores[rows] - scores[self.centre]
-        return np.asarray(np.maximum(flows @ (scores[self.pulled] - offset) - lead, 0.0))
-
-    def bias_robust(self, rows: IntArray, weights: FloatArray, slack: FloatArray) -> FloatArray:
-        """Weights of the same linear estimates with less bias; those given where there is nothing to choose."""
-        if len(self.pulled) <= self.coordinates.shape[1]:
-            return weights
-        targets = (rows[:, None] == self.pulled[None, :]).astype(np.float64) - (self.pulled == self.centre)
-        flows = bias_robust_weights(
-            weights * self.counts,
-            targets,
-            self.coordinates[self.pulled],
-            self.counts,
-            self.noise_scales,
-            slack,
-            misspecification=self.embedded.misspecification,
-        )
-        steadied: FloatArray = flows / self.counts
-        return steadied
 
     def bias(self, rows: IntArray, weights: FloatArray) -> FloatArray:
         """beta of each row: what misspecification and inexact weights can move the estimate by, rounded up."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Embedded, Embedding
+from surepick.core.plans import Embedded
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.estimators.contrast_weights import BLOCK_ENTRIES, ContrastWeights, ImplicitWeights, Sums, rows_at_once
 from surepick.estimators.noise_mgf import ROUNDED_UP, Mgf
 from surepick.linalg.factorisations import Whitened
-from surepick.linalg.rows import FEW_THREADS, MOST_THREADS, ROWS, each_row_block
+from surepick.linalg.rows import ROWS, each_row_block
 
 HEURISTIC_KAPPA = 0.7  # of the bet that promises most
 SMALL_ENTRIES = 262_144  # weights that are formed at once
@@ -33,26 +33,6 @@ class Evidence:
     bets: FloatArray  # t, (K,), in 1 / reward units: with m in place of epsilon the gain is gain + t (m - epsilon)
     drawn: FloatArray  # t xhat, (K,): xhat estimates h_j - h_c
 
-    def only(self, rivals: IntArray) -> Evidence:
-        """The evidence against some rivals; nothing against the others."""
-        return Evidence(*(only(column, rivals) for column in (self.gains, self.bets, self.drawn)))
-
-    def plus(self, other: Evidence) -> Evidence:
-        """Both together, where each rival is in one of them only."""
-        return Evidence(self.gains + other.gains, self.bets + other.bets, self.drawn + other.drawn)
-
-    @staticmethod
-    def nothing(num_arms: int) -> Evidence:
-        """No evidence."""
-        return Evidence(np.zeros(num_arms), np.zeros(num_arms), np.zeros(num_arms))
-
-
-def only(column: FloatArray, rivals: IntArray) -> FloatArray:
-    """The entries of some rivals, and 0 for the others."""
-    kept = np.zeros_like(column)
-    kept[rivals] = column[rivals]
-    return kept
-
 
 def batch_evidence(
     embedded: Embedded,  # psi_d, (K, d), and gamma; or arms without structure
@@ -64,10 +44,7 @@ def batch_evidence(
     noise_mgf: Mgf,
     noise_scales: FloatArray,  # s, positive, (K,), from before the batch; any choice is valid
     norm_bound: float | None,
-    bias_robust: bool = False,
     needs: FloatArray | None = None,
-    scores: FloatArray | None = None,
-    offset: float = 0.0,
     white: Whitened | None = None,
     kappa: float = HEURISTIC_KAPPA,
     owners: IntArray | None = None,
@@ -89,8 +66,6 @@ def batch_evidence(
             not positive nothing is bet.
         needs: what the evidence still lacks, from before the batch, shape (K,); bets are then no higher than they need
             be to expect about twice that. None: as high as promises most.
-        scores: guesses of the means from before the batch, shape (K,): where the weights would turn them into a larger
-            lead of the rival than they say, the bet is on what is left. None: no guess of the bias itself.
         owners: whose pulls those of each entry are, shape (K,), where an arm may have several; None: each its own.
 
     Source: ours. Cost: O(K p d) for p arms pulled, in blocks of bounded memory; of many rivals and arms, with noise
@@ -114,9 +89,10 @@ def batch_evidence(
     )
     pulled, counts = contrast.pulled, contrast.counts
     wanted = np.flatnonzero((margins > 0.0) & (np.arange(len(gains)) != centre))
-    step = _rows_at_once(len(wanted), max(len(pulled), embedded.dim), embedded.dim if bias_robust else 1)
-    sums = seen.sums[pulled] - offset * counts
-    plain, implicit = not bias_robust and scores is None and len(pulled) > len(contrast.own), None
+    width = max(len(pulled), embedded.dim)
+    step = max(len(wanted), 1) if len(wanted) * width <= SMALL_ENTRIES else rows_at_once(width)
+    sums = seen.sums[pulled]
+    plain, implicit = len(pulled) > len(contrast.own), None
     many = len(gains) * len(pulled) > BLOCK_ENTRIES
     if plain and many and noise_mgf.declared and noise_mgf.quadratic:
         implicit, step = ImplicitWeights.of(contrast, sums, noise_mgf.scales[pulled]), ROWS
@@ -135,16 +111,11 @@ def batch_evidence(
     def at_length(rows: IntArray, limits: FloatArray | None) -> _Placed:
         weights = contrast.least_squares(rows)
         beta = contrast.bias(rows, weights)
-        if bias_robust and embedded.misspecification > 0.0:
-            slack = np.maximum(margins[rows] - beta, LEAST_SLACK * margins[rows])
-            weights = contrast.bias_robust(rows, weights, slack)
-            beta = contrast.bias(rows, weights)
-        slack = margins[rows] - beta - contrast.plug_in_bias(rows, weights, scores, offset)
-        placed = _bets(weights, counts, pulled, slack, noise_mgf, noise_scales, limits, kappa)
+        placed = _bets(weights, counts, pulled, margins[rows] - beta, noise_mgf, noise_scales, limits, kappa)
         penalty = np.sum(noise_mgf.total(placed[:, None] * np.abs(weights), pulled, seen), axis=1)
         return _Placed(beta, placed, weights @ sums, penalty, np.asarray(~weights.any(axis=1)))
 
-    each_row_block(judge, len(wanted), step, most=FEW_THREADS if bias_robust else MOST_THREADS)
+    each_row_block(judge, len(wanted), step)
     return Evidence(np.minimum(gains, CERTAIN), bets, drawn)
 
 
@@ -166,37 +137,6 @@ def _placed(sums: Sums, margins: FloatArray, needs: FloatArray | None, kappa: fl
     bets, _ = enough(bets, slack, 0.5 * bets**2 * sums.squares, needs)
     penalty = bets * sums.rounding + ROUNDED_UP * 0.5 * bets**2 * sums.squares
     return _Placed(sums.bias, bets, sums.drawn, penalty, sums.none)
-
-
-def _rows_at_once(num_rows: int, num_columns: int, depth: int) -> int:
-    """Rows of weights to form at a time; `depth` numbers are formed for each weight."""
-    if num_rows * num_columns <= SMALL_ENTRIES and depth == 1:
-        return max(num_rows, 1)
-    return max(1, BLOCK_ENTRIES // num_columns // depth) if depth > 1 else rows_at_once(num_columns)
-
-
-def bias_ahead(
-    embedded: Embedding,
-    counts: IntArray,  # n, (K,), not all 0; multiples of them have the same beta of least squares
-    *,
-    centre: int,
-    rivals: IntArray,
-    noise_scales: FloatArray,
-    norm_bound: float,
-    slack: FloatArray | None = None,
-    scores: FloatArray | None = None,  # guesses of the means, (K,); None: beta alone
-) -> FloatArray:
-    """What bias is expected to take of each margin in a batch with these counts, before it is measured.
-
-    beta of `batch_evidence`, and the bias itself as far as guesses of the means show it; shape (len(rivals),).
-
-    Cost: O(K d^2 + len(rivals) p d) for p arms with counts.
-    """
-    contrast = ContrastWeights.of(embedded, counts, centre=centre, noise_scales=noise_scales, norm_bound=norm_bound)
-    weights = contrast.least_squares(rivals)
-    if slack is not None and embedded.misspecification > 0.0:
-        weights = contrast.bias_robust(rivals, weights, slack)
-    return np.asarray(contrast.bias(rivals, weights) + contrast.plug_in_bias(rivals, weights, scores))
 
 
 def _bets(
@@ -332,12 +272,6 @@ class EProcesses:
     def beaten(self, threshold: float) -> IntArray:
         """Where nulls are rejected, ascending."""
         return np.flatnonzero(self.rejected(threshold))
-
-    def open_rivals(self, threshold: float) -> IntArray:
-        """Where the nulls compare with the arm that names them: the other arms that are not rejected, ascending."""
-        still_open = ~self.rejected(threshold)
-        still_open[int(self.name)] = False
-        return np.flatnonzero(still_open)
 
 
 Collected = tuple[EProcesses, ...]

@@ -83,19 +83,9 @@ class ArmFlows:
     @staticmethod
     def nothing(num_arms: int, batches: int, threshold: FloatArray | float) -> ArmFlows:
         """Before the first bet of each arm."""
-        zeros = np.zeros(num_arms)
-        empty = np.zeros((num_arms, 0))
-        return ArmFlows(
-            np.arange(num_arms),
-            np.empty(0, np.int64),
-            empty,
-            zeros,
-            zeros,
-            zeros,
-            zeros,
-            np.zeros((num_arms, batches)),
-            threshold,
-        )
+        zeros, whole = np.zeros(num_arms), np.zeros((num_arms, batches))
+        nobody, flows = np.empty(0, np.int64), np.zeros((num_arms, 0))
+        return ArmFlows(np.arange(num_arms), nobody, flows, zeros, zeros, zeros, zeros, whole, threshold)
 
 
 class FlowLedger:
@@ -169,18 +159,8 @@ class FlowLedger:
         """What some rows hold now."""
         lengths, values, squares, spent, sizes = self._columns[:, rows]
         terms = self._terms + 8
-        return ArmFlows(
-            arms=self._arms[rows],
-            pulled=self._pulled,
-            flows=self._flows[rows],
-            lengths=lengths,
-            log_values=values - terms * EPS * sizes,
-            squares=squares,
-            spent=spent,
-            batches=self._batches[rows],
-            threshold=threshold,
-            terms=terms,
-        )
+        columns = lengths, values - terms * EPS * sizes, squares, spent, self._batches[rows]
+        return ArmFlows(self._arms[rows], self._pulled, self._flows[rows], *columns, threshold, terms)
 
 
 def flows_of(

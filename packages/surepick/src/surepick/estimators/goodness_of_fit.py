@@ -258,7 +258,8 @@ def most_of_spread(seen: Observations, scales: FloatArray) -> FloatArray:
     """
     ratios, counts = seen.deviations / scales**2, 0.5 * seen.counts
     each = np.multiply.outer(COSTS, counts) + np.multiply.outer(HALVES, ratios)
-    return np.asarray(np.maximum(each.max(axis=-1), each.sum(axis=-1)).max(axis=0))
+    most = np.maximum(np.maximum.reduce(each, axis=-1), np.add.reduce(each, axis=-1))
+    return np.asarray(np.maximum.reduce(most, axis=0))
 
 
 def _log_mean(logs: FloatArray) -> float:

@@ -98,38 +98,6 @@ def train(
     return _finished(network, theta, lesson.loss(network, theta) / counts.sum(), steps)
 
 
-def left_out(network: Trainable, theta: Tensor, seen: Observations, *, regularization: float) -> FloatArray:
-    """What the network linear in its gradients at theta would say of each measured arm without that arm's own rewards.
-
-        mean_i - c_i / (M^-1)_ii,   M = GG' + alpha m diag(1/n),   M c = mean - f + G (theta - theta_0)
-
-    Returns:
-        Predictions, shape (K,); f where an arm was not measured.
-
-    Source: Rasmussen and Williams (2006), section 5.4.2. Cost: O(p^3) for p arms pulled.
-    """
-    pulled = np.flatnonzero(seen.counts)
-    rows = network.inputs[torch.tensor(pulled, device=network.inputs.device)]
-    means = network.tensor(seen.means[pulled])
-    matrix = network.gram(theta, rows)
-    matrix.diagonal().add_(regularization * network.penalty / network.tensor(seen.counts[pulled].astype(np.float64)))
-    target = means - network.outputs(theta, rows) + network.pushed(theta, theta - network.start, rows)
-    inverse = torch.cholesky_inverse(_factored(matrix))
-    predictions = np.asarray(network.outputs(theta).cpu().numpy(), dtype=np.float64).copy()
-    predictions[pulled] = (means - (inverse @ target) / inverse.diagonal()).cpu().numpy()
-    return predictions
-
-
-def _factored(matrix: Tensor) -> Tensor:
-    """The Cholesky factor of a matrix, or of the nearest one on a growing diagonal that has a factor to rounding."""
-    factor, failed = torch.linalg.cholesky_ex(matrix)
-    jitter = torch.finfo(matrix.dtype).eps * float(matrix.diagonal().mean())
-    while int(failed) and math.isfinite(jitter):
-        jitter *= 10.0
-        factor, failed = torch.linalg.cholesky_ex(matrix + jitter * torch.eye(len(matrix)).to(matrix))
-    return factor
-
-
 def plausible_regularization(network: Trainable, seen: Observations, *, sigma: float) -> float:
     """alpha = sigma^2 / s^2, for the prior scale s under which the arms' means are most likely.
 

@@ -100,7 +100,8 @@ class NoiseMgf:
         if not np.isfinite(self.spread):
             return np.asarray(ROUNDED_UP * seen.counts[arms] * self._by_sigma(bets, arms))
         plain, empirical, usable = self._per_pull(bets, arms)
-        told = _of_arms(seen, arms)
+        squares, within = (None if one is None else one[arms] for one in (seen.squares, seen.within))
+        told = Observations(seen.counts[arms], seen.sums[arms], squares, within=within)
         scatter = scatter_around(told, self.centres[arms], self.spread)
         return np.asarray(ROUNDED_UP * np.where(usable, empirical * scatter, told.counts * plain))
 
@@ -115,12 +116,6 @@ class NoiseMgf:
         empirical = _psi(np.minimum(share, LARGEST_BET)) / self.spread**2
         usable = self.known[arms] & (share <= LARGEST_BET) & (empirical * self.variances[arms] < plain)
         return plain, empirical, usable
-
-
-def _of_arms(seen: Observations, arms: IntArray) -> Observations:
-    """What was told of the p arms; `seen` may be of more arms than the bets are made for."""
-    squares, within = (None if one is None else one[arms] for one in (seen.squares, seen.within))
-    return Observations(seen.counts[arms], seen.sums[arms], squares, within=within)
 
 
 def scatter_around(seen: Observations, centres: FloatArray, spread: float) -> FloatArray:

@@ -237,15 +237,22 @@ def _read_only(array: FloatArray) -> FloatArray:
 def common_centres(means: FloatArray, variances: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
     """(mu, tau^2) of `posterior_of_means`, the likeliest in each of n rows of means and of their variances, (n, m)."""
     widest = np.array([max(apart**2, epsilon**2) for apart in np.ptp(means, axis=1).tolist()])
-    lowest, spreads = np.maximum(epsilon**2, 1e-6 * widest), np.empty((len(means), HEURISTIC_SPREADS))
-    for part in (lowest < widest, lowest >= widest):  # a step of 0 has another formula there
-        spreads[part] = np.geomspace(lowest[part], widest[part], HEURISTIC_SPREADS, axis=1)
+    lowest = np.maximum(epsilon**2, 1e-6 * widest)
+    spreads = 10.0 ** even_steps(np.log10(lowest), np.log10(widest), HEURISTIC_SPREADS)
+    spreads[:, 0], spreads[:, -1] = lowest, widest
     step = max(MOST_AT_ONCE // means.size, 1)
     parts = (spreads[:, first : first + step] for first in range(0, HEURISTIC_SPREADS, step))
     found = [_likelihoods(means, variances, part) for part in parts]
     likelihoods, centres = (np.concatenate(columns, axis=1) for columns in zip(*found, strict=True))
     rows, best = np.arange(len(means)), np.argmax(likelihoods, axis=1)  # the first of equals
     return centres[rows, best], spreads[rows, best]
+
+
+def even_steps(low: FloatArray, high: FloatArray, number: int) -> FloatArray:
+    """np.linspace(low, high, number, axis=1) of n rows, bit by bit, in a third of the time where there are few."""
+    found: FloatArray = np.arange(float(number)) * ((high - low) / (number - 1))[:, None] + low[:, None]
+    found[:, -1] = high
+    return found
 
 
 def _likelihoods(means: FloatArray, variances: FloatArray, spreads: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -289,9 +296,9 @@ def chances_in_rows(scores: FloatArray, errors: FloatArray, epsilon: float) -> F
     places = beside[:, :, None] + np.array(HEURISTIC_PLACES) * widths[:, :HEURISTIC_PLACED, None]
     places = places.reshape(len(scores), -1, 1)
     centres, widths = centres[:, None], widths[:, None]
-    here, log_here = _phi((places - centres) / widths)
-    _, log_above = _phi((places + epsilon - centres) / widths)
-    below, _ = _phi((places - epsilon - centres[:, :, :few]) / widths[:, :, :few])
+    at, above = (places - centres) / widths, (places + epsilon - centres) / widths
+    beneath = (places - epsilon - centres[:, :, :few]) / widths[:, :, :few]
+    (here, log_here), (_, log_above), (below, _) = _phis(at, above, beneath)
     reached = np.concatenate([here[:, :, :few], below], axis=1)
     others = [(logs @ times)[:, :, None] - logs[:, :, :few] for logs in (log_above, log_here)]
     product = np.exp(np.minimum(np.concatenate(others, axis=1), 0.0))
@@ -304,8 +311,17 @@ def chances_in_rows(scores: FloatArray, errors: FloatArray, epsilon: float) -> F
     return chances
 
 
+def _phis(*arrays: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
+    """(Phi(x), log Phi(x)) of each array of n rows, entry by entry: of one study, with few entries, all in one step."""
+    if len(arrays[0]) > 1:
+        return [_phi(one) for one in arrays]
+    both = _phi(np.concatenate([one.ravel() for one in arrays]))
+    ends = np.cumsum([0, *(one.size for one in arrays)]).tolist()
+    parts = zip(arrays, ends[:-1], ends[1:], strict=True)
+    return [(both[0][at:to].reshape(one.shape), both[1][at:to].reshape(one.shape)) for one, at, to in parts]
+
+
 def _phi(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(Phi(x), log Phi(x)), entry by entry."""
     tail = log_tail(x)
     beneath, right = np.exp(tail), x > 0.0
     return np.where(right, 1.0 - beneath, beneath), np.where(right, np.log1p(-beneath), tail)

@@ -78,16 +78,6 @@ def given_to(given: tuple[Flow, ...], candidate: int, num_arms: int) -> FloatArr
     return next((one.flows for one in given if one.arm == candidate), np.zeros(num_arms))
 
 
-def without(given: tuple[Flow, ...], arms: IntArray) -> tuple[Flow, ...]:
-    """The same, with nothing left of some processes."""
-    left = []
-    for one in given:
-        flows = np.array(one.flows)
-        flows[arms] = 0.0
-        left.append(Flow(one.arm, flows))
-    return tuple(left)
-
-
 @frozen
 class VectorProcesses:
     """The processes of arms with vectors: F_j(x) is the sum of the weights of the pulls of x, G_j = sum_x F_j(x) x.
@@ -405,12 +395,15 @@ def bounds_of_means(
         return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
     flows = np.array(others).reshape(len(others), *lack.shape)
     above, below = np.maximum(flows, 0.0).sum(axis=0), np.maximum(-flows, 0.0).sum(axis=0)
-    bounds = np.full_like(lack, span[1] - span[0])
+    low, high = span
+    bounds = np.full_like(lack, high - low)
     for amount in (np.zeros_like(lack), taken, there):
         moved, left = amount - taken, there - amount
         gained = above + np.maximum(moved, 0.0) + np.maximum(left, 0.0)
         lost = below + np.maximum(-moved, 0.0) + np.maximum(-left, 0.0)
-        missed = _largest_sum(gained, lost, span)
+        # the largest sum_x D_x h_x for means in [low, high] or in [-high, -low]: rewards may have their sign turned
+        rounding = FLOW_ROUNDING * (gained + lost) * max(abs(low), abs(high))
+        missed = np.maximum(gained * high - lost * low, lost * high - gained * low) + rounding
         limit = np.where((lack + missed < 0.0) & (amount == 0.0), -UNKNOWN, UNKNOWN)
         bounds = np.minimum(bounds, np.divide(lack + missed, amount, out=limit, where=amount > 0.0))
     return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
@@ -431,15 +424,9 @@ def _restarted(processes: P, arms: IntArray, log_weights: FloatArray, *names: st
         columns[name][arms] = 0.0
     for made_here in columns.values():
         made_here.flags.writeable = False  # and so it is not copied
-    return replace(processes, **columns, given=without(processes.given, arms))
-
-
-def _largest_sum(gained: FloatArray, lost: FloatArray, span: tuple[float, float]) -> FloatArray:
-    """The largest sum_x D_x h_x for means in [low, high] or in [-high, -low], with the sums of D's positive and
-    negative parts: it is not known here whether rewards had their sign turned."""
-    low, high = span
-    rounding = FLOW_ROUNDING * (gained + lost) * max(abs(low), abs(high))
-    return np.asarray(np.maximum(gained * high - lost * low, lost * high - gained * low) + rounding)
+    gone = np.isin(np.arange(len(processes.starts)), arms)
+    given = tuple(Flow(one.arm, np.where(gone, 0.0, one.flows)) for one in processes.given)
+    return replace(processes, **columns, given=given)
 
 
 def flow_gains(change: FloatArray, sign: float, arms: IntArray, seen: Observations, noise_mgf: Mgf) -> FloatArray:

@@ -173,14 +173,7 @@ def compare_settings(
     rehearsals: int = simulated_studies.MOST_STUDIES,
     **limits: Any,
 ) -> tuple[ForecastRow, ...]:
-    """Forecasts side by side, for several norm bounds, kernels or algorithms.
-
-    Args:
-        limits: of each `forecast`: seed, max_pulls, max_cost, assume_scale, most_rounds, most_seconds.
-
-    Returns:
-        One row a policy, in the order given; a policy that refuses to run has its reason in `refusal`.
-    """
+    """Forecasts side by side, a row for each policy; `limits` are other arguments of each `forecast`."""
     rows = []
     for name, policy in policies.items():
         try:

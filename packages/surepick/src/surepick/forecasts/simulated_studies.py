@@ -21,7 +21,7 @@ from surepick.environments import Environment
 from surepick.errors import InvalidInput
 from surepick.forecasts.result import ForecastOfRows
 from surepick.noise import Noise, SubGaussian, known_scale, largest_scale, parse_noise, scales
-from surepick.policies.base import Policy, Problem, Rounds, spec_of, stopped, trace_row
+from surepick.policies.base import Policy, Rounds, spec_of, stopped, trace_row
 from surepick.policies.long_lists import after_selection
 from surepick.policies.options import OF_BLOCKS, PAIRED, fitting_policy
 from surepick.policies.prices import Costs
@@ -136,19 +136,6 @@ class _Rewards:
     rng: np.random.Generator
     beyond: float = 0.0
 
-    def beside(self, constraints: tuple[Constraint, ...], counts: IntArray) -> tuple[Quantity, ...]:
-        """Totals of what constraints are on."""
-        found = []
-        for one in constraints:
-            level = np.full(len(counts), _beyond(one, self.beyond))
-            if one.noise is None:
-                found.append(Quantity(counts, counts * level, counts * level**2, np.zeros(len(counts))))
-                continue
-            seen = _Rewards(level, one.noise, 1.0, self.rng).draw(counts)
-            squares = np.zeros(len(counts)) if seen.squares is None else seen.squares
-            found.append(Quantity(counts, seen.sums, squares, seen.within))
-        return tuple(found)
-
     def draw(self, counts: IntArray) -> Observations:
         if self.noise.support is not None:
             low, high = self.noise.support
@@ -169,23 +156,27 @@ class _Equal:
     """Equal rewards without noise; where arms differ in noise, the noisiest leads by a hair."""
 
     scales: FloatArray
-    level: float = 0.0
-
-    def beside(self, constraints: tuple[Constraint, ...], counts: IntArray) -> tuple[Quantity, ...]:
-        """Totals of what constraints are on: halfway into the tolerances, without noise."""
-        levels = [np.full(len(counts), _beyond(one, HALFWAY)) for one in constraints]
-        return tuple(Quantity(counts, counts * level, counts * level**2, np.zeros(len(counts))) for level in levels)
+    level: ArrayLike = 0.0
+    beyond: float = HALFWAY
 
     def draw(self, counts: IntArray) -> Observations:
         uneven = np.ptp(self.scales) > 0.0
-        means = self.level + (1e-9 * self.scales if uneven else np.zeros(len(counts)))
+        means = np.asarray(self.level) + (1e-9 * self.scales if uneven else np.zeros(len(counts)))
         return Observations(counts, counts * means, counts * means**2, within=np.zeros(len(counts)))
 
 
-def _beyond(constraint: Constraint, share: float) -> float:
-    """The bound, and beyond it a share of the tolerance."""
-    further = share * constraint.tolerance if constraint.noise is not None else 0.0
-    return constraint.bound + (further if constraint.at_most else -further)
+def _beside(rewards: _Rewards | _Equal, constraints: tuple[Constraint, ...], counts: IntArray) -> tuple[Quantity, ...]:
+    """Totals of what constraints are on, with noise where rewards have some and it is declared."""
+    found = []
+    for one in constraints:
+        further = rewards.beyond * one.tolerance if one.noise is not None else 0.0
+        level = np.full(len(counts), one.bound + (further if one.at_most else -further))
+        drawn: _Rewards | _Equal = _Equal(np.zeros(len(counts)), level)
+        if isinstance(rewards, _Rewards) and one.noise is not None:
+            drawn = _Rewards(level, one.noise, 1.0, rewards.rng)
+        seen = drawn.draw(counts)
+        found.append(Quantity(counts, seen.sums, np.asarray(seen.squares), seen.within))
+    return tuple(found)
 
 
 def _dealt(rewards: _Rewards | _Equal, blocking: Blocking, counts: IntArray) -> Observations:
@@ -219,7 +210,7 @@ def worst_case(policy: Policy[Any], noise: Noise, limit: Limit, *, seed: int = 0
     if not known_scale(policy.problem.noise):  # without noise there would be no scale to find
         return _dearest(_studies_of_equals(policy, noise, limit, _opening(policy), seed))
     planned = policy.traits.rounds
-    equal = _Equal(scales(policy.problem.noise, policy.problem.num_arms), _level(policy.problem))
+    equal = _Equal(scales(policy.problem.noise, policy.problem.num_arms), number_of(policy.problem) or 0.0)
     if not policy.traits.narrows:
         return _most_expensive_of_equals(policy, limit, _Simulation(policy, limit, (), equal).ended(), seed)
     if planned is None or policy.traits.stops != "own" or planned.stopping != "certified":
@@ -230,11 +221,6 @@ def worst_case(policy: Policy[Any], noise: Noise, limit: Limit, *, seed: int = 0
         return run
     last = _Simulation(policy, limit, run.plans, equal).ended()  # the same plans: only `tell` stops earlier
     return replace(run, verdict=last.verdict, reason=last.reason)
-
-
-def _level(problem: Problem) -> float:
-    """Where equal arms are hardest to judge: at the threshold, if there is one."""
-    return number_of(problem) or 0.0
 
 
 def _most_expensive_of_equals(policy: Policy[Any], limit: Limit, quiet: SimulatedStudy, seed: int) -> SimulatedStudy:
@@ -252,7 +238,7 @@ def _studies_of_equals(
 ) -> list[SimulatedStudy]:
     """Studies of equal arms with noise, all with the same first plan; one where there is none."""
     middle = 0.0 if noise.support is None else 0.5 * sum(noise.support)
-    means = np.full(policy.problem.num_arms, _level(policy.problem) or middle)
+    means = np.full(policy.problem.num_arms, number_of(policy.problem) or middle)
 
     def rewards(number: int) -> _Rewards:
         return _Rewards(means, noise, 1.0, stream(seed, "forecast", "equal", number), HALFWAY)
@@ -311,7 +297,7 @@ class _Simulation:
         blocking = self._policy.traits.blocks
         drawn = self._rewards.draw(plan.counts) if blocking is None else _dealt(self._rewards, blocking, plan.counts)
         if constraints := constraints_of(self._policy.problem.question):
-            drawn = replace(drawn, quantities=self._rewards.beside(constraints, plan.counts))
+            drawn = replace(drawn, quantities=_beside(self._rewards, constraints, plan.counts))
         return Closed(number + 1, plan, drawn)
 
     def _beyond_help(self, state: Any, number: int) -> bool:

@@ -6,7 +6,7 @@ document that is another one now is refused, and not counted as an answer to the
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +76,6 @@ def write_samples(batch: Batch, folder: Path) -> list[Path]:
         wanted.setdefault(name, {}).setdefault(task, []).append(number)
     plans = {name: {task: sorted(numbers) for task, numbers in sorted(tasks.items())} for name, tasks in wanted.items()}
     return answers.write_each(folder, {name: json.dumps(plan) for name, plan in plans.items()})
-
-
-def check_plan(items: Sequence[str], candidates: Sequence[str], folder: Path) -> None:
-    """Refuse what `write_samples` could not write."""
-    answers.check_folder(candidates, folder)
-    for item in items:
-        parts_of(item)
 
 
 def tasks_of(batch: Batch) -> list[str]:

@@ -62,13 +62,6 @@ def write_tests(batch: Batch, folder: Path) -> list[Path]:
     return answers.write_each(folder, texts)
 
 
-def check_plan(items: tuple[str, ...], candidates: tuple[str, ...], folder: Path) -> None:
-    """Refuse what `write_tests` could not write."""
-    answers.check_folder(candidates, folder)
-    for item in items:
-        variables_of(item)
-
-
 def variables_of(item: str) -> dict[str, Any]:
     """The variables of a test."""
     try:

@@ -90,8 +90,7 @@ def _outer(columns: FloatArray) -> IntArray:
 
 
 def _by_angle(points: FloatArray, columns: FloatArray, known: float) -> Pairs | None:
-    """The farthest of the pairs as far apart as a known one, if any (docs/design-solver.md, line 8); None where the
-    angles leave too many."""
+    """The farthest of pairs as far apart as a known one (docs/design-solver.md, line 8); None: too many are left."""
     radii = np.sqrt(columns[0] * columns[0] + columns[1] * columns[1])
     largest = float(radii.max())
     near = np.flatnonzero(radii >= math.sqrt(known) * (1.0 - MARGIN) - largest)

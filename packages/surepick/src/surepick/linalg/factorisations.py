@@ -125,11 +125,6 @@ def gram_of_rows(matrix: Numbers) -> Numbers:
     return lower
 
 
-def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
-    """x_b with matrices_b x_b = right_b, shapes (m, r, r) and (m, r), by one LU factorisation each."""
-    return np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0], dtype=np.float64)
-
-
 @record
 class Spectrum:
     """Eigenvalues and eigenvectors of a symmetric matrix."""
@@ -223,16 +218,6 @@ class Whitened:
 
 
 @record
-class Imaged:
-    """Vectors in the coordinates of `Whitened.basis`."""
-
-    rows: FloatArray  # the same linear images of the vectors as those of the arms, (m, r)
-    # share of each vector (of its norm after column scaling) that is outside the kept directions, (m,); 0 for a zero
-    # vector
-    outside: FloatArray
-
-
-@record
 class ImageMap:
     """The map that takes rows of a matrix to its whitened coordinates, for other vectors y: X = Z B, image B = y."""
 
@@ -256,19 +241,19 @@ class ImageMap:
         """That of a matrix Z / divisor, whose whitened coordinates are Z, shape (K, r)."""
         return ImageMap(np.zeros(rank, np.int64), np.eye(rank), divisor * np.eye(rank), divisor)
 
-    def images(self, vectors: FloatArray) -> Imaged:
-        """The coordinates of vectors y, shape (m, d)."""
+    def images(self, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(coordinates of vectors y, shape (m, d), the share of each, columns scaled, outside the kept directions)."""
         if self.multiple is not None:
-            return Imaged(self.multiple * vectors, np.zeros(len(vectors)))
+            return self.multiple * vectors, np.zeros(len(vectors))
         wanted = np.ldexp(vectors, self.shifts)
         lengths = row_norms(wanted)
         safe = np.where(lengths > 0, lengths, 1.0)
         if len(self.kept) == 0:
-            return Imaged(np.zeros((len(vectors), 0)), lengths / safe)
+            return np.zeros((len(vectors), 0)), lengths / safe
         kept = product_of_rows(wanted, self.kept.T)
         rest = wanted - product_of_rows(kept, self.kept)
         harmless = len(kept) >= MANY and np.linalg.cond(self.back) < HARMLESS_CONDITION  # else in extended precision
-        return Imaged((product_of_rows if harmless else product)(kept, self.back.T), row_norms(rest) / safe)
+        return (product_of_rows if harmless else product)(kept, self.back.T), row_norms(rest) / safe
 
 
 def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whitened:

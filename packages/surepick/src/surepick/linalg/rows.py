@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import copy_context
-from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -124,13 +123,7 @@ def product_of_rows(rows: FloatArray, right: FloatArray) -> FloatArray:
     """The product of a matrix of many rows, shape (n, d), with another, shape (d, r)."""
     if len(rows) < MANY:
         return np.asarray(rows @ right)
-    found = np.empty((len(rows), right.shape[1]))
-
-    def multiply(some: slice) -> None:
-        np.matmul(rows[some], right, out=found[some])
-
-    each_row_block(multiply, len(rows))
-    return found
+    return filled(np.empty((len(rows), right.shape[1])), lambda some: rows[some] @ right)
 
 
 def some_rows(matrix: FloatArray, rows: IntArray) -> FloatArray:
@@ -153,8 +146,7 @@ def copied(matrix: FloatArray) -> FloatArray:
 
 @functools.cache
 def processors() -> int:
-    """How many processors this process may use: those it is bound to, at most MOST_THREADS and SUREPICK_THREADS; one
-    where multiprocessing has started it, as one of several workers."""
+    """Those that this process is bound to, at most MOST_THREADS and SUREPICK_THREADS; one in a worker of several."""
     from multiprocessing import parent_process  # noqa: PLC0415
 
     if parent_process() is not None:
@@ -225,13 +217,6 @@ def places(order: IntArray) -> IntArray:
     return found
 
 
-def blocks(matrix: NDArray[Any]) -> list[slice]:
-    """Consecutive blocks of rows with at most BLOCK_ENTRIES entries."""
-    step = max(1, BLOCK_ENTRIES // max(matrix.shape[1], 1))
-    edges = [*range(0, len(matrix), step), len(matrix)]
-    return [slice(*ends) for ends in pairwise(edges)]
-
-
 def _hashed(rows: NDArray[Any]) -> NDArray[np.uint64]:
     bits = np.ascontiguousarray(rows, dtype=np.float64) + 0.0  # -0.0 becomes 0.0: equal numbers get equal bits
     words = bits.view(np.uint64)
@@ -256,7 +241,7 @@ def _by_bytes(matrix: NDArray[Any]) -> EqualRows:
     """The same by comparing whole rows; for sets in which different rows share their 64 bits."""
     known: dict[bytes, int] = {}
     group = np.empty(len(matrix), np.int64)
-    for rows in blocks(matrix):
+    for rows in row_blocks(len(matrix), max(1, BLOCK_ENTRIES // max(matrix.shape[1], 1))):
         for number, row in enumerate(np.asarray(matrix[rows], dtype=np.float64) + 0.0, start=rows.start):
             group[number] = known.setdefault(row.tobytes(), len(known))
     _, first = np.unique(group, return_index=True)

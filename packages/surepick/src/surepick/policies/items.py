@@ -261,20 +261,17 @@ class CertifiedItems(SequentialTest):
         return Step(after, row, lambda _: self._intervals(after))
 
     def _answer(self, _: ItemsState) -> dict[str, Any]:
-        return {"assumptions": self._assumptions, "of_draws": False}
-
-    def _remark(self, _: ItemsState) -> str:
-        return ""
-
-    @property
-    def _assumptions(self) -> tuple[str, ...]:
-        return (
+        assumptions = (
             f"The mean score of a candidate is that over the {self.items.num_items:,} items of the set "
             f"{self.items.digest[:16]}; what is claimed is of these items alone.",
             "What a candidate answers to an item does not depend on the item's place in the order, which is random and "
             f"was fixed before the first answer: {BY[self.order.by]} (seed {self.seed}).",
             "Scores lie between 0 and 1.",
         )
+        return {"assumptions": assumptions, "of_draws": False}
+
+    def _remark(self, _: ItemsState) -> str:
+        return ""
 
     def _placed(self, plan: Plan, seen: Observations) -> tuple[IntArray, FloatArray]:
         """(arm * N + place, score) of what came."""

@@ -386,10 +386,3 @@ def all_equal(names: Sequence[str]) -> str:
         "proved of such a candidate. Start a study with bounded:LOW:HIGH, if rewards have a range, or "
         "subgaussian:SIGMA; or report single results with more digits."
     )
-
-
-def equal_words(problem: Problem, arms: IntArray) -> str:
-    """The same of the arms of a problem; "" of none."""
-    if len(arms) == 0:
-        return ""
-    return all_equal([str(arm) if problem.arms is None else problem.arms.ids[arm] for arm in arms.tolist()])

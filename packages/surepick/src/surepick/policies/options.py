@@ -92,6 +92,12 @@ def check_noise(name: str, noise: Noise, given: Mapping[str, Any], *, unknown_sc
     if known_scale(noise):
         values.check_size("a scale of the noise", float(np.min(noise.sigma)), float(np.max(noise.sigma)))
         return
+    if not unknown_scale and given.get("assume") is not None:
+        raise InvalidInput(
+            "--assume measures for a class where it is known how much repeats of one candidate vary. Say it with "
+            "--noise subgaussian:SIGMA, SIGMA their standard deviation (surepick run --noise pilot finds it), or leave "
+            "--assume out."
+        )
     if not unknown_scale:
         raise InvalidInput(
             f"noise is normal with unknown scales, and {name} rests on a scale that is known beforehand. Take "
@@ -246,7 +252,7 @@ def are_paired(options: Mapping[str, Any], *, known_scale: bool) -> bool:
     return options.get("streams") is not None or (options.get("blocks") is not None and not known_scale)
 
 
-HEURISTIC_BIASED = 0.2  # of epsilon: where the bias stays larger, epochs are the usual evidence
+HEURISTIC_BIASED = 0.2  # of epsilon: where the bias stays larger, evidence is usually steered for and read
 
 
 def stays_biased(embedding: embeddings.ArmEmbedding | None, dim: int | None, epsilon: float) -> bool:

@@ -17,7 +17,7 @@ from surepick.core.plugins import EMBEDDINGS, POLICIES, QUESTIONS, check_package
 from surepick.core.values import check_choice, setting
 from surepick.errors import InvalidInput
 from surepick.items import Items
-from surepick.noise import Noise, Normal, known_scale, parse_noise
+from surepick.noise import USUAL_NOISE, Noise, Normal, known_scale, parse_noise
 from surepick.policies import options as parts_of
 from surepick.policies.base import Policy, Problem, doubts_of_delta
 from surepick.policies.options import MakeParts, Parts, PolicySpec, taken
@@ -37,7 +37,7 @@ PUBLISHED_NETWORK = {
 
 ROUNDS = "surepick.policies.paper.arm_elimination:ArmElimination"
 CARRIED = "surepick.policies.carried.elimination:CarriedElimination"
-EPOCHS = "surepick.policies.certified.elimination:CertifiedElimination"
+READINGS = "surepick.policies.steered.embedded:CertifiedEmbedding"
 PAIRED = "surepick.policies.paired.elimination:PairedElimination"
 LISTS = "surepick.policies.questions.elimination:CertifiedLists"
 OF_ITEMS = "certified-items"
@@ -55,7 +55,7 @@ def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> PolicySpec:
 
 
 def _certified(parts: MakeParts, summary: str, **more: str) -> PolicySpec:
-    evidence = {"carried": CARRIED, "epochs": EPOCHS, "lists": LISTS, **more}
+    evidence = {"carried": CARRIED, "lists": LISTS, **more}
     silent = dict.fromkeys(("batch_size", "max_batches", "batch_cost", *parts_of.OF_BLOCKS, "later", "later_share"))
     asked, hidden = parts_of.EVERY_QUESTION, {**silent, "batch_cost": 0.0}
     return PolicySpec(CARRIED, parts, summary, hidden_defaults=hidden, evidence=evidence, questions=asked)
@@ -97,9 +97,12 @@ ENTRIES: Mapping[str, PolicySpec] = MappingProxyType(
         "certified-linear": _certified(
             parts_of.linear,
             "fewest measurements for a certificate, with the linear embedding: the default where features are used",
+            readings=READINGS,
         ),
         "certified-kernel": _certified(
-            parts_of.kernel, "fewest measurements for a certificate, with a kernel: rewards smooth in the features"
+            parts_of.kernel,
+            "fewest measurements for a certificate, with a kernel: rewards smooth in the features",
+            readings=READINGS,
         ),
         "certified-independent": _certified(
             parts_of.independent,
@@ -112,7 +115,9 @@ ENTRIES: Mapping[str, PolicySpec] = MappingProxyType(
             "a certificate under a class of means that is named without a number: linear in the features, or smooth",
         ),
         OF_PACKAGE: _certified(
-            parts_of.of_package, "fewest measurements for a certificate, with the embedding of another package"
+            parts_of.of_package,
+            "fewest measurements for a certificate, with the embedding of another package",
+            readings=READINGS,
         ),
         OF_ITEMS: PolicySpec(
             "surepick.policies.items:CertifiedItems",
@@ -129,11 +134,11 @@ ENTRIES: Mapping[str, PolicySpec] = MappingProxyType(
             "tolerance",
         ),
         "certified-neural": PolicySpec(
-            "surepick.policies.certified.neural:CertifiedNeural",
+            "surepick.policies.steered.neural:CertifiedNeural",
             parts_of.network,
             "a certificate with a network's embedding (extra 'neural'), if its misspecification is declared",
             defaults={"depth": 2, "width": 512, "architecture": "standard"},
-            listed="misspecification dim vectors regularization tolerance reserve largest_batch",
+            listed="misspecification dim vectors regularization",
         ),
     }
 )
@@ -253,13 +258,10 @@ def settled_policy(
 ) -> Policy[Any]:
     """The policy that was given, or the one of that name, for whoever takes either."""
     if isinstance(policy, str):
-        for missing in [name for name, value in (("epsilon", epsilon), ("noise", noise)) if value is None]:
-            raise InvalidInput(f"{policy} needs {missing}, as in make_policy({policy!r}, arms, {missing}=..., ...).")
-        assert epsilon is not None
-        assert noise is not None
-        return make_policy(
-            policy, arms, epsilon=epsilon, delta=USUAL_DELTA if delta is None else delta, noise=noise, **options
-        )
+        if epsilon is None:
+            raise InvalidInput(f"{policy} needs epsilon, as in make_policy({policy!r}, arms, epsilon=..., ...).")
+        noise, delta = USUAL_NOISE if noise is None else noise, USUAL_DELTA if delta is None else delta
+        return make_policy(policy, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
     _check_policy(policy)
     given = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
     for name in [name for name, value in given.items() if value is not None]:
@@ -324,11 +326,11 @@ def built_policy(
     free = (
         kind is None
         and known_scale(assumed)
-        and bool(entry.evidence)
+        and "readings" in entry.evidence
         and all(given.get(each, usual) == usual for each, usual in entry.hidden_defaults.items())
     )
     if free and parts_of.stays_biased(parts.get("embedding"), given.get("dim"), problem.epsilon):
-        kind = "epochs"
+        kind = "readings"
     _check_kind(name, entry, kind, given)
     known = {each.name for each in fields(entry.record(kind))}
     given = {each: value for each, value in given.items() if value is not None or each in known}

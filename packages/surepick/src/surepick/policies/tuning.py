@@ -23,8 +23,7 @@ HEURISTIC_REPEATS = 5  # of each arm where scales are unknown: the least that gi
 MOST_CHECK_PULLS = 64  # that show a lack of fit
 
 # Candidates and dimensions.
-HEURISTIC_SWITCH = 0.8  # another candidate must be predicted to cost less than this share ...
-HEURISTIC_SWITCH_OF_EPOCHS = 0.5  # ... where it begins without evidence
+HEURISTIC_SWITCH = 0.8  # another candidate must be predicted to cost less than this share
 HEURISTIC_DIMENSION = 0.8  # a dimension in which a design takes long must be predicted to cost less than this share
 NEGLIGIBLE_BIAS = 0.1  # of epsilon
 

@@ -147,6 +147,7 @@ class PolicySummary:
     later: int = 0  # how many arms are not there when the study begins, and may come
     shortens: int = 0  # rows of the list that it shortens; 0: it chooses among its arms
     named: ColumnNames = field(default_factory=ColumnNames)  # what the columns of its tables are called
+    steered: bool = False  # its answer is read under a class of means that is named without a number
 
     @staticmethod
     def of(policy: Policy[Any], arms: Arms | None = None) -> PolicySummary:
@@ -159,7 +160,8 @@ class PolicySummary:
         blocks = None if traits.blocks is None else replace(traits.blocks, control=None)
         listed, constraints = traits.certifies == "lists", constraints_of(policy.problem.question)
         said = (proves, traits.eliminates, gap_bound, prices, blocks, listed, constraints, len(traits.later))
-        return PolicySummary(delta, traits.most_rounds, *said, 0 if traits.rows is None else traits.rows.num_rows)
+        rows = 0 if traits.rows is None else traits.rows.num_rows
+        return PolicySummary(delta, traits.most_rounds, *said, rows, steered=bool(traits.assumed))
 
     @staticmethod
     def stored_in(configuration: Mapping[str, Any]) -> PolicySummary:
@@ -177,6 +179,7 @@ class PolicySummary:
             listed=question is not None and (question not in NAMES or NAMES[question].listed),
             constraints=constraints_in(asked),
             later=len(asked.get("later") or ()),
+            steered=asked.get("assume") is not None,
             shortens=sum((asked.get("first_look") or {}).get("sizes", ())),
             named=ColumnNames.stored_in(configuration),
         )

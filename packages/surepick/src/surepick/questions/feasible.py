@@ -13,17 +13,6 @@ from surepick.errors import InvalidInput
 from surepick.estimators.posterior import HEURISTIC_CAUTION, HEURISTIC_DOUBT, HEURISTIC_LEAST_MARGIN, NUMBER, efforts
 from surepick.noise import Noise, known_scale, largest_scale, parse_noise, scales
 from surepick.questions import protocol
-from surepick.questions.protocol import (
-    ROUNDING,
-    Aims,
-    Bet,
-    ConstraintEstimate,
-    ListNames,
-    Lists,
-    Question,
-    View,
-    settable,
-)
 from surepick.text import quoted
 
 RESERVED = ("id", "key", "reward", "item", "pulls", "sum", "squares")  # columns of results
@@ -142,7 +131,7 @@ def _number(text: object, word: str) -> float:
 
 
 @record
-class BestFeasible(Question):
+class BestFeasible(protocol.Question):
     """Which arm is the best of those that keep some bounds?
 
     The answer keeps each bound but for its tolerance, and is at most epsilon worse than any arm that keeps all bounds;
@@ -158,7 +147,7 @@ class BestFeasible(Question):
         InvalidInput: there is none, or two have the same name.
     """
 
-    constraints: tuple[Constraint, ...] = settable(  # `Constraint` records, or their texts
+    constraints: tuple[Constraint, ...] = protocol.settable(  # `Constraint` records, or their texts
         "A bound on another measured column, repeatable: 'temp<=80', or, with its noise, "
         "'temp<=80, tolerance=0.5, noise=subgaussian:1'. The best that keeps it is wanted.",
         list[str],
@@ -205,15 +194,17 @@ class BestFeasible(Question):
             "The second list has the others.",
         )
 
-    def called(self, epsilon: float) -> ListNames:  # noqa: ARG002
-        return ListNames("the best that keeps the bounds", "the others", "")
+    def called(self, epsilon: float) -> protocol.ListNames:  # noqa: ARG002
+        return protocol.ListNames("the best that keeps the bounds", "the others", "")
 
     def reason(self, number: int, epsilon: float) -> str:  # noqa: ARG002
         if number == 0:
             return "No candidate keeps all bounds."
         return "Each other candidate is worse, or better by less than epsilon, or does not keep a bound."
 
-    def wrong(self, problem: Any, lists: Lists, means: FloatArray, quantities: FloatArray | None = None) -> BoolArray:
+    def wrong(
+        self, problem: Any, lists: protocol.Lists, means: FloatArray, quantities: FloatArray | None = None
+    ) -> BoolArray:
         feasible, near = self._kept(quantities, relaxed=False), self._kept(quantities, relaxed=True)
         if not lists.inside.any():
             return np.asarray(lists.outside & feasible)
@@ -227,20 +218,20 @@ class BestFeasible(Question):
         found = np.ones(len(quantities), bool)
         for one, means in zip(self.constraints, quantities.T, strict=True):
             room = (one.bound - means) * (1.0 if one.at_most else -1.0) + (one.tolerance if relaxed else 0.0)
-            found &= room >= -ROUNDING * max(float(np.abs(means).max()), abs(one.bound)) * relaxed
+            found &= room >= -protocol.ROUNDING * max(float(np.abs(means).max()), abs(one.bound)) * relaxed
         return found
 
     def plain(self) -> dict[str, Any]:
         return {"constraints": [one.text for one in self.constraints]}
 
-    def kept(self, view: View) -> float:
+    def kept(self, view: protocol.View) -> float:
         """log(2 K / delta): what shows that an arm keeps a bound but for its tolerance; any arm may be the answer.
 
         Half of delta, unless no bound has noise, so that nothing of this kind can be wrong.
         """
         return protocol.bet_threshold(2 * view.num_arms, view.delta)
 
-    def out(self, view: View) -> float:
+    def out(self, view: protocol.View) -> float:
         """log(2 (1 + r) / delta): what shows that an arm does not keep a bound; only the best feasible arm matters.
 
         r: bounds with noise; where there are none, log(1 / delta).
@@ -248,21 +239,21 @@ class BestFeasible(Question):
         noisy = sum(one.noise is not None for one in self.constraints)
         return protocol.bet_threshold(2 * (1 + noisy) if noisy else 1, view.delta)
 
-    def worse(self, view: View, place: int) -> float:
+    def worse(self, view: protocol.View, place: int) -> float:
         """log(2 (1 + r) k (k + 1) / delta): the same, that an arm is no better than the k-th candidate, k = place + 1.
 
         The weights 1 / (k (k + 1)) of the candidates, in the order in which their tests began, sum to 1.
         """
         return self.out(view) + math.log((place + 1) * (place + 2))
 
-    def bets(self, view: View) -> tuple[Bet, ...]:
+    def bets(self, view: protocol.View) -> tuple[protocol.Bet, ...]:
         made, out = [], self._breaks(view)
         opened = _candidates(view)
         for place, arm in enumerate(dict.fromkeys([*opened, *self._fresh(view, opened)])):
             lacks = self.worse(view, place) - view.processes(_named(arm)).peaks
             arms = (lacks > 0.0) & ~out
             arms[arm] = False
-            made.append(Bet(_named(arm), arm, view.epsilon, False, arms, np.maximum(lacks, 0.0), bold=True))
+            made.append(protocol.Bet(_named(arm), arm, view.epsilon, False, arms, np.maximum(lacks, 0.0), bold=True))
         for place, one in enumerate(self.constraints, 1):
             if one.noise is None:
                 continue
@@ -273,10 +264,12 @@ class BestFeasible(Question):
                 lacks = threshold - view.processes(f"{name} {place}").peaks
                 arms = (lacks > 0.0) & ~out
                 needs = np.maximum(lacks, 0.0)
-                made.append(Bet(f"{name} {place}", NUMBER, margin, high, arms, needs, bold=True, quantity=place))
+                made.append(
+                    protocol.Bet(f"{name} {place}", NUMBER, margin, high, arms, needs, bold=True, quantity=place)
+                )
         return tuple(made)
 
-    def aims(self, view: View) -> Aims:
+    def aims(self, view: protocol.View) -> protocol.Aims:
         candidate, out = self.named(view), self._breaks(view)
         alone, pairs = np.zeros(view.num_arms), np.empty(0, np.int64)
         left = ~out
@@ -298,13 +291,13 @@ class BestFeasible(Question):
         if not len(pairs) and not alone.any():
             alone[:] = 1.0
         seconds = np.full(len(pairs), NUMBER if candidate is None else candidate)
-        return Aims(pairs, seconds, leads, lacks, alone)
+        return protocol.Aims(pairs, seconds, leads, lacks, alone)
 
-    def decided(self, view: View) -> Lists:
+    def decided(self, view: protocol.View) -> protocol.Lists:
         out = self._breaks(view)
         inside = np.zeros(view.num_arms, bool)
         if out.all():
-            return Lists(inside, ~inside)
+            return protocol.Lists(inside, ~inside)
         keeps, answers = self._keeps(view) & ~out, []
         for place, arm in enumerate(_candidates(view)):
             beaten = out | (view.processes(_named(arm)).rejected(self.worse(view, place)))
@@ -314,21 +307,21 @@ class BestFeasible(Question):
         if not answers:
             return view.lists
         inside[max(answers, key=lambda arm: view.posterior.scores[arm])] = True
-        return Lists(inside, ~inside)
+        return protocol.Lists(inside, ~inside)
 
-    def named(self, view: View) -> int | None:
+    def named(self, view: protocol.View) -> int | None:
         """The arm that looks like the answer; None where no arm seems to keep all bounds."""
         fits = self._fits(view)
         return int(np.argmax(np.where(fits, view.posterior.scores, -np.inf))) if fits.any() else None
 
-    def _fits(self, view: View) -> BoolArray:
+    def _fits(self, view: protocol.View) -> BoolArray:
         """The arms that seem to keep all bounds but for half of the tolerance, shape (K,)."""
         fits = ~self._breaks(view)
         for one in view.standings:
             fits &= (one.room >= -0.5 * one.tolerance) | ~one.known
         return fits
 
-    def _fresh(self, view: View, opened: tuple[int, ...]) -> list[int]:
+    def _fresh(self, view: protocol.View, opened: tuple[int, ...]) -> list[int]:
         """Candidates whose test begins with this batch."""
         candidate = self.named(view)
         if candidate is None:
@@ -341,12 +334,12 @@ class BestFeasible(Question):
             found = [arm for arm in found if arm == candidate]
         return list(dict.fromkeys(found))[: 1 + HEURISTIC_FRESH_CANDIDATES]
 
-    def _place(self, view: View, candidate: int) -> int:
+    def _place(self, view: protocol.View, candidate: int) -> int:
         """The place that the candidate has, or will have, in the order of candidates."""
         opened = _candidates(view)
         return opened.index(candidate) if candidate in opened else len(opened)
 
-    def _breaks(self, view: View) -> BoolArray:
+    def _breaks(self, view: protocol.View) -> BoolArray:
         """The arms that are shown not to keep some bound, shape (K,)."""
         found = np.zeros(view.num_arms, bool)
         for place, one in enumerate(view.standings, 1):
@@ -354,7 +347,7 @@ class BestFeasible(Question):
             found |= known if one.exact else view.processes(f"breaks {place}").rejected(self.out(view))
         return found
 
-    def _keeps(self, view: View) -> BoolArray:
+    def _keeps(self, view: protocol.View) -> BoolArray:
         """The arms that are shown to keep all bounds but for the tolerances, shape (K,)."""
         found = np.ones(view.num_arms, bool)
         for place, one in enumerate(view.standings, 1):
@@ -362,7 +355,7 @@ class BestFeasible(Question):
             found &= sure if one.exact else view.processes(f"keeps {place}").rejected(self.kept(view))
         return found
 
-    def _pulls_to_break(self, view: View) -> FloatArray:
+    def _pulls_to_break(self, view: protocol.View) -> FloatArray:
         """Pulls after which each arm would be shown not to keep some bound, at best, shape (K,)."""
         best = np.full(view.num_arms, np.inf)
         for place, one in enumerate(view.standings, 1):
@@ -373,7 +366,7 @@ class BestFeasible(Question):
             best = np.minimum(best, pulls)
         return best
 
-    def _pulls_to_keep(self, view: View, arm: int) -> float:
+    def _pulls_to_keep(self, view: protocol.View, arm: int) -> float:
         """Pulls after which the arm would be shown to keep all bounds but for the tolerances."""
         most = 0.0
         for place, one in enumerate(view.standings, 1):
@@ -391,7 +384,7 @@ def _and(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _pulls(leads: FloatArray, lacks: FloatArray, standing: ConstraintEstimate) -> FloatArray:
+def _pulls(leads: FloatArray, lacks: FloatArray, standing: protocol.ConstraintEstimate) -> FloatArray:
     """Pulls of each arm until its evidence is enough; leads are lowered by part of their errors; shape (K,)."""
     errors = np.where(np.isfinite(standing.errors), standing.errors, 0.0)
     careful = np.maximum(leads - HEURISTIC_CAUTION * errors, HEURISTIC_LEAST_MARGIN * standing.tolerance)
@@ -403,6 +396,6 @@ def _named(arm: int) -> str:
     return f"than {arm}"
 
 
-def _candidates(view: View) -> tuple[int, ...]:
+def _candidates(view: protocol.View) -> tuple[int, ...]:
     """Those that are tested, in the order in which their tests began."""
     return tuple(int(one.name.removeprefix("than ")) for one in view.evidence if one.name.startswith("than "))

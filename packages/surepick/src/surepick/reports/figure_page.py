@@ -1,4 +1,4 @@
-"""Figures as files: panels with a title, a legend outside and notes below. Matplotlib is imported when one is drawn."""
+"""Figures as files, and that of a forecast. Matplotlib is imported when one is drawn."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from surepick.core.files import write_whole
-from surepick.core.records import record
 from surepick.errors import InvalidInput
 from surepick.forecasts import ForecastRow
 
@@ -20,18 +18,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
 
 # Okabe and Ito's palette without yellow, which white paper swallows; black is kept for means
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
-LETTERS_PER_INCH, LARGE_PER_INCH = 15.5, 11.5  # of the notes, and of the title
-ROOM_FOR_ROW = 2.2  # inches, of a legend in a row beside the title
-LEGENDS: dict[str, dict[str, Any]] = {
-    "beside": {"loc": "outside right center", "ncols": 1, "handlelength": 3.2},
-    "above": {"loc": "outside upper right", "ncols": 9, "handlelength": 1.5},
-    "below": {"loc": "outside lower center", "ncols": 2},
-}
 
 
 @contextmanager
@@ -56,59 +46,6 @@ def write_figure(figure: Figure, path: str | Path, **drawing: Any) -> None:
     except (OSError, ValueError) as error:
         raise InvalidInput(f"the figure cannot be written to {target}: {error}.") from error
     write_whole(target, drawn.getvalue(), what="the figure")
-
-
-@record
-class Page:
-    """A figure that is being drawn."""
-
-    figure: Figure
-    axes: list[Axes]
-    width: float
-    legend: Literal["beside", "above", "below"]  # of the panels, in a row above them beside the title, or below them
-    notes: list[str] = field(default_factory=list)
-    key: list[Line2D] = field(default_factory=list)  # entries of the legend, filled while drawing
-
-    def name_mark(self, label: str, **drawn: Any) -> None:
-        """A legend entry for a mark, a line or both."""
-        from matplotlib.lines import Line2D  # noqa: PLC0415 (heavy)
-
-        self.key.append(Line2D([], [], label=label, **drawn))
-
-    def finish(self, title: str) -> Figure:
-        """Title, legend and notes; the figure is ready."""
-        letters = int(LARGE_PER_INCH * (self.width - ROOM_FOR_ROW * (self.legend == "above")))
-        self.figure.suptitle("\n".join(textwrap.wrap(title, letters)), x=0.01, ha="left", fontsize="large")
-        if self.key:
-            where = LEGENDS[self.legend]
-            self.figure.legend(handles=self.key, frameon=False, fontsize="small", **where)
-        lines = [line for note in self.notes for line in textwrap.wrap(note, int(LETTERS_PER_INCH * self.width))]
-        if lines:
-            self.figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize="x-small", color="#444444")
-        return self.figure
-
-
-def open_page(
-    panels: int,
-    *,
-    columns: int,
-    width: float,
-    height: float,
-    room: float,
-    legend: Literal["beside", "above", "below"] = "beside",
-) -> Page:
-    """An empty page."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 (heavy, and an extra)
-
-    across = panels if panels <= columns else min(columns, 2 if panels == 4 else 3)
-    down = -(-panels // across)
-    total = room + width * across
-    figure = Figure(figsize=(total, 1.1 + height * down))
-    figure.set_layout_engine("constrained", wspace=0.05)
-    grid = figure.subplots(down, across, squeeze=False).ravel().tolist()
-    for surplus in grid[panels:]:
-        surplus.remove()
-    return Page(figure, grid[:panels], total, legend)
 
 
 def short_number(value: float, _position: int = 0) -> str:
@@ -150,13 +87,18 @@ def _round_numbers(value: float) -> list[float]:
 # --- The figure of a forecast.
 
 BLUE, ORANGE, GREY = *COLOURS[:2], COLOURS[-1]
+LARGE_PER_INCH = 11.5  # letters of a title
 
 
 def forecast_figure(rows: Sequence[ForecastRow], uniform: int, path: str | Path, *, title: str = "") -> None:
     """What each choice is forecast to cost, on a logarithmic axis: guess and worst case, and sampling equally often."""
     with reproducible():
-        page = open_page(1, columns=1, width=8.0, height=0.6 + 0.42 * len(rows), room=0.0, legend="below")
-        (axes,) = page.axes
+        from matplotlib.figure import Figure  # noqa: PLC0415 (heavy, and an extra)
+        from matplotlib.lines import Line2D  # noqa: PLC0415
+
+        figure = Figure(figsize=(8.0, 1.7 + 0.42 * len(rows)))
+        figure.set_layout_engine("constrained", wspace=0.05)
+        axes = figure.subplots()
         drawn = [float(max(uniform, 1))]
         for height, row in enumerate(rows):
             if row.guess is not None and row.worst is not None:
@@ -173,11 +115,14 @@ def forecast_figure(rows: Sequence[ForecastRow], uniform: int, path: str | Path,
         axes.set_yticks(range(len(rows)), [row.name if row.worst else f"{row.name} (refused)" for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlabel("measurements")
+        key = [Line2D([], [], label="worst case", color=ORANGE, marker="s", linestyle="")]
         if any(row.guess is not None for row in rows):
-            page.name_mark("under your guess (band: all simulated studies)", color=BLUE, marker="o", linestyle="")
-        page.name_mark("worst case", color=ORANGE, marker="s", linestyle="")
+            guessed = "under your guess (band: all simulated studies)"
+            key.insert(0, Line2D([], [], label=guessed, color=BLUE, marker="o", linestyle=""))
         if any(row.worst is not None and not row.believable for row in rows):
             hollow: dict[str, Any] = {"marker": "s", "linestyle": "", "markerfacecolor": "white"}
-            page.name_mark("not credible (see warnings)", color=ORANGE, **hollow)
-        page.name_mark("uniform sampling", color=GREY, linestyle="--")
-        write_figure(page.finish(title), path, dpi=150)
+            key.append(Line2D([], [], label="not credible (see warnings)", color=ORANGE, **hollow))
+        key.append(Line2D([], [], label="uniform sampling", color=GREY, linestyle="--"))
+        figure.suptitle("\n".join(textwrap.wrap(title, int(8.0 * LARGE_PER_INCH))), x=0.01, ha="left", fontsize="large")
+        figure.legend(handles=key, loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+        write_figure(figure, path, dpi=150)

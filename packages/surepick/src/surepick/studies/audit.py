@@ -154,25 +154,23 @@ def _difference(stored: Decision, again: Decision, tolerance: float) -> str:
 # --- The results of a study as a table. Nothing of the open plan is in it.
 
 KINDS: dict[str, type] = {
-    "plan": int,
-    "status": str,
+    "plan": int,  # 0 for prior results
+    "status": str,  # counted, late, prior, undone, or corrected: what was typed in place of the row behind it
     "id": str,
     "pulls": int,
     "sum": float,
     "squares": float,
     "key": str,
     "source": str,
-    "told_at": str,
+    "told_at": str,  # UTC
 }
 
 
 def export_results(study: Study, path: str | Path) -> int:
     """Write the results to a CSV, Parquet or JSON-lines file, row by row as they were reported.
 
-    Columns: plan (0 for prior results), status ("counted", "late", "prior", "undone", or "corrected": what was typed in
-    place of the row behind it), id, pulls, sum and squares in the user's sign and unit, key, source, told_at (UTC); and
-    the item that was answered, of test items; and cost, of the row's measurements, where they have one; and the block,
-    under the name that the study has for it; and the sums of what constraints are on, under their names.
+    Columns: those of KINDS, in the user's sign and unit; where the study has them also the item, the cost of the row's
+    measurements, the block, and the sums of what constraints are on, under their names.
     """
     if study.elsewhere is not None:
         check_suffix(Path(path))

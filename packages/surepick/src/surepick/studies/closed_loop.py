@@ -214,7 +214,10 @@ class Result:
         return str(self.certificate) + (f"\n{self.features}" if self.features else "")
 
     def _repr_html_(self) -> str:
-        return self.certificate._repr_html_()
+        from surepick.assumptions.shown import html_of  # noqa: PLC0415 (few answers are shown so)
+        from surepick.studies.readings import shown_readings  # noqa: PLC0415
+
+        return self.certificate._repr_html_() + html_of(shown_readings(self.study))
 
 
 def run_closed_loop(
@@ -354,34 +357,28 @@ def until_stopped(
     prices = None if max_cost is None else study.prices
     limit = checked_budget(max_cost, prices)
     ended_by: EndedBy = "policy"
-    most = max_pulls
+    over = ""
     while (batch := study.ask()) is not None:
         missing = study.missing
         wanted = int(missing.sum())
         due = paid if prices is None else added(paid, prices.total(missing, batches=int(wanted == batch.total)))
         most = limit_of(study) if max_pulls is None else max_pulls
         if most is not None and spent + wanted > most:
-            ended_by = "pulls"
-            break
-        if limit is not None and due > limit:
+            passed = PASSED if max_pulls is None else "The next plan would have passed the budget of {:,} pulls."
+            ended_by, over = "pulls", passed.format(most)
+        elif limit is not None and due > limit:
+            over = f"The next plan would have passed the budget of {money(limit)}: {money(due)} in all."
             ended_by = "cost"
-            break
-        if max_seconds is not None and time.monotonic() - started >= max_seconds:
-            ended_by = "seconds"
+        elif max_seconds is not None and time.monotonic() - started >= max_seconds:
+            ended_by, over = "seconds", f"The time allowed, {max_seconds:g} s, is over."
+        if over:
             break
         if on_batch is not None:
             on_batch(batch, study)
         carry_out(batch)
         spent, paid = spent + wanted, due
     answer = study.certificate()
-    if ended_by != "policy":
-        over = f"The next plan would have passed the budget of {most or 0:,} pulls."
-        if max_pulls is None:
-            over = PASSED.format(most or 0)
-        if ended_by == "cost":
-            over = f"The next plan would have passed the budget of {money(limit or 0.0)}: {money(due)} in all."
-        if ended_by == "seconds":
-            over = f"The time allowed, {max_seconds:g} s, is over."
+    if over:
         answer = replace(answer, verdict="budget-exhausted", reason=f"{over} {answer.reason}")
     elif answer.verdict == "budget-exhausted":
         ended_by = "repeats" if study.trace and study.trace[-1].equal is not None else "batches"

@@ -25,7 +25,7 @@ from surepick.studies.logs.base import Lease, pull_key
 from surepick.studies.logs.keys import item_key
 from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.replay import Replay, refusal_of
-from surepick.studies.validation import check_rewards, check_sums, source
+from surepick.studies.validation import check_rewards, check_sums, single_values, source, split_values, total_values
 from surepick.text import did_you_mean, html_table, quoted
 
 # --- What a study wants measured next: a plan with the ids of its arms, or the part of it that a worker leased.
@@ -210,12 +210,12 @@ class ResultParser:
         """Results of one pull each; those that are kept apart name no block."""
         arms, names = self.arms_of(ids)
         check_order("rewards", rewards, names)
-        rewards, beside = keyed.split_values(rewards, self._study.constraints)
+        rewards, beside = split_values(rewards, self._study.constraints)
         values = check_rewards(rewards, self.noise, len(arms), names)
         labels = keyed.canonical_keys(keys, names)
         named = None if prior else keyed.canonical_blocks(self.blocking, blocks, len(arms))
         apart: dict[str, Any] = {"source": source(worker), "blocks": named, "items": self._items_in(labels)}
-        apart["quantities"] = keyed.single_values(beside)
+        apart["quantities"] = single_values(beside)
         return base.Results(arms, np.ones(len(arms), np.int64), values, values**2, labels, **apart)
 
     def totals(
@@ -238,7 +238,7 @@ class ResultParser:
         labels = keyed.canonical_keys(keys, names)
         apart: dict[str, Any] = {"blocks": keyed.canonical_blocks(self.blocking, blocks, len(arms))}
         apart |= {"source": source(worker), "items": self._items_in(labels), "within": within}
-        apart["quantities"] = keyed.total_values(quantities, self._study.constraints, len(arms))
+        apart["quantities"] = total_values(quantities, self._study.constraints, names)
         rows = base.Results(arms, seen.counts, seen.sums, energies, labels, **apart)
         return rows.rows(np.flatnonzero(seen.counts))
 
@@ -249,19 +249,13 @@ class ResultParser:
 
 
 class StudyLog(ResultParser):
-    """The log of a study, with the ids of its arms; it explains why a plan takes no results.
-
-    Args:
-        in_parts: results are judged as they come.
-        no_surplus: results beyond what was asked are refused.
-    """
+    """The log of a study, with the ids of its arms; it explains why a plan takes no results."""
 
     def __init__(self, study: Measured, replay: Replay, *, in_parts: bool, no_surplus: bool) -> None:
         super().__init__(study)
-        self.replay = replay
-        self.log = replay.log
-        self.in_parts = in_parts
-        self.no_surplus = no_surplus
+        self.replay, self.log = replay, replay.log
+        self.in_parts = in_parts  # results are judged as they come
+        self.no_surplus = no_surplus  # results beyond what was asked are refused
 
     @property
     def unlike(self) -> bool:

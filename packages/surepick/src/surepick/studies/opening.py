@@ -60,14 +60,6 @@ def is_this_machine(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def given_token(token: str | None) -> str | None:
-    """The token: the one that was given, else that of the environment; None where there is none."""
-    found = os.environ.get(TOKEN, "") if token is None else token
-    if not isinstance(found, str) or not (found.isascii() and found.isprintable()):
-        raise InvalidInput("the token has characters that no token has; copy it as surepick token create showed it.")
-    return found.strip() or None
-
-
 def _plain(parts: SplitResult) -> str:
     return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
 

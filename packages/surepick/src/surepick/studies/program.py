@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import IO, Protocol
+from typing import IO
 
 from surepick.core import values as settings
 from surepick.errors import InvalidInput
@@ -32,20 +32,6 @@ class Outcome:
 
     rewards: tuple[Reading | None, ...] = ()  # in the order that was asked; None: it failed
     failure: str = ""
-
-
-class Program(Protocol):
-    """What measures: one call is for some of the measurements of a lease."""
-
-    def check(self, ids: Sequence[str]) -> None: ...
-    def share(self, pairs: Sequence[Pair]) -> Sequence[Pair]: ...
-    @property
-    def takes_blocks(self) -> bool: ...
-
-    def measure(
-        self, names: Sequence[str], running: Running | None = None, blocks: Sequence[str] | None = None, values: int = 1
-    ) -> Outcome:
-        """Call it once for measurements of these ids, each of which gives so many values, the reward first."""
 
 
 def words_of(template: str, timeout: float | None) -> tuple[str, ...]:
@@ -115,7 +101,7 @@ class Command:
     def measure(
         self, names: Sequence[str], running: Running | None = None, blocks: Sequence[str] | None = None, values: int = 1
     ) -> Outcome:
-        """Call the program once, for measurements of one candidate."""
+        """Call it once for measurements of these ids, each of which gives so many values, the reward first."""
         block = blocks[0] if blocks else ""
         out, failure = called(self.arguments(names[0], len(names), block), self.timeout, running)
         return Outcome(failure=failure) if failure else _read(out, len(names), values)
@@ -239,17 +225,13 @@ def _read(out: str, pulls: int, values: int) -> Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchCommand:
+class BatchCommand(Command):
     """A program that measures all that it reads; InvalidInput where the template says where an id belongs.
 
     It is given one id a line, an id as often as it is to be measured, and prints one reward a line in the same order.
     Where measurements have blocks the id is followed by a tab and the name of the block. A line that is no finite
     number says that this measurement failed; another number of lines says nothing: nobody knows which is whose.
     """
-
-    template: str  # the command line, split as a shell would but run without one
-    timeout: float | None = None  # seconds after which a call and all that it started are killed; None: never
-    _words: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         words = words_of(self.template, self.timeout)

@@ -88,6 +88,7 @@ class Progress:
         shortens: rows of the list that is made shorter by measuring a few of them, the candidates; 0: there is none.
         rows_left: of these, how many may still be the best after the closed rounds; None: nobody knows yet.
         leader_withdrawn: the leader is one of those; another is named once the open plan is judged.
+        steered: its answer is read under a class of means that is named without a number.
         equal: ids of candidates whose repeats are all equal, where repeats alone show a scale: it may not end.
     """
 
@@ -128,6 +129,7 @@ class Progress:
     shortens: int = 0
     rows_left: int | None = None
     equal: tuple[str, ...] = ()
+    steered: bool = False
 
     @property
     def done_by(self) -> float | None:
@@ -283,6 +285,7 @@ def progress_of(
         candidates=number,
         waiting=waiting,
         shortens=terms.shortens,
+        steered=terms.steered,
         rows_left=None if row is None else row.rows_left,
         left=left,
         leader=None if decision is None or (row is None and not decision.stopped) else ids[decision.leader],

@@ -11,7 +11,7 @@ import numpy as np
 
 from surepick.assumptions.likely_norm import noise_scale, with_likely_norm
 from surepick.assumptions.reading import Question, Reading, compared, largest_of
-from surepick.assumptions.records import Assumption, Linear, NoStructure, Smooth, balls, scatter_of, settled
+from surepick.assumptions.records import Assumption, Linear, Near, NoStructure, Smooth, balls, scatter_of, settled
 from surepick.assumptions.texts import parse_assumption
 from surepick.core.arms import Arms
 from surepick.core.observations import Observations
@@ -22,6 +22,8 @@ from surepick.estimators.goodness_of_fit import with_least_squares
 from surepick.noise import known_scale
 from surepick.policies.base import Policy, name_of
 from surepick.studies.replay import Closed, in_order, replay
+
+MOST_ROWS_READ = 3_000  # arms times batches of a study that is read for whoever sees its answer: some seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def read_evidence(evidence: Evidence, *assumed: str | Assumption) -> tuple[Readi
     sub_gaussian = problem.noise.support is None and known_scale(problem.noise)
     scale = float(problem.scales.max()) if sub_gaussian else None
     past, leaders = _replayed(evidence, sub_gaussian=sub_gaussian)
-    seen = _pooled(evidence.looks)
+    seen = pooled(evidence.looks)
     whom = compared(leaders, seen)
     block_name = None if policy.traits.blocks is None else policy.traits.blocks.name
     question = Question(features, *whom, problem.epsilon, scale, evidence.minimize, block_name)
@@ -68,6 +70,37 @@ def read_evidence(evidence: Evidence, *assumed: str | Assumption) -> tuple[Readi
     return tuple(_reading(evidence, settled(one, features), question, past, seen) for one in assumptions)
 
 
+def shown_readings(study: Any) -> tuple[Reading, ...]:
+    """What is shown beside the answer of a `Study` that uses features: under the class that was steered
+    for, wider ones under which it stands, and none; () where that is not known, or takes long."""
+    policy = study.policy
+    if study.elsewhere is not None or policy.traits.weigh is None or not policy.traits.uses_features:
+        return ()
+    if study.arms.num_arms * study.progress().judged > MOST_ROWS_READ:
+        return ()
+    try:
+        *found, bare = study.readings()
+    except (InvalidInput, OutOfTurn):
+        return ()
+    named = max(len(policy.traits.assumed), 1)
+    return (*(one for number, one in enumerate(found) if number < named or one.stands), bare)
+
+
+def standing_so_far(study: Any) -> list[str]:
+    """Up to where the answer of a `Study` stands so far, under the class that it steers for, and what more takes."""
+    traits, epsilon = study.policy.traits, study.policy.problem.epsilon
+    if traits.until is None or not traits.assumed:
+        return []
+    first, state = traits.assumed[0], study.state
+    said = [study.read(first.assumption if isinstance(first, Near) else first).survives]
+    if not study.stopped:
+        wider = [share * epsilon for share in (0.5, 1.0, 2.0)]
+        pulls = np.maximum.accumulate([traits.until(state, off) for off in wider])  # a wider one takes no fewer
+        more = ", ".join(f"{off:g}: {float(f'{one:.2g}'):,.0f}" for off, one in zip(wider, pulls, strict=True))
+        said.append(f"more measurements until each mean may be off by so much, at least about: {more}")
+    return said
+
+
 def usual_assumptions(evidence: Evidence) -> tuple[Assumption, ...]:
     """What is read where nobody names an assumption: the class that was steered for, the wider ones, and none."""
     own, features = evidence.policy.traits.embedding, evidence.arms.features.shape[1] > 0
@@ -77,7 +110,8 @@ def usual_assumptions(evidence: Evidence) -> tuple[Assumption, ...]:
     elif features and isinstance(kernel := getattr(own, "kernel", None), Kernel):
         first = [Smooth(kernel, own.norm_bound if own is not None else None, level=False)]
     wider: list[Assumption] = [Linear(), Smooth()] if features and evidence.policy.traits.blocks is None else []
-    return (*first, *wider, NoStructure())
+    levelled = {type(ball) for one in first for ball in balls(one) if ball.level}
+    return (*first, *(one for one in wider if type(one) not in levelled), NoStructure())
 
 
 def _check_readable(evidence: Evidence) -> None:
@@ -112,7 +146,7 @@ def _replayed(evidence: Evidence, *, sub_gaussian: bool) -> tuple[list[ArmFlows]
     return list(flows_of(told, num_arms, pulled, scales, batches=len(looks))), leaders
 
 
-def _pooled(looks: Sequence[Closed]) -> Observations:
+def pooled(looks: Sequence[Closed]) -> Observations:
     """All results, in the policy's sign."""
     first, *others = (with_least_squares(look.seen) for look in looks)
     for other in others:

@@ -1,8 +1,9 @@
 """Recording results: each once, with its plan and its lease. `tell` reads from top to bottom.
 
-tell -> _fail, _store -> fresh, plans_of, _check_wanted, with_leases, _unusual -> the log
+tell -> fail, _store -> fresh, plans_of, _check_wanted, with_leases, _unusual -> the log
 """
 
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ import numpy as np
 
 from surepick.core.records import IntArray, record
 from surepick.core.values import listed
-from surepick.errors import InvalidInput, OutOfTurn
+from surepick.errors import InvalidInput, OutOfTurn, UnusualWarning
 from surepick.studies import slips
 from surepick.studies.ledger import StudyLog
 from surepick.studies.logs import base
@@ -75,10 +76,12 @@ def tell(
     rows, why = pairs(failed), DRAWN if drawn else ACCEPTED.get(accept_unusual, "")
     if slips.asks(ledger.noise):
         ledger.judged()  # outside of the turn, where it may have to be read
+        if words := slips.doubt_of_kind(ledger.noise, results):
+            warnings.warn(words, UnusualWarning, stacklevel=3)
     while True:
         try:
             with ledger.turn():
-                gone = _fail(ledger, rows, worker) if rows else Receipt()
+                gone = fail(ledger, rows, worker) if rows else Receipt()
                 receipt = _store(ledger, results, worker, plan, why) if len(results.arms) else Receipt()
         except _NoPlan:
             ledger.replay.settle()
@@ -96,7 +99,8 @@ def tell(
 def _store(ledger: StudyLog, results: base.Results, worker: str | None, plan: int | None, why: str) -> Receipt:
     """Store results, inside a turn; `why`: for what reason they count if they stand out, "" if they do not yet."""
     log, replay, ids = ledger.log, ledger.replay, ledger.ids
-    news, repeated = fresh(log, results, ids)
+    places = fresh(log, results, ids)
+    news, repeated = results.rows(places), len(results.arms) - len(places)
     if len(news.arms) == 0:
         return Receipt(repeated=repeated)  # a retry: all of it counts already, perhaps in a plan that is closed
     if ledger.blocking is not None:
@@ -118,7 +122,7 @@ def _store(ledger: StudyLog, results: base.Results, worker: str | None, plan: in
     if counts.any() and (open_plan is None or open_number == 0):
         raise _NextPlanNeeded
     order = np.concatenate([np.flatnonzero(counts & rest), np.flatnonzero(counts & ~rest)])  # as they are stored
-    unusual = _unusual(ledger, news.rows(order), open_number, places_of(results, news)[order], why)
+    unusual = _unusual(ledger, news.rows(order), open_number, places[order], why)
     if rest.any() and counts.all() and open_plan is not None:
         _check_earlier(log, news.rows(np.flatnonzero(rest)), belongs[rest], open_plan, ids)
         log.add_results(open_number, news.rows(np.flatnonzero(rest)), status=base.COUNTED, at=now)
@@ -147,17 +151,18 @@ def _keep_late(log: base.Log, results: base.Results, belongs: IntArray, ids: Seq
     for number in np.unique(belongs).tolist():
         late = results.rows(np.flatnonzero(belongs == number))
         if of_items:
-            late, kept_before = fresh(log, keyed.set_aside(late), ids)
-            again += kept_before
+            late = keyed.set_aside(late)
+            kept = fresh(log, late, ids)
+            late, again = late.rows(kept), again + len(late.arms) - len(kept)
         if len(late.arms):
             log.add_results(number, late, status=base.LATE, at=log.clock())
     return again
 
 
-def fresh(log: base.Log, results: base.Results, ids: Sequence[str]) -> tuple[base.Results, int]:
-    """(the new rows, the number of repeated ones)."""
+def fresh(log: base.Log, results: base.Results, ids: Sequence[str]) -> IntArray:
+    """The places of the rows that are new."""
     if results.keys is None:
-        return results, 0
+        return np.arange(len(results.arms))
     seen = dict(log.recorded(list({key for key in results.keys if key is not None})))
     kept = []
     for row, (key, stored) in enumerate(zip(results.keys, results.recorded(), strict=True)):
@@ -175,7 +180,7 @@ def fresh(log: base.Log, results: base.Results, ids: Sequence[str]) -> tuple[bas
                 "its round is open (surepick undo), and report the key again; once it is closed, correct it (surepick "
                 "correct). Under a new key both would count."
             )
-    return results.rows(kept), len(results.keys) - len(kept)
+    return np.array(kept, np.int64)
 
 
 def plans_of(
@@ -229,15 +234,6 @@ def with_leases(results: base.Results, open_plan: OpenPlan, worker: str | None) 
             _check_given(open_plan.granted, arm, ordinal, str(key))
         leases.append(open_plan.lease_of(arm, ordinal=ordinal, worker=worker or base.ANYONE))
     return replace(results, leases=np.array(leases, np.int64)) if open_plan.held else results
-
-
-def places_of(results: base.Results, news: base.Results) -> IntArray:
-    """The places in a call of those of its results that are new, in their order, shape (n,)."""
-    if results.keys is None or len(news.arms) == len(results.arms):
-        return np.arange(len(news.arms))
-    first = {key: place for place, key in reversed(list(enumerate(results.keys))) if key is not None}
-    without = (place for place, key in enumerate(results.keys) if key is None)
-    return np.array([next(without) if key is None else first[key] for key in news.keys or ()], np.int64)
 
 
 def _unusual(ledger: StudyLog, new: base.Results, plan: int, places: IntArray, why: str) -> list[slips.Unusual]:
@@ -337,16 +333,7 @@ def pairs(failed: Sequence[tuple[object, object]]) -> list[tuple[object, object]
     return [(name, key) for name, key in rows]
 
 
-def fail(ledger: StudyLog, ids: Sequence[object], keys: Sequence[object] | None, worker: str | None) -> Receipt:
-    """Record measurements without a result; `Study.fail` has the arguments."""
-    _, names = ledger.arms_of(ids)
-    labels = keyed.canonical_keys(keys, names) or (None,) * len(names)
-    with ledger.turn():
-        ledger.taking()
-        return _fail(ledger, list(zip(names, labels, strict=True)), worker)
-
-
-def _fail(ledger: StudyLog, failed: Sequence[tuple[object, object]], worker: str | None) -> Receipt:
+def fail(ledger: StudyLog, failed: Sequence[tuple[object, object]], worker: str | None) -> Receipt:
     """Record measurements of the open plan without a result, inside a turn, each key once; late ones need nothing."""
     arms, names = ledger.arms_of([name for name, _ in failed])
     keys = keyed.canonical_keys([key for _, key in failed], names) or ()
@@ -382,18 +369,10 @@ def _fail(ledger: StudyLog, failed: Sequence[tuple[object, object]], worker: str
 def keep_apart(ledger: StudyLog, results: base.Results) -> Receipt:
     """Record results that the study did not ask for; they never enter an estimate."""
     with ledger.turn():
-        news, repeated = fresh(ledger.log, results, ledger.ids)
+        news = results.rows(fresh(ledger.log, results, ledger.ids))
         if news.items is not None:
-            news, again = fresh(ledger.log, keyed.set_aside(news), ledger.ids)
-            repeated += again
+            news = keyed.set_aside(news)
+            news = news.rows(fresh(ledger.log, news, ledger.ids))
         if len(news.arms):
             ledger.log.add_results(0, news, status=base.PRIOR, at=ledger.log.clock())
-    return Receipt(prior=len(news.arms), repeated=repeated)
-
-
-def already_recorded(ledger: StudyLog, ids: Sequence[object], keys: Sequence[object]) -> list[bool]:
-    """Whether each key was reported; `Study.recorded` has the arguments."""
-    given = keyed.canonical_keys(keys, ledger.arms_of(ids)[1]) or ()
-    wanted = [key for key in given if key is not None]
-    known = {*ledger.log.recorded(wanted), *ledger.log.failed(wanted)}
-    return [key in known for key in given]
+    return Receipt(prior=len(news.arms), repeated=len(results.arms) - len(news.arms))

@@ -10,7 +10,7 @@ import numpy as np
 
 from surepick.core.arms import Arms, Originals
 from surepick.core.certificate import Certificate
-from surepick.core.observations import Observations
+from surepick.core.observations import Observations, observed
 from surepick.core.plans import Plan, RoundRecord
 from surepick.core.records import IntArray
 from surepick.core.values import LARGEST_REWARD
@@ -75,7 +75,7 @@ class Rehearsal(Stated):
         if no plan is open."""
         if self._open is None:
             raise OutOfTurn("no plan is open: call ask() first.")
-        if not np.array_equal(seen.counts, self._open.counts):
+        if seen.counts is not self._open.counts and not np.array_equal(seen.counts, self._open.counts):
             raise InvalidInput(
                 f"plan {self.number} asks for {self._open.total:,} pulls and the simulation drew {seen.total:,}, or of "
                 "other candidates: it draws a plan whole."
@@ -129,7 +129,7 @@ def _pulled(seen: Observations) -> tuple[IntArray, Observations]:
     """(the arms that were pulled, their totals): what a log keeps."""
     arms = np.flatnonzero(seen.counts)
     squares, within = (None if one is None else one[arms] for one in (seen.squares, seen.within))
-    return arms, Observations(seen.counts[arms], seen.sums[arms], squares, within=within)
+    return arms, observed(seen.counts[arms], seen.sums[arms], squares, within=within)
 
 
 def _of_all(arms: IntArray, seen: Observations, num_arms: int) -> Observations:
@@ -143,18 +143,19 @@ def _of_all(arms: IntArray, seen: Observations, num_arms: int) -> Observations:
 
 def received(seen: Observations, *, minimize: bool) -> Observations:
     """Totals that were drawn as a policy gets them, of any shape."""
-    counts, sums, squares, within = seen.counts, seen.sums, seen.squares, seen.within
+    counts, sums, squares, within, pulled = seen.counts, seen.sums, seen.squares, seen.within, seen.counts > 0
     if squares is not None:  # those of single pulls are known, whatever was told
-        squares = np.where(counts == 1, sums**2, np.where(counts > 0, squares, 0.0))
-    sums = np.where(counts > 0, -sums if minimize else sums, 0.0)
-    within = None if within is None else np.where(counts > 0, within, 0.0)
-    return Observations(counts, sums, squares, within=known_deviations(counts, within))
+        squares = np.where(counts == 1, sums**2, np.where(pulled, squares, 0.0))
+    sums = np.where(pulled, -sums if minimize else sums, 0.0)
+    within = None if within is None else np.where(pulled, within, 0.0)
+    return observed(counts, sums, squares, within=known_deviations(counts, within))
 
 
 def plausible(seen: Observations) -> bool:
     """Whether totals are surely what `check_sums` takes, where the noise has no bounds."""
     if seen.squares is None or seen.counts.dtype != np.int64:
         return False
-    fits = bool(np.all(np.abs(seen.sums) <= LARGEST_REWARD * (seen.counts > 0)))
-    fits = fits and bool(np.all(seen.squares <= LARGEST_REWARD**2))
-    return bool(fits and np.all(seen.sums**2 <= seen.squares * seen.counts * (1.0 + 1e-9)))
+    fits = np.abs(seen.sums) <= LARGEST_REWARD * (seen.counts > 0)
+    fits &= seen.squares <= LARGEST_REWARD**2
+    fits &= seen.sums**2 <= seen.squares * seen.counts * (1.0 + 1e-9)
+    return bool(fits.all())

@@ -13,11 +13,10 @@ from typing import Any
 
 from surepick.errors import InvalidInput, MeasurementFailed, OutOfTurn, UnusualResult
 from surepick.studies.closed_loop import OnUnusual, limit_of, tell_measured
-from surepick.studies.logs.keys import split_values
-from surepick.studies.program import Outcome, Program, Reading, Running
+from surepick.studies.program import Command, Outcome, Reading, Running
 from surepick.studies.recording import Receipt
 from surepick.studies.study import Study
-from surepick.studies.validation import check_rewards
+from surepick.studies.validation import check_rewards, split_values
 
 POLL_SECONDS = 1.0
 
@@ -38,7 +37,7 @@ class Loop:
     same leases when it starts again."""
 
     study: Study
-    command: Program
+    command: Command
     worker: str  # name of this loop among those that measure the study at the same time
     slots: int = 1
     retries: int = 3  # calls for a candidate that may fail one after the other before it gives up

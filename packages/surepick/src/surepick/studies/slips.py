@@ -21,7 +21,7 @@ from surepick.core.observations import ROUNDING, Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.errors import UnusualResult
 from surepick.estimators.goodness_of_fit import most_of_spread, spread_of, surprises, with_least_squares
-from surepick.noise import Noise, known_scale, scales
+from surepick.noise import Noise, Normal, known_scale, scales
 from surepick.policies.base import Policy
 from surepick.questions import constraints_of
 from surepick.studies.logs.base import Reported, Results
@@ -30,6 +30,7 @@ from surepick.text import quoted
 FALSE_ALARM = 1e-4  # of an honest result beside repeats
 ENOUGH_REPEATS = 4  # beside a result of a candidate whose scale nobody knows
 ENOUGH_OTHERS = 5
+ENOUGH_ALIKE = 8  # results of 0 and 1
 ALIKE = 1.5  # at most, the largest of the others over the smallest, but for NOISE_SCALES of each
 NOISE_SCALES = 2.0
 SLIPPED = 4  # of so many others one may be a slip as well
@@ -87,6 +88,17 @@ class _Base:
 def asks(noise: Noise) -> bool:
     """Whether any result can be implausible: none between declared bounds, beyond which they are refused anyway."""
     return noise.support is None
+
+
+def doubt_of_kind(noise: Noise, results: Results) -> str:
+    """What to say of results of 0 and 1 that are taken for normal; "" of others, and of few."""
+    single = len(results.arms) >= ENOUGH_ALIKE and bool(np.all(results.pulls == 1))
+    if not isinstance(noise, Normal) or not single or not np.isin(results.sums, (0.0, 1.0)).all():
+        return ""
+    return (
+        "all of these results are 0 or 1, and this study takes them for normally distributed. If each is one success "
+        "or failure, begin it anew with --noise bernoulli (in Python noise='bernoulli')."
+    )
 
 
 def unusual(

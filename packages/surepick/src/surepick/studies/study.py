@@ -24,6 +24,7 @@ from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.ledger import Batch, StudyLog
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, COUNT, REFUSE, Judge, Log, Surplus
 from surepick.studies.logs.hash_chain import Home
+from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.logs.memory import MemoryLog
 from surepick.studies.operations import Operations
 from surepick.studies.progress import Progress, progress_of
@@ -309,7 +310,11 @@ class Study(Operations, Stated, Home):
 
         Raises OutOfTurn if no plan is open, InvalidInput as `tell`, or for a key that was never given.
         """
-        return recording.fail(self._ledger, ids, keys, worker)
+        _, names = self._ledger.arms_of(ids)
+        labels = canonical_keys(keys, names) or (None,) * len(names)
+        with self._ledger.turn():
+            self._ledger.taking()
+            return recording.fail(self._ledger, list(zip(names, labels, strict=True)), worker)
 
     # what is known
 
@@ -320,7 +325,10 @@ class Study(Operations, Stated, Home):
             ids: n arm ids.
             keys: n keys, as in `tell`; None is never recorded.
         """
-        return recording.already_recorded(self._ledger, ids, keys)
+        given = canonical_keys(keys, self._ledger.arms_of(ids)[1]) or ()
+        wanted = [key for key in given if key is not None]
+        known = {*self.log.recorded(wanted), *self.log.failed(wanted)}
+        return [key in known for key in given]
 
     @property
     def missing(self) -> IntArray:

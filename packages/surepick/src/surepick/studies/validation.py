@@ -1,20 +1,19 @@
 """The border of the log: we check results before they enter, and add them up afterwards."""
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.core.observations import EPS, Observations
-from surepick.core.records import FloatArray, IntArray
+from surepick.core.observations import EPS, Observations, Quantity
+from surepick.core.records import BoolArray, FloatArray, IntArray
 from surepick.core.values import LARGEST_REWARD, real_numbers, storable_text
 from surepick.errors import InvalidInput
-from surepick.noise import Bernoulli, Noise, known_scale, unrounded
+from surepick.noise import Bernoulli, Noise, Normal, known_scale, unrounded
 from surepick.policies.base import Policy, name_of
-from surepick.questions import number_of
+from surepick.questions import Constraint, number_of
 from surepick.studies.logs import keys as keyed
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, COUNT, REFUSE, Judge, Results, Surplus
 from surepick.text import quoted
@@ -43,12 +42,7 @@ def check_rewards(rewards: ArrayLike, noise: Noise, expected: int, ids: Sequence
             f"{ids[huge[0]]!r}; they could not be added up. Report them in a larger unit."
         )
     values = unrounded(values, noise)
-    if isinstance(noise, Bernoulli):
-        wrong = np.flatnonzero((values != 0) & (values != 1))
-    elif noise.support is not None:
-        wrong = np.flatnonzero((values < noise.support[0]) | (values > noise.support[1]))
-    else:
-        return values
+    wrong = np.flatnonzero(_outside(values, noise))
     if len(wrong):
         number = "1 reward is" if len(wrong) == 1 else f"{len(wrong)} rewards are"
         raise InvalidInput(
@@ -57,6 +51,13 @@ def check_rewards(rewards: ArrayLike, noise: Noise, expected: int, ids: Sequence
             "and the certificate rests on it: start a study with one that holds."
         )
     return values
+
+
+def _outside(values: FloatArray, noise: Noise) -> BoolArray:
+    """Which of single values the noise does not allow; none that is not a number."""
+    low, high = noise.support or (-np.inf, np.inf)
+    broken = isinstance(noise, Bernoulli) & (values > low) & (values < high)
+    return np.asarray(broken | (values < low) | (values > high))
 
 
 def check_sums(
@@ -107,6 +108,70 @@ def _refuse(wrong: np.ndarray, ids: Sequence[str], what: str) -> None:
         raise InvalidInput(f"the totals of {len(rows)} arms {what}, the first is arm {ids[rows[0]]!r}.")
 
 
+# --- Quantities that are measured beside the reward: how they are given.
+
+
+def split_values(given: ArrayLike, constraints: Sequence[Constraint]) -> tuple[ArrayLike, FloatArray | None]:
+    """(rewards, the other quantities, shape (n, r)) of what measurements gave; None in a study without constraints."""
+    # given: (n,), or (n, 1 + r) with r constraints, the reward first; NaN for a quantity that was not measured
+    if not constraints:
+        return given, None
+    names = ", ".join(one.name for one in constraints)
+    wrong = f"results are no rows of numbers (the reward, then {names})"
+    values = real_numbers("results", given, wrong=wrong)
+    if values.size == 0:
+        values = values.reshape(0, 1 + len(constraints))
+    if values.ndim != 2 or values.shape[1] != 1 + len(constraints):
+        raise InvalidInput(
+            f"results have shape {values.shape}; each measurement of this study gives {1 + len(constraints)} numbers: "
+            f"the reward, then {names} (NaN for one that was not measured). Nothing of this call was stored."
+        )
+    for column, one in enumerate(constraints, 1):
+        _check_values(values[:, column], one)
+    return values[:, 0], values[:, 1:]
+
+
+def _check_values(column: FloatArray, constraint: Constraint) -> None:
+    name, noise = constraint.name, constraint.noise
+    if np.any(np.abs(column) > LARGEST_REWARD):
+        raise InvalidInput(f"a value of {name} is infinite or beyond {LARGEST_REWARD:g}; it could not be added up.")
+    if noise is not None and len(outside := column[_outside(column, noise)]):
+        raise InvalidInput(
+            f"{len(outside)} values of {name} are outside what was declared ({noise.spec}), the first is "
+            f"{outside[0]:g}. The certificate rests on the declaration; start a study with one that holds."
+        )
+
+
+def single_values(values: FloatArray | None) -> tuple[Quantity, ...] | None:
+    """The quantities of rows of one measurement each, from shape (n, r); NaN where one was not measured."""
+    if values is None:
+        return None
+    there, known = ~np.isnan(values), np.nan_to_num(values)
+    return tuple(
+        Quantity(there[:, at].astype(np.int64), known[:, at], known[:, at] ** 2, np.zeros(len(known)))
+        for at in range(values.shape[1])
+    )
+
+
+def total_values(
+    given: Sequence[Quantity] | None, constraints: Sequence[Constraint], ids: Sequence[str]
+) -> tuple[Quantity, ...] | None:
+    """The quantities of rows of the arms with these ids that add up several measurements."""
+    if not constraints:
+        if given is not None:
+            raise InvalidInput("this study has no constraints, and takes rewards alone; leave the quantities out.")
+        return None
+    names = ", ".join(one.name for one in constraints)
+    if given is None or len(given) != len(constraints) or any(len(one.counts) != len(ids) for one in given):
+        raise InvalidInput(f"give the totals of {names}: a Quantity each, with an entry for each row.")
+    for one, constraint in zip(given, constraints, strict=True):
+        try:
+            check_sums(one.counts, one.sums, one.squares, constraint.noise or Normal(), ids)
+        except InvalidInput as error:
+            raise InvalidInput(f"totals of {constraint.name}: {error}") from None
+    return tuple(given)
+
+
 def received(results: Sequence[Results], num_arms: int, *, minimize: bool) -> Observations:
     """Totals per arm in the policy's sign, each formed exactly, so that the order of arrival changes no bit."""
     sign = -1.0 if minimize else 1.0
@@ -114,33 +179,26 @@ def received(results: Sequence[Results], num_arms: int, *, minimize: bool) -> Ob
     alone = blocks is None and quantities is None and len(results) == 1
     if alone and len(np.unique(results[0].arms)) == len(results[0].arms):
         return _single(results[0], sign, num_arms)
-    counts = np.zeros(num_arms, np.int64)
-    sums: dict[int, list[float]] = defaultdict(list)
-    squares: dict[int, list[float]] = defaultdict(list)
+    counts, arms = np.zeros(num_arms, np.int64), np.concatenate([np.empty(0, np.int64), *(one.arms for one in results)])
     for part in results:
         np.add.at(counts, part.arms, part.pulls)
-        energies = [0.0] * len(part.arms) if part.squares is None else part.squares.tolist()
-        for arm, total, energy in zip(part.arms.tolist(), part.sums.tolist(), energies, strict=True):
-            sums[arm].append(total)
-            squares[arm].append(energy)
-    totals, energies_of = np.zeros(num_arms), np.zeros(num_arms)
-    for arm, parts in sums.items():
-        totals[arm] = sign * math.fsum(parts)
-        energies_of[arm] = math.fsum(squares[arm])
-    energies = energies_of if all(part.squares is not None for part in results) else None
+    totals = np.where(counts > 0, sign * keyed.exact_sums(arms, [one.sums for one in results], num_arms), 0.0)
+    squares = [one.squares for one in results if one.squares is not None]
+    energies = keyed.exact_sums(arms, squares, num_arms) if len(squares) == len(results) else None
     within = keyed.deviations_of([(part.arms, part.pulls, part.sums, part.within) for part in results], num_arms)
-    rests = None if within is None else _rests(sums, counts, totals, within, sign)
+    rests = None if within is None else _rests(results, counts, totals, within, sign)
     return Observations(counts, totals, energies, blocks=blocks, quantities=quantities, within=within, rests=rests)
 
 
 def _rests(
-    parts: Mapping[int, list[float]], counts: IntArray, totals: FloatArray, within: FloatArray, sign: float
+    results: Sequence[Results], counts: IntArray, totals: FloatArray, within: FloatArray, sign: float
 ) -> FloatArray | None:
     """What rounding took from the totals, shape (K,); None where it is far below what the rewards of any arm vary."""
     coarse = np.abs(totals) * EPS > FINE * np.sqrt(within / np.maximum(counts, 1))
     rests = np.zeros(len(totals))
     for arm in np.flatnonzero(coarse & (counts > 1)).tolist():
-        rests[arm] = sign * math.fsum([*parts[arm], -sign * float(totals[arm])])
+        parts = np.concatenate([part.sums[part.arms == arm] for part in results]).tolist()
+        rests[arm] = sign * math.fsum([*parts, -sign * float(totals[arm])])
     return rests if rests.any() else None
 
 

@@ -40,21 +40,6 @@ def row_costs(table: Table, name: str, ids: Sequence[str]) -> FloatArray:
     return costs
 
 
-def arm_costs(table: Table, name: str, ids: Sequence[str], first: IntArray, arm_of_row: IntArray) -> FloatArray:
-    """What one measurement of each candidate costs, where rows that share an id are one."""
-    rows = row_costs(table, name, ids)
-    costs: FloatArray = rows[first]
-    differs = np.flatnonzero(rows != costs[arm_of_row])
-    if differs.size:
-        row = differs[0]
-        raise InvalidInput(
-            f"{table.source}, row {table.line_of(row)}: candidate {ids[row]!r} costs {rows[row]:g} in column {name!r}, "
-            f"and {costs[arm_of_row[row]]:g} in an earlier row; a candidate has one cost. Write the same in all of its "
-            "rows."
-        )
-    return costs
-
-
 def _refused(table: Table, name: str, ids: Sequence[str], rows: Sequence[int], cure: str) -> InvalidInput:
     row, more = rows[0], len(rows) - 1
     cell = table.text(name)[row].strip()
@@ -84,7 +69,7 @@ class Asked:
     def of(features: selection.Names | selection.Unnamed | selection.Unused | None, **others: Any) -> Asked:
         """Numbers that nobody named are needed where they are prepared."""
         if features is None:
-            prepared = others["standardize"] or others["intercept"]
+            prepared = others.get("standardize") or others.get("intercept")
             features = selection.Unnamed.needed if prepared else selection.Unnamed.spare
         return Asked(features, **others)
 
@@ -102,7 +87,17 @@ def arms_apart(table: Table, asked: Asked, ids: Sequence[str], first: IntArray, 
     """`costs` and `segments` of `Arms`, as far as they are asked for, where rows that share an id are one candidate."""
     found: dict[str, Any] = {}
     if asked.cost is not None:
-        found["costs"] = arm_costs(table, selection.column_names(table, [asked.cost])[0], ids, first, arm_of_row)
+        name = selection.column_names(table, [asked.cost])[0]
+        costs = row_costs(table, name, ids)
+        found["costs"] = costs[first]
+        differs = np.flatnonzero(costs != costs[first][arm_of_row])
+        if differs.size:
+            row = differs[0]
+            raise InvalidInput(
+                f"{table.source}, row {table.line_of(row)}: candidate {ids[row]!r} costs {costs[row]:g} in column "
+                f"{name!r}, and {costs[first][arm_of_row[row]]:g} in an earlier row; a candidate has one cost. Write "
+                "the same in all of its rows."
+            )
     if asked.segments is not None:
         name = selection.column_names(table, [asked.segments])[0]
         rows = np.array(_row_segments(table, name, ids))
@@ -237,9 +232,9 @@ def read_arms(
                 "candidates in blocks are rows of numbers as they are: leave out cost, segments, standardize, "
                 "intercept, and what says how to read a table, and prepare the files."
             )
-        named = None if isinstance(features, selection.Unnamed | selection.Unused) else features
+        chosen = None if isinstance(features, selection.Unnamed | selection.Unused) else features
         where = as_path(path, meaning="rows in blocks are in files.")
-        return read_blocks(where, id if id is None or isinstance(id, str) else ",".join(id), named)
+        return read_blocks(where, id if id is None or isinstance(id, str) else ",".join(id), chosen)
     columns: dict[str, Any] = {"cost": cost, "segments": segments, "reward": reward}
     prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept, "drop_candidates": drop_candidates}
     asked = Asked.of(features, **columns, **prepared)
@@ -249,10 +244,10 @@ def read_arms(
         drop = bool(reading.pop("drop_missing", False))
         if any(reading.values()):
             raise InvalidInput(f"{SOURCE} holds its numbers already; leave out {', '.join(sorted(reading))}.")
-        framed = table_of_frame(path, id, drop_missing=drop)
-        found = _grouped(framed.table, framed.id, asked, repeats=False)
-        kept = [framed.labels[found.table.line_of(row) - 1] for row in range(found.table.num_rows)]
-        return found.arms.with_objects(Originals.of(selection.row_ids(found.table, framed.id), kept))
+        framed, named, labels = table_of_frame(path, id, drop_missing=drop)
+        found = _grouped(framed, named, asked, repeats=False)
+        kept = [labels[found.table.line_of(row) - 1] for row in range(found.table.num_rows)]
+        return found.arms.with_objects(Originals.of(selection.row_ids(found.table, named), kept))
     path = as_path(path, meaning="a table is read from a file or a data frame.")
     if path.suffix.lower() == kind_of(path) == ".parquet" and not any(reading.values()):
         with ParquetSource.open(path) as source:
@@ -309,18 +304,13 @@ def grouped_arms(
     id: selection.Names | None = None,  # noqa: A002 (as in read_arms)
     features: selection.Names | selection.Unnamed | selection.Unused | None = None,
     *,
-    cost: str | None = None,
-    segments: str | None = None,
     exclude: Sequence[str] = (),
     needed: Sequence[str] = (),
-    standardize: bool = False,
-    intercept: bool = False,
-    drop_candidates: bool = False,
+    **asked: Any,
 ) -> Grouped:
-    """The arms of a table in which an id may be repeated; arguments as in `read_arms`."""
-    prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept, "drop_candidates": drop_candidates}
-    asked = Asked.of(features, cost=cost, segments=segments, **prepared)
-    return _grouped(table, id, asked, exclude, needed, repeats=True)
+    """The arms of a table in which an id may be repeated; arguments as in `read_arms`, but for `exclude`, columns that
+    are no features, and `needed`, columns in which a row has a cell."""
+    return _grouped(table, id, Asked.of(features, **asked), exclude, needed, repeats=True)
 
 
 def _grouped(

@@ -151,8 +151,7 @@ def _filled(row: Sequence[str]) -> int:
 
 
 def _are_row_names(body: Rows, separator: str, text: str) -> bool:
-    """The first column has a name for each row. With commas both it and the header must be quoted, since a decimal
-    comma makes a cell more, too."""
+    """The first column has a name for each row; with commas, which may be decimal, it and the header are quoted."""
     lines = text.lstrip().split("\n", 2)
     quoted = len(lines) > 1 and all(part.lstrip().startswith('"') for part in lines[:2])
     names = [row[0].strip() for _, row in body]

@@ -16,7 +16,7 @@ import numpy as np
 
 from surepick.core.files import check_regular
 from surepick.core.frames import SOURCE, frame_of
-from surepick.core.records import FloatArray, record
+from surepick.core.records import FloatArray
 from surepick.core.values import is_absent
 from surepick.errors import InvalidInput
 from surepick.tables.content import LOOKED_AT, file_bytes, readable, refuse_foreign
@@ -173,26 +173,20 @@ def _holds_numbers(types: Any, kind: Any) -> bool:
 # --- Data frames as tables: what pandas, polars and others hold in memory is read as their file would be.
 
 
-@record
-class FrameTable:
-    """A data frame as a table."""
-
-    table: Table  # its columns; of those of its index only what is the id
-    id: Names | None  # the columns of the ids; None: the rows are counted
-    labels: list[Any]  # what was given as the id of each row: a cell, or a tuple of cells of several columns
-
-
-def table_of_frame(frame: object, id: Names | None = None, *, drop_missing: bool = False) -> FrameTable:  # noqa: A002 (as in read_arms)
-    """A data frame as a table, and the columns of its ids."""
+def table_of_frame(
+    frame: object, named: Names | None = None, *, drop_missing: bool = False
+) -> tuple[Table, Names | None, list[Any]]:
+    """(a data frame as a table, without an index that is no id, the columns of its ids, None where rows are counted,
+    what was given as the id of each row: a cell, or a tuple of cells of several columns)."""
     found = frame_of(frame)
     columns = {
         name: cells_as_column([None if is_absent(one) else one for one in cells])
         for name, cells in found.columns.items()
     }
-    if id is None and not found.index:
-        return FrameTable(Table(SOURCE, columns, drop_missing=drop_missing), None, found.labels)
-    chosen = found.index if id is None else column_names(Table(SOURCE, columns), id)
+    if named is None and not found.index:
+        return Table(SOURCE, columns, drop_missing=drop_missing), None, found.labels
+    chosen = found.index if named is None else column_names(Table(SOURCE, columns), named)
     held = {name: cells for name, cells in columns.items() if name in chosen or name not in found.index}
     parts = [found.columns[name] for name in chosen]
     labels = parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
-    return FrameTable(Table(SOURCE, held, drop_missing=drop_missing), chosen, labels)
+    return Table(SOURCE, held, drop_missing=drop_missing), chosen, labels

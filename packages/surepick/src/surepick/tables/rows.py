@@ -31,7 +31,7 @@ KEPT_GROUPS = 2  # row groups that a process holds, since a block rarely ends wh
 class ParquetRows:
     """Rows of a Parquet file, read a row group at a time."""
 
-    path: str  # of the file
+    name: str  # the path of the file
     columns: tuple[str, ...]  # the features, columns of numbers
     id: str | None  # the column of the ids, read when they are asked for; None: rows are named by their numbers
     starts: tuple[int, ...]  # the first row of each row group, and the number of rows
@@ -62,13 +62,9 @@ class ParquetRows:
         return ParquetRows(str(path), tuple(chosen), named[0] if named else None, starts, single, changed)
 
     @property
-    def name(self) -> str:
-        return self.path
-
-    @property
     def spec(self) -> dict[str, Any]:
         columns = {"id": self.id, "features": list(self.columns)}
-        return {"path": str(Path(self.path).resolve()), **columns, "changed": self.changed}
+        return {"path": str(Path(self.name).resolve()), **columns, "changed": self.changed}
 
     @property
     def num_rows(self) -> int:
@@ -86,7 +82,7 @@ class ParquetRows:
     def read(self, start: int, stop: int) -> FloatArray:
         found = np.empty((stop - start, len(self.columns)), np.float32 if self.single else np.float64)
         for group, here in self._places(np.arange(start, stop)):
-            values = _group(self.path, self.changed, group, self.columns, self.single)
+            values = _group(self.name, self.changed, group, self.columns, self.single)
             first = start + here.start - self.starts[group]
             found[here] = values[first : first + here.stop - here.start]
         return found
@@ -94,7 +90,7 @@ class ParquetRows:
     def take(self, rows: IntArray) -> FloatArray:
         found = np.empty((len(rows), len(self.columns)))
         for group, here in self._places(rows):
-            values = _group(self.path, self.changed, group, self.columns, self.single)
+            values = _group(self.name, self.changed, group, self.columns, self.single)
             found[here] = values[rows[here] - self.starts[group]]
         return found
 
@@ -104,11 +100,11 @@ class ParquetRows:
             return None
         found: list[str] = []
         for group, here in self._places(rows):
-            with readable(self.path, "Parquet"):
-                column = pyarrow_parquet().parquet.ParquetFile(self.path).read_row_group(group, columns=[self.id])[0]
+            with readable(self.name, "Parquet"):
+                column = pyarrow_parquet().parquet.ParquetFile(self.name).read_row_group(group, columns=[self.id])[0]
                 cells = column.take(rows[here] - self.starts[group]).to_pylist()
             if None in cells:
-                raise InvalidInput(f"{self.path}, row {int(rows[here][cells.index(None)])} has no {self.id}.")
+                raise InvalidInput(f"{self.name}, row {int(rows[here][cells.index(None)])} has no {self.id}.")
             found += [str(cell).strip() for cell in cells]
         return found
 

@@ -138,12 +138,12 @@ def wanted_features(features: Names | None, *, used: bool) -> Names | Unnamed | 
     return Unnamed.needed if features is None else features
 
 
-def not_used(features: object, *, said: str, cure: str = "norm_bound") -> str:
+def not_used(features: object, *, said: str, cure: str = "assume='linear' or a norm_bound") -> str:
     """A sentence about columns that were named as features where nobody looks at any; "" where none is named."""
     word = features.strip().lower() if isinstance(features, str) else None
     if features is None or word in ("", NONE) or (isinstance(features, Sized) and len(features) == 0):
         return ""
-    return f"{said} not used: nothing is assumed about features unless {cure} says how much they can matter."
+    return f"{said} not used: nothing is assumed about features without {cure}."
 
 
 def _says_none(table: Table, features: Names) -> bool:
@@ -264,14 +264,6 @@ def _shown(table: Table, missing: Mapping[int, str]) -> str:
 # --- Layouts that people have, as one row a measurement: cells below merged ones, and repeats side by side.
 
 
-@record
-class SideBySide:
-    """A table with one measurement a row."""
-
-    table: Table  # the rows
-    reward: str  # its column of the measurements
-
-
 def filled_down(table: Table, names: Names) -> Table:
     """The table in which empty cells of columns say what stands above them, as below a merged cell; with a warning."""
     columns = dict(table.columns)
@@ -290,11 +282,11 @@ def filled_down(table: Table, names: Names) -> Table:
     return replace(table, columns=columns)
 
 
-def side_by_side(table: Table, rewards: Names) -> SideBySide:
-    """The table with one measurement a row, where repeats stand in several columns; a warning counts empty cells."""
+def side_by_side(table: Table, rewards: Names) -> tuple[Table, str]:
+    """(the table with one measurement a row, where several columns have repeats, the column of the measurements)."""
     names = column_names(table, rewards)
     if len(names) == 1:
-        return SideBySide(table, names[0])
+        return table, names[0]
     for name in names:
         cells = table.column(name)
         words = [row for row in table.missing_rows(name) if isinstance(cells, tuple) and cells[row].strip()]
@@ -314,10 +306,8 @@ def side_by_side(table: Table, rewards: Names) -> SideBySide:
     columns = {name: _taken(cells, rows) for name, cells in table.columns.items() if name not in names}
     columns[joined] = values[~np.isnan(values)]
     lines = np.array([table.line_of(row) for row in rows.tolist()], dtype=np.int64)
-    return SideBySide(replace(table, columns=columns, lines=lines, understood=Understood()), joined)
+    return replace(table, columns=columns, lines=lines, understood=Understood()), joined
 
 
 def _taken(cells: Column, rows: IntArray) -> Column:
-    if isinstance(cells, tuple):
-        return tuple(cells[row] for row in rows.tolist())
-    return cells[rows]
+    return tuple(cells[row] for row in rows.tolist()) if isinstance(cells, tuple) else cells[rows]

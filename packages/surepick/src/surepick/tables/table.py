@@ -86,11 +86,6 @@ class Understood:
         self.notations: dict[str, Notation] = {}
         self.said: set[str] = set()
 
-    def say(self, source: str, name: str, found: Notation) -> None:
-        """The notes on a column, each kind once in a table."""
-        for note in self.news(source, name, found):
-            warn(note)
-
     def news(self, source: str, name: str, found: Notation) -> list[str]:
         """The notes on a column, without those of a kind that was said of the table."""
         kinds = {note if found.truths else note.partition(":")[0]: note for note in found.notes}
@@ -179,7 +174,8 @@ class Table:
             if found.question:
                 raise InvalidInput(f"{self.source}, column {name!r}: {found.doubt}")
             self._refuse_bare_shares(name)
-            self.understood.say(self.source, name, found)
+            for note in self.understood.news(self.source, name, found):
+                warn(note)
         return np.array(self._as_parsed(name), dtype=np.float64)
 
     def notation(self, name: str) -> Notation:

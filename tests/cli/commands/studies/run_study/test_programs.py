@@ -127,6 +127,7 @@ def test_what_is_wrong_with_a_program_is_said(tmp_path, kind):
 IN_STUDIES = ("code", "time-out")  # a study treats others as it does these
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=() if kind in IN_STUDIES else pytest.mark.slow) for kind in FAILURES]
 )

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
@@ -16,17 +15,18 @@ from surepick.certificates.document import certificate_document, write_document
 from surepick.certificates.signature import sign_certificate, signing_key
 from surepick.certificates.verify import Verification, read_certificate, verify_certificate
 from surepick.cli import options
-from surepick.cli.answers import print_answer, print_registration
-from surepick.cli.open_study import NameArgument, UrlArgument, opened_study, resumed
-from surepick.cli.output import NOT_CERTIFIED, end_by, note, picked, print_json, print_table, say
+from surepick.cli.answers import print_answer, print_readings, print_registration
+from surepick.cli.open_study import NameArgument, UrlArgument
+from surepick.cli.options import REQUIRED, opt
+from surepick.cli.output import NOT_CERTIFIED, end_by, note, picked, print_either, print_json, say
 from surepick.core.arms import Arms
 from surepick.core.certificate import Listed
 from surepick.core.records import from_json
 from surepick.errors import InvalidInput
 from surepick.studies.audit import export_results
-from surepick.studies.opening import is_http
+from surepick.studies.opening import is_http, open_study, resume_study
 from surepick.studies.registration import read_code
-from surepick.tables import Names, read_arms
+from surepick.tables import read_arms
 from surepick.tables.delimited import check_suffix
 
 AssumeOption = Annotated[
@@ -42,18 +42,14 @@ FIELDS = (
     *("largest_norm", "least_norm", "largest_misspecification", "largest_scatter", "declared_scatter"),
     "suggested_scatter",
 )
-SEPARATE = (
-    "Each line is one claim. Largest norm, off by and noise up to say how far that number alone could grow, with all "
-    "others as in the line: no two of them hold together."
-)
 
 
 def certificate(
     url: UrlArgument,
     name: NameArgument,
     *,
-    out: Annotated[Path | None, Option(help="Write it to this JSON file, which surepick verify checks.")] = None,
-    sign: Annotated[Path | None, Option(metavar="KEYFILE", help="Sign with this Ed25519 key (PEM, OpenSSH).")] = None,
+    out: Path | None = opt("Write it to this JSON file, which surepick verify checks."),
+    sign: Path | None = opt("Sign with this Ed25519 key (PEM, OpenSSH).", "KEYFILE"),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """State the answer and the assumptions that it rests on.
@@ -67,7 +63,7 @@ def certificate(
         if not whole:
             raise InvalidInput("--sign signs the file, which is not written: add --out FILE, or --format json.")
         signing_key(sign)  # before the work, so that a wrong key costs nothing
-    study = resumed(url, name) if whole else opened_study(url, name)
+    study = resume_study(url, name) if whole else open_study(url, name)
     if whole:  # one pass over the log computes all decisions again and writes the document
         document = certificate_document(study, name, check=True)
         document = document if sign is None else sign_certificate(document, sign)
@@ -77,7 +73,7 @@ def certificate(
     if output is options.Format.json:
         print_json(document)
     else:
-        print_answer(answer, study.policy)
+        print_answer(answer, study.policy, study)
         print_registration(study.registration)
         if out is not None:
             say(f"Written to {out}. Next: surepick verify {quote(str(out))}")
@@ -90,27 +86,16 @@ def certificate(
 def verify(
     file: Annotated[Path, Argument(metavar="CERTIFICATE", help="A certificate in JSON.", show_default=False)],
     *,
-    arms: Annotated[
-        str | None,
-        Option(
-            metavar="TABLE",
-            help="The candidates, if the file has none (over 10,000); or the folder of the list from which they were "
-            "selected.",
-        ),
-    ] = None,
-    id_column: options.IdOption = None,
-    features: options.FeaturesOption = None,
-    cost: options.CostOption = None,
-    segments: options.SegmentsOption = None,
-    registered: Annotated[
-        str | None, Option(metavar="CODE", help="The registration code of surepick create; refuse any other study.")
-    ] = None,
-    public_key: Annotated[
-        Path | None, Option(metavar="FILE", help="The Ed25519 key that must have signed it, in PEM or from OpenSSH.")
-    ] = None,
+    arms: str | None = opt(
+        "The candidates, if the file has none (over 10,000); or the folder of the list from which they were selected.",
+        "TABLE",
+    ),
+    columns: options.ColumnOptions,
+    registered: str | None = opt("The registration code of surepick create; refuse any other study.", "CODE"),
+    public_key: Path | None = opt("The Ed25519 key that must have signed it, in PEM or from OpenSSH.", "FILE"),
     reading: options.Reading,
     assume: AssumeOption = None,
-    every_plan: Annotated[bool, Option("--every-plan", help="Compute every plan again, even for hours.")] = False,
+    every_plan: bool = opt("Compute every plan again, even for hours.", default=False),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Compute every number of a certificate again, from its measurements.
@@ -120,10 +105,10 @@ def verify(
     document = read_certificate(file)
     candidates, long_list = None, None
     if arms is not None and _was_selected(document):
-        long_list = read_arms(arms, id_column, features, blocks=True)
+        long_list = read_arms(arms, columns.id, columns.features, blocks=True)
     elif arms is not None:
-        candidates = _prepared_arms(arms, id_column, features, cost, segments, reading, document)
-    elif any(column is not None for column in (id_column, features, cost, segments)) or options.given(reading):
+        candidates = _prepared_arms(arms, columns, reading, document)
+    elif options.given(columns) or options.given(reading):
         raise InvalidInput(
             "--id, --features, --cost, --segments, --sheet, --percent and --drop-missing say how to read the table of "
             "--arms, which is not given."
@@ -156,25 +141,15 @@ def _was_selected(document: dict[str, Any]) -> bool:
 
 
 def _prepared_arms(
-    source: str,
-    id_column: str | None,
-    features: str | None,
-    cost: str | None,
-    segments: str | None,
-    reading: options.Reading,
-    document: dict[str, Any],
+    source: str, columns: options.ColumnOptions, reading: options.Reading, document: dict[str, Any]
 ) -> Arms:
     """The candidates of the table, prepared as the certificate says."""
     described = document.get("arms")
-    steps = described.get("preparation") if isinstance(described, dict) else None
-    steps = steps if isinstance(steps, list) else []
-    standardize, intercept = "standardize" in steps, "intercept" in steps
-    prepare: dict[str, Any] = {"cost": cost, "segments": segments, "standardize": standardize, "intercept": intercept}
-    named: Names | None = features
-    columns = described.get("columns") if isinstance(described, dict) else None
-    if features is None and not columns:
-        named = ()  # the certificate's candidates have no features
-    return read_arms(source, id_column, named, **prepare, **reading.options)
+    said = described if isinstance(described, dict) else {}
+    steps = said["preparation"] if isinstance(said.get("preparation"), list) else []
+    prepare = {step: step in steps for step in ("standardize", "intercept")} | picked(columns, "cost", "segments")
+    features = columns.features if columns.features is not None or said.get("columns") else ()  # these have none
+    return read_arms(source, columns.id, features, **prepare, **reading.options)
 
 
 def _print(document: dict[str, Any], result: Verification) -> None:
@@ -196,7 +171,7 @@ def _print(document: dict[str, Any], result: Verification) -> None:
     for sentence in result.unchecked:
         say(sentence)
     if result.readings:
-        print_readings(result.readings)
+        print_readings(result.readings, *map(str, result.readings))
 
 
 def _shortened(lines: tuple[Line, ...]) -> list[Line]:
@@ -220,9 +195,9 @@ def report(
     url: UrlArgument,
     name: NameArgument,
     *,
-    out: Annotated[Path, Option(help="An .html file; one file, which needs no network.")],
-    forecast_up_to: Annotated[int, Option(min=0, help="Leave out the slow forecast with more candidates.")] = 1_000,
-    open_page: Annotated[bool, Option("--open", help="Show it in the browser.")] = False,
+    out: Path = opt("An .html file; one file, which needs no network.", default=REQUIRED),
+    forecast_up_to: int = opt("Leave out the slow forecast with more candidates.", default=1_000, min=0),
+    open_page: bool = opt("Show it in the browser.", default=False, flag="--open"),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Write a study as one page to pass on: answer, pictures, assumptions and log.
@@ -233,15 +208,12 @@ def report(
     from surepick.reports.study.page import write_report  # noqa: PLC0415
 
     check_page(out, drawn_here=not is_http(url))
-    study = opened_study(url, name)
+    study = open_study(url, name)
     with one_thread():
         write_report(study, out, name=name, forecast_up_to=forecast_up_to)
     verdict, size, uri = study.certificate().verdict, out.stat().st_size, out.resolve().as_uri()
-    if output is options.Format.json:
-        print_json({"study": name, "verdict": verdict, "file": str(out), "uri": uri, "bytes": size})
-    else:
-        say(f"{out}: {verdict}, {size / 1e6:.2f} MB.")
-        say(uri)
+    written = {"study": name, "verdict": verdict, "file": str(out), "uri": uri, "bytes": size}
+    print_either(output, written, f"{out}: {verdict}, {size / 1e6:.2f} MB.", uri)
     if open_page:
         import webbrowser  # noqa: PLC0415 (only where a page is shown)
 
@@ -266,7 +238,7 @@ def export(
     url: UrlArgument,
     name: NameArgument,
     *,
-    out: Annotated[Path, Option(help="A .csv, .parquet or .jsonl file.")],
+    out: Path = opt("A .csv, .parquet or .jsonl file.", default=REQUIRED),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Write the results of the complete rounds to a table.
@@ -274,11 +246,8 @@ def export(
     Results that were set aside are in it too; those of the open round are not.
     """
     check_suffix(out)
-    rows = export_results(opened_study(url, name), out)
-    if output is options.Format.json:
-        print_json({"study": name, "rows": rows, "file": str(out)})
-    else:
-        say(f"{out}: {rows:,} rows.")
+    rows = export_results(open_study(url, name), out)
+    print_either(output, {"study": name, "rows": rows, "file": str(out)}, f"{out}: {rows:,} rows.")
 
 
 # --- surepick read
@@ -296,7 +265,7 @@ def read(
     Nothing is paid for looking under many of them: if one is true, what is said under it is wrong with probability at
     most delta, together with all others that are true. Without --assume: under those that suit the study.
     """
-    study = opened_study(url, name)
+    study = open_study(url, name)
     if study.elsewhere is None:
         found = study.readings(*(assume or ()))
     else:  # the server has no such question: its certificate has what is needed
@@ -304,40 +273,9 @@ def read(
     if output is options.Format.json:
         print_json({"study": name, "readings": [stated(one) for one in found]})
     else:
-        print_readings(found)
+        print_readings(found, *map(str, found))
 
 
 def stated(reading: Reading) -> dict[str, Any]:
     """A reading for JSON."""
     return {"assumption": str(reading.assumption), "words": str(reading), **picked(reading, *FIELDS)}
-
-
-def print_readings(readings: Sequence[Reading]) -> None:
-    """A sentence and a row for each."""
-    for one in readings:
-        say(str(one))
-    headers = ("assumed", "within", "stands", "norm", "suggested", "largest norm", "off by", "noise up to")
-    rows = [
-        (
-            str(one.assumption),
-            _number(one.gap),
-            "refuted" if one.refuted else "yes" if one.stands else "no",
-            _number(one.norm),
-            _number(one.suggested_norm),
-            _largest(one.largest_norm, one.norm),
-            _number(one.largest_misspecification),
-            _number(one.largest_scatter),
-        )
-        for one in readings
-    ]
-    print_table(headers, rows, left=("assumed", "stands"))
-    say(SEPARATE)
-
-
-def _largest(norm: float | None, read: float | None) -> str:
-    """The largest norm; one a thousand times that of the line is as good as any, and a matter of rounding."""
-    return f">{1000.0 * read:.3g}" if norm and read and norm > 1000.0 * read else _number(norm)
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"

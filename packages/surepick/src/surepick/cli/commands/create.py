@@ -1,20 +1,21 @@
 """`surepick create` and `shortlist`: a new study in a database, and that of a short list."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from typer import Argument, Option
+from typer import Argument
 
 from surepick.chunks.sources import RowBlocks
 from surepick.cli import options
-from surepick.cli.answers import advice_for
-from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument, command_line, opened_study
+from surepick.cli.answers import advice_for, print_saving
+from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument, command_line
+from surepick.cli.options import REQUIRED, opt
 from surepick.cli.output import note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.tables import TableOptions
 from surepick.errors import InvalidInput
 from surepick.policies.base import caveats_of, spec_of
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS
-from surepick.studies.opening import create_study, is_http
+from surepick.studies.opening import create_study, is_http, open_study
 from surepick.studies.registration import subject_of
 
 SHOWN = 3  # candidates whose names a new study shows
@@ -24,31 +25,34 @@ def create(
     url: UrlArgument,
     name: NameArgument,
     *,
-    arms: Annotated[
-        str, Option(metavar="TABLE", help="The candidates, one row each; of a folder of files, too many for memory.")
-    ],
-    in_blocks: Annotated[
-        bool, Option("--in-blocks", help="Read --arms in blocks, as of a folder; a short list is looked for first.")
-    ] = False,
+    arms: str = opt(
+        "The candidates, one row each; of a folder of files, too many for memory.", "TABLE", default=REQUIRED
+    ),
+    in_blocks: bool = opt("Read --arms in blocks, as of a folder; a short list is looked for first.", default=False),
     table: TableOptions,
-    reward: Annotated[
-        str | None, Option(help="What tables of results call the column of the measurements; none: reward.")
-    ] = None,
-    minimize: options.MinimizeOption = False,
+    reward: str | None = opt("What tables of results call the column of the measurements; none: reward."),
+    minimize: bool = options.MINIMIZE,
     asked: options.AskedGoal,
     noise: options.NoiseOption = "",
     policy: PolicyOptions,
-    seed: Annotated[int | None, Option(min=0, help="For policies that draw at random.")] = None,
-    judge: options.JudgeOption = options.JudgeChoice.closed_rounds,
-    surplus: options.SurplusOption = None,
+    seed: int | None = opt("For policies that draw at random.", min=0),
+    judge: Literal["closed-rounds", "as-they-come"] = opt(
+        "When results are judged: a round when it is complete, or what is in, by `surepick judge`.",
+        default="closed-rounds",
+    ),
+    surplus: Literal["count", "refuse"] | None = opt(
+        "Results beyond what a round asks: they count, or are refused. Else: counted in a database, refused by a "
+        "server.",
+        show_default=False,
+    ),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Start a study in a database: candidates, noise, and the goal.
 
     The database is made if it is absent. Then repeat until it is done: ask what to measure, tell the results.
     """
-    assumed = declared_noise(noise, "Every certificate rests on it.")
-    when = AS_THEY_COME if judge is options.JudgeChoice.as_they_come else CLOSED_ROUNDS
+    assumed = declared_noise(noise)
+    when = AS_THEY_COME if judge == "as-they-come" else CLOSED_ROUNDS
     reader = table.of([policy.single()[0]])
     found = reader.candidates(arms, in_blocks=in_blocks, reward=reward)
     if isinstance(found, RowBlocks):
@@ -59,8 +63,7 @@ def create(
     candidates, _ = subject_of(chosen)
     spec = spec_of(chosen) or {}
     note(*reader.not_used, *caveats_of(chosen))
-    named: dict[str, Any] = {"id_column": table.id, "reward_column": reward}
-    named["surplus"] = None if surplus is None else surplus.value
+    named: dict[str, Any] = {"id_column": table.id, "reward_column": reward, "surplus": surplus}
     study = create_study(url, name, candidates, chosen, minimize=minimize, judge=when, **named)
     if output is options.Format.json:
         answer = {"study": name, "candidates": candidates.num_arms, "policy": spec, "next": study.progress().asked}
@@ -74,6 +77,8 @@ def create(
     say(f"Candidates: {names}")
     if candidates.features_said:
         say(f"{candidates.features_said}")
+    if not noise:
+        say("Noise: normal, and repeats show how much measurements vary; for results of 0 and 1 say --noise bernoulli.")
     say(f"{name}: {study.progress()}")
     later = ": surepick verify --registered CODE then refuses a certificate of any other promise."
     if isinstance(found, RowBlocks):
@@ -83,6 +88,8 @@ def create(
     )
     if candidates is found:
         say("This is the first round only; surepick forecast says how many measurements all rounds may take.")
+        if policy.names_nothing:
+            print_saving(lambda: table.with_features.arms(arms, reward=reward), number, assumed, goal)
     say(f"Next: {command_line('ask', url, name)}")
 
 
@@ -109,7 +116,7 @@ def shortlist(
     """
     from surepick.find_best import short_list_policy  # noqa: PLC0415 (numpy: `--help` needs none)
 
-    long_list = opened_study(url, name)
+    long_list = open_study(url, name)
     policy = short_list_policy(long_list)
     study = create_study(url, new, policy, minimize=long_list.minimize)
     total = long_list.progress().shortens

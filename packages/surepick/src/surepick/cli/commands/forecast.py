@@ -3,18 +3,17 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Literal
 
 import numpy as np
 from rich.console import Console
-from typer import Option
 
 from surepick.chunks.sources import RowBlocks
 from surepick.cli import options
 from surepick.cli.answers import advice_for, advice_from, spaced
-from surepick.cli.output import Text, note, picked, print_json, print_table, say
+from surepick.cli.options import opt
+from surepick.cli.output import Text, note, picked, print_either, print_json, print_table, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.tables import SourceArgument, TableOptions, example_named, in_files
 from surepick.core.arms import Arms
@@ -61,18 +60,18 @@ class Subject:
 def forecast(
     source: SourceArgument,
     *,
-    reward: Annotated[str | None, Option(help="A column of measurements, whose means are the guess.")] = None,
+    reward: str | None = opt("A column of measurements, whose means are the guess."),
     table: TableOptions,
-    minimize: options.MinimizeOption = False,
+    minimize: bool = options.MINIMIZE,
     asked: options.AskedGoal,
     noise: options.NoiseOption = "",
-    assume_scale: Annotated[
-        float | None, Option(help="With --noise normal: a guess of the standard deviation, to make measurements up.")
-    ] = None,
+    assume_scale: float | None = opt(
+        "With --noise normal: a guess of the standard deviation, to make measurements up."
+    ),
     policy: PolicyOptions,
     seed: options.SeedOption = 0,
-    rehearsals: Annotated[int, Option(min=1, help="Most studies to simulate under the guess.")] = 200,
-    figure: Annotated[Path | None, Option(help="Draw the comparison into this file.")] = None,
+    rehearsals: int = opt("Most studies to simulate under the guess.", default=200, min=1),
+    figure: Path | None = opt("Draw the comparison into this file."),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Forecast what a study will cost; compare policies and settings.
@@ -88,17 +87,22 @@ def forecast(
             )
         listed, assumed = table.with_features.rows(source), declared_noise(noise, WHY_NOISE)
         goal = asked.settled(advice_for(listed.num_rows, assumed))
-        _forecast_of_rows(listed, assumed, goal, policy, seed, rehearsals, output)
+        _, settings = policy.single()
+        promised = {**picked(goal, "epsilon", "delta"), "noise": assumed, **settings}
+        with one_thread(), Console(stderr=True).status("forecasting ..."):
+            found = forecast_of_rows(listed, seed=seed, rehearsals=min(rehearsals, USUAL_STUDIES), **promised)
+        print_either(output, encode(found), str(found), *found.warnings)
         return
     if noise:
         noise_to_draw(parse_noise(noise), assume_scale, 1)
     example = example_named(source, table, reward, minimize=minimize)
     reader = table.with_features if example is not None else table.of(name for name, _ in policy.grid().values())
     if example is not None:
-        world = example.make(seed)
+        make, norm_bound = example
+        world = make(seed)
         assumed = parse_noise(noise) if noise else world.noise
         goal = asked.settled(advice_from(replace(world, noise=assumed)))
-        subject = Subject(world.arms, assumed, world.means, world.minimize, example.norm_bound, assume_scale)
+        subject = Subject(world.arms, assumed, world.means, world.minimize, norm_bound, assume_scale)
     elif reward is None:
         assumed = declared_noise(noise, WHY_NOISE)
         subject = Subject(reader.arms(source), assumed, None, minimize, assume_scale=assume_scale)
@@ -142,28 +146,6 @@ def forecast(
     )
 
 
-def _forecast_of_rows(
-    rows: RowBlocks,
-    noise: Noise,
-    goal: options.Goal,
-    policy: PolicyOptions,
-    seed: int,
-    rehearsals: int,
-    output: options.Format,
-) -> None:
-    """The forecast of candidates in files."""
-    _, settings = policy.single()
-    asked = {"epsilon": goal.epsilon, "delta": goal.delta, "noise": noise, **settings}
-    with one_thread(), Console(stderr=True).status("forecasting ..."):
-        found = forecast_of_rows(rows, seed=seed, rehearsals=min(rehearsals, USUAL_STUDIES), **asked)
-    if output is options.Format.json:
-        print_json(encode(found))
-        return
-    say(str(found))
-    for sentence in found.warnings:
-        say(sentence)
-
-
 def _uniform(rows: Sequence[ForecastRow], subject: Subject, goal: options.Goal) -> int:
     """Pulls of sampling all arms equally often."""
     found = [row.worst.uniform for row in rows if row.worst is not None]
@@ -178,25 +160,13 @@ def _row(
 ) -> tuple[ForecastRow, Spec | None]:
     """One line of the comparison; a policy that cannot reach epsilon says so in its row."""
     try:
-        built = make_policy(
-            chosen,
-            subject.arms,
-            epsilon=goal.epsilon,
-            delta=goal.delta,
-            noise=subject.noise,
-            **rehearsed(chosen, settings, seed),
-        )
+        promised = {**picked(goal, "epsilon", "delta"), "noise": subject.noise, **rehearsed(chosen, settings, seed)}
+        built = make_policy(chosen, subject.arms, **promised)
     except (ContractError, NotConverged) as refusal:
         return ForecastRow(label, None, None, str(refusal)), None
     with one_thread():
-        (row,) = compare_settings(
-            {label: built},
-            subject.means,
-            minimize=subject.minimize,
-            seed=seed,
-            rehearsals=rehearsals,
-            assume_scale=subject.assume_scale,
-        )
+        how: dict[str, Any] = {"seed": seed, "rehearsals": rehearsals, **picked(subject, "minimize", "assume_scale")}
+        (row,) = compare_settings({label: built}, subject.means, **how)
     return row, spec_of(built)
 
 
@@ -271,22 +241,17 @@ NOT_REUSED = (
 )
 
 
-class Criterion(StrEnum):
-    """How gammas are compared."""
-
-    likelihood = "marginal-likelihood"
-    left_out = "cross-validation"
-
-
 def tune(
     source: SourceArgument,
     *,
-    pulls: Annotated[int, Option(min=6, help="Measurements of the pilot, two or more a candidate.")] = 200,
-    reward: options.RewardOption = None,
+    pulls: int = opt("Measurements of the pilot, two or more a candidate.", default=200, min=6),
+    reward: str | None = options.REWARD,
     table: TableOptions,
-    minimize: options.MinimizeOption = False,
+    minimize: bool = options.MINIMIZE,
     noise: options.NoiseOption = "",
-    criterion: Annotated[Criterion, Option(help="How to compare gammas.")] = Criterion.likelihood,
+    criterion: Literal["marginal-likelihood", "cross-validation"] = opt(
+        "How to compare gammas.", default="marginal-likelihood"
+    ),
     seed: options.SeedOption = 0,
     output: options.FormatOption = options.Format.text,
 ) -> None:
@@ -301,12 +266,12 @@ def tune(
             source, reward, declared_noise(noise, "What noise explains is not taken for signal.")
         )
     else:
-        world = example.make(seed)
+        world = example[0](seed)
     counts = spread_pulls(np.arange(world.num_arms), pulls, world.num_arms, stream(seed, "tune"))
     seen = world.pull(counts, stream(seed, "tune", "rewards"))
     assumed = parse_noise(noise) if noise else world.noise
     with one_thread():
-        choice = choose_kernel(world.arms.features, seen, assumed, criterion=criterion.value)
+        choice = choose_kernel(world.arms.features, seen, assumed, criterion=criterion)
     words = [*options.given(table), *(["--reward", reward] if reward is not None else [])]
     words += [*(["--noise", noise] if noise else []), *(["--minimize"] if minimize else [])]
     start = ["run", source] if example is None else ["forecast", source, "--seed", str(seed)]
@@ -354,15 +319,10 @@ def _print_scores(choice: KernelChoice) -> None:
     """The gammas that were compared: the best, the first, the last, and some between."""
     best, total = int(np.argmax(choice.scores)), len(choice.gammas)
     shown = spaced(total, MOST_SCORES) if total <= MOST_SCORES else sorted({*spaced(total, MOST_SCORES - 1), best})
-    rows = [
-        (
-            f"{choice.gammas[row]:.4g}",
-            f"{choice.scores[best] - choice.scores[row]:.1f}",
-            f"{choice.norms_of_fit[row]:.4g}",
-            "chosen" if row == best else "",
-        )
-        for row in shown
-    ]
+    rows = []
+    for row in shown:
+        below, norm = choice.scores[best] - choice.scores[row], choice.norms_of_fit[row]
+        rows.append((f"{choice.gammas[row]:.4g}", f"{below:.1f}", f"{norm:.4g}", "chosen" * (row == best)))
     print_table(("gamma", "below the best", "norm of the fit", ""), rows)
     say(f"Compared by {choice.criterion}, in nats; less than 3 below the best is no difference.")
 
@@ -376,8 +336,8 @@ def design(
     source: options.TableArgument,
     *,
     table: TableOptions,
-    reward: Annotated[str | None, Option(help="A column of measurements; rows of one id are repeats.")] = None,
-    tolerance: Annotated[float, Option(help="Relative gap to the optimum to prove.")] = 0.01,
+    reward: str | None = opt("A column of measurements; rows of one id are repeats."),
+    tolerance: float = opt("Relative gap to the optimum to prove.", default=0.01),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Compute where to measure to know every difference of two candidates equally well: the optimal design.

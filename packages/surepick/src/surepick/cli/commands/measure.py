@@ -7,17 +7,19 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from typer import Argument, Option
+from typer import Argument
 
 from surepick.cli import options, programs
-from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, command_line, resumed
-from surepick.cli.output import note, picked, print_json, print_table, say
+from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, command_line
+from surepick.cli.options import opt
+from surepick.cli.output import note, picked, print_either, print_json, print_table, say
 from surepick.core.files import is_file
 from surepick.errors import InvalidInput, SurepickError
 from surepick.integrations.recognised import RecognisedProgram
 from surepick.studies.ledger import Batch
 from surepick.studies.logs.base import ANYONE, AS_THEY_COME, format_time, format_utc
 from surepick.studies.logs.keys import ITEM, with_items
+from surepick.studies.opening import resume_study
 from surepick.studies.progress import Progress, times
 from surepick.studies.recording import Receipt
 from surepick.studies.study import Study
@@ -36,15 +38,14 @@ def ask(
     url: UrlArgument,
     name: NameArgument,
     *,
-    max_pulls: Annotated[int | None, Option(help="Lease at most so many; none: all that are free.")] = None,
+    max_pulls: int | None = opt("Lease at most so many; none: all that are free."),
     worker: WorkerOption = None,
-    lease: Annotated[str | None, Option(help="How long this worker has them: 30m, 2d; none: 8h.")] = None,
-    out: Annotated[Path | None, Option(help="Lease, and write a .csv, .parquet or .jsonl file to fill in.")] = None,
-    program: Annotated[
-        RecognisedProgram | None,
-        Option("--as", help="Make --out a folder with a file for this program for each candidate."),
-    ] = None,
-    trust_clock: Annotated[bool, Option("--trust-clock", help="Lease though the study has entries of later.")] = False,
+    lease: str | None = opt("How long this worker has them: 30m, 2d; none: 8h."),
+    out: Path | None = opt("Lease, and write a .csv, .parquet or .jsonl file to fill in."),
+    program: RecognisedProgram | None = opt(
+        "Make --out a folder with a file for this program for each candidate.", flag="--as"
+    ),
+    trust_clock: bool = opt("Lease though the study has entries of later.", default=False),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Show what to measure next.
@@ -53,6 +54,7 @@ def ask(
     out, and asking again gives what is left of it.
     """
     study = _checked(url, name, out, program)
+    beside = tuple(one.name for one in study.constraints)  # the columns of what is measured beside the reward
     leased = any(value is not None for value in (max_pulls, worker, lease, out))
     if leased:
         plan = study.lease(max_pulls, worker=worker or None, duration=lease, trust_clock=trust_clock)
@@ -64,14 +66,14 @@ def ask(
     if leased and worker is None and holder == ANYONE:
         note(f"leased to {ANYONE!r}: two people who give no --worker are given the same measurements.")
     if out is not None and plan is not None and plan.total:
-        _write_plan(plan, out, program, _beside(study))
+        _write_plan(plan, out, program, beside)
     progress = study.progress()
     if output is options.Format.json:
         print_json(_plan_json(progress, plan) | _cost(study, progress, plan))
     elif plan is None:
         say(f"Nothing to measure. {name}: {progress}")
     else:
-        _print_plan(progress, plan, _cost(study, progress, plan), out, [url, name], program, _beside(study))
+        _print_plan(progress, plan, _cost(study, progress, plan), out, [url, name], program, beside)
 
 
 def _checked(url: str, name: str, out: Path | None, program: RecognisedProgram | None) -> Study:
@@ -80,7 +82,7 @@ def _checked(url: str, name: str, out: Path | None, program: RecognisedProgram |
         raise InvalidInput(f"--as {program} writes a file for each candidate; name a folder for them with --out.")
     if out is not None and program is None:
         check_suffix(out)
-    study = resumed(url, name)
+    study = resume_study(url, name)
     if out is not None and program is None:
         _keep_rewards(study, out)
     elif out is not None and program is not None:
@@ -103,12 +105,7 @@ def _plan_json(progress: Progress, plan: Batch | None) -> dict[str, Any]:
         "worker": None if lease is None else lease.worker,
         "lease_until": None if lease is None else format_utc(lease.until),
         "measurements": [
-            {
-                "id": name,
-                **({ITEM: item} if item is not None else {}),
-                **({"block": block} if block is not None else {}),
-                "key": key,
-            }
+            {what: one for what, one in (("id", name), (ITEM, item), ("block", block), ("key", key)) if one is not None}
             for (name, key), item, block in zip_longest(keyed, items, blocks if keyed else ())
         ],
     }
@@ -162,19 +159,10 @@ def _print_plan(
     else:
         if plan.blocks:
             say(f"The column {plan.block_name} says what goes together; where yours are others, write what they are.")
-        say(f"{out} has one row a measurement. Fill in {columns_named(measured)}, then: {then}")
+        columns = f"columns {', '.join([REWARD, *measured])}" if measured else f"column {REWARD}"
+        say(f"{out} has one row a measurement. Fill in the {columns}, then: {then}")
     for line in leases:
         say(line)
-
-
-def columns_named(beside: tuple[str, ...]) -> str:
-    """What is to be filled in."""
-    return f"the columns {', '.join([REWARD, *beside])}" if beside else f"the column {REWARD}"
-
-
-def _beside(study: Study) -> tuple[str, ...]:
-    """The columns of what is measured beside the reward."""
-    return tuple(one.name for one in study.constraints)
 
 
 def _write_plan(plan: Batch, out: Path, program: RecognisedProgram | None, beside: tuple[str, ...]) -> None:
@@ -215,20 +203,16 @@ def tell(
     name: NameArgument,
     results: Annotated[str, Argument(metavar="RESULTS", help="A table with one row a measurement.")],
     *,
-    id_column: Annotated[
-        str | None, Option("--id", help="Column(s) that name the candidate. None: as in create, or id.")
-    ] = None,
-    reward: Annotated[str | None, Option(help="The column of the measurements. None: as in create, or reward.")] = None,
-    pulls: options.PullsOption = None,
-    sum_column: options.SumOption = None,
-    key: Annotated[str | None, Option(help='Column of keys: a key counts once. None: "key", in any spelling.')] = None,
-    block: Annotated[str | None, Option(help="The column of the blocks. None: as the study calls them.")] = None,
+    id_column: str | None = opt("Column(s) that name the candidate. None: as in create, or id.", flag="--id"),
+    reward: str | None = opt("The column of the measurements. None: as in create, or reward."),
+    pulls: str | None = options.PULLS,
+    sum_column: str | None = options.SUM,
+    key: str | None = opt('Column of keys: a key counts once. None: "key", in any spelling.'),
+    block: str | None = opt("The column of the blocks. None: as the study calls them."),
     worker: WorkerOption = None,
-    plan: Annotated[int | None, Option(help="The plan that they belong to, if keys and worker do not say it.")] = None,
-    accept_unusual: Annotated[
-        bool, Option("--accept-unusual", help="Results that stand out were looked at, and are what was read.")
-    ] = False,
-    as_prior: Annotated[bool, Option("--as-prior", help="Keep them apart: nothing is computed from them.")] = False,
+    plan: int | None = opt("The plan that they belong to, if keys and worker do not say it."),
+    accept_unusual: bool = opt("Results that stand out were looked at, and are what was read.", default=False),
+    as_prior: bool = opt("Keep them apart: nothing is computed from them.", default=False),
     answers: programs.AnswerOptions,
     reading: options.Reading,
     output: options.FormatOption = options.Format.text,
@@ -245,7 +229,7 @@ def tell(
     """
     programs.check_command_options(answers, beside=bool(key or block or as_prior or options.given(reading)))
     if answers.program is not None:
-        study = resumed(url, name)
+        study = resume_study(url, name)
         came = answers.answers(study, Path(results))
         receipt = study.tell(
             came.candidates, came.scores, items=came.items, worker=worker, plan=plan, accept_unusual=accept_unusual
@@ -254,7 +238,7 @@ def tell(
         return
     programs.refuse_untold(Path(results))
     table = read_table(results, **reading.options)
-    study = resumed(url, name)
+    study = resume_study(url, name)
     id_column = id_column or study.column_names.id_in(table.columns)
     reward = reward or study.column_names.reward_in(table.columns)
     whose: dict[str, Any] = {"worker": worker, "plan": plan, "accept_unusual": accept_unusual}
@@ -302,8 +286,7 @@ def _measurements(study: Study, table: Table, reward: str, key: str | None) -> t
             f"{table.source}: repeats side by side have neither keys nor constraints, which belong to one measurement. "
             "Write a row for each."
         )
-    there = side_by_side(table, reward)
-    return there.table, there.reward
+    return side_by_side(table, reward)
 
 
 def _report(study: Study, name: str, receipt: Receipt, empty: int, output: options.Format) -> None:
@@ -370,7 +353,7 @@ def undo(
     keys: Annotated[list[str] | None, Argument(metavar="[KEY]...", help="Which; none: the latest one.")] = None,
     *,
     worker: WorkerOption = None,
-    reason: Annotated[str, Option(help="Why, for the record.")] = "a typing error",
+    reason: str = opt("Why, for the record.", default="a typing error"),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Take back results that were typed wrongly, while their round is open.
@@ -379,13 +362,10 @@ def undo(
     the same keys. The log keeps what was taken back, and the certificate says how many were. Do so only because a
     result is not what was read, whatever its value. Once a round is closed its results stay.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     ids = study.undo(keys or None, worker=worker, reason=reason)
-    if output is options.Format.json:
-        print_json({"study": name, "undone": ids})
-        return
-    say(f"{times(len(ids), 'result')} taken back, of {', '.join(dict.fromkeys(ids))}.")
-    say(f"{name}: {study.progress()}")
+    taken = f"{times(len(ids), 'result')} taken back, of {', '.join(dict.fromkeys(ids))}."
+    print_either(output, {"study": name, "undone": ids}, taken, f"{name}: {study.progress()}")
 
 
 # --- `surepick correct`: what was read takes the place of what was typed, after its round was closed.
@@ -397,9 +377,9 @@ def correct(
     key: Annotated[str, Argument(metavar="KEY", help="Of the result; or the candidate's id, if that is enough.")],
     value: Annotated[float, Argument(metavar="VALUE", help="What was read.")],
     *,
-    typed: Annotated[float | None, Option(help="What was typed, where a candidate has several results.")] = None,
+    typed: float | None = opt("What was typed, where a candidate has several results."),
     worker: WorkerOption = None,
-    reason: Annotated[str, Option(help="Why, for the record.")] = "a typing error",
+    reason: str = opt("Why, for the record.", default="a typing error"),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Put what was read in the place of a result that was typed wrongly, after its round was closed.
@@ -408,7 +388,7 @@ def correct(
     because the result is not what was read for this very measurement, whatever its value: a second measurement is no
     correction. The certificate says how many there were, and the log keeps both values.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     told = study.correct(key, value, typed=typed, worker=worker, reason=reason)
     if output is options.Format.json:
         print_json({"study": name, **picked(told, "id", "typed", "read", "plan", "waits")})

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from typer import Option
+from typing import TYPE_CHECKING, Any
 
 from surepick.cli import options
-from surepick.cli.answers import advice_from, print_answer, print_truth, run_json
+from surepick.cli.answers import advice_from, print_answer, print_saving, print_truth, run_json
+from surepick.cli.options import opt
 from surepick.cli.output import end_by, note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.tables import TableOptions
 from surepick.core.values import whole_number
 from surepick.environments import Environment, digits
-from surepick.environments.environment import check_recorded_repeats, doubts_of_noise, recorded_totals
+from surepick.environments.environment import check_kind, check_recorded_repeats, doubts_of_noise, recorded_totals
 from surepick.errors import InvalidInput
 from surepick.linalg.rows import one_thread
 from surepick.noise import SubGaussian
@@ -42,21 +42,19 @@ UNKNOWN = SubGaussian(1.0)  # stands in the environment until the pilot is over;
 def run(
     source: options.TableArgument,
     *,
-    reward: options.RewardOption = None,
-    pulls: options.PullsOption = None,
-    sum_column: options.SumOption = None,
+    reward: str | None = options.REWARD,
+    pulls: str | None = options.PULLS,
+    sum_column: str | None = options.SUM,
     table: TableOptions,
-    minimize: options.MinimizeOption = False,
+    minimize: bool = options.MINIMIZE,
     asked: options.AskedGoal,
     noise: options.PilotOrNoiseOption = "",
     policy: PolicyOptions,
     seed: options.SeedOption = 0,
-    max_pulls: Annotated[
-        int | None, Option(min=0, help="Give up before passing this many; none: 20 uniform plans.")
-    ] = None,
-    max_cost: options.MaxCostOption = None,
-    certificate: Annotated[Path | None, Option(help="Write the certificate to this JSON file.")] = None,
-    report: Annotated[Path | None, Option(help="Write the report to this .html file.")] = None,
+    max_pulls: int | None = opt("Give up before passing this many; none: 20 uniform plans.", min=0),
+    max_cost: float | None = options.MAX_COST,
+    certificate: Path | None = opt("Write the certificate to this JSON file."),
+    report: Path | None = opt("Write the report to this .html file."),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Rehearse on recorded measurements: which candidate is best, and what does it cost to know?
@@ -64,22 +62,14 @@ def run(
     Rows with the same id are repeats of one candidate; each simulated measurement draws one of them with replacement.
     """
     wanted = pilot_pulls(noise)
-    assumed = (
-        UNKNOWN
-        if wanted is not None
-        else declared_noise(
-            noise,
-            "Every certificate rests on it. If SIGMA is the same for all candidates, --noise pilot measures it first.",
-        )
-    )
-    if report is not None:
-        from surepick.cli.commands.certificate import check_page  # noqa: PLC0415 (verification)
-
-        check_page(report)
+    assumed = UNKNOWN if wanted is not None else declared_noise(noise)
+    _check_page(report)
     beside = policy.measured_beside()
     totals = {"pulls": pulls, "sum": sum_column}
     reader = table.of([policy.single()[0]])
     environment = reader.recorded(source, reward, assumed, minimize=minimize, beside=beside, totals=totals)
+    if not noise:
+        check_kind(environment)
     goal = asked.settled(advice_from(environment, declared=wanted is None))
     pilot = None
     if wanted is not None:
@@ -115,9 +105,20 @@ def run(
             say(environment.arms.features_said)
         if pilot is not None:
             say(str(pilot))
-        print_answer(finished.certificate, chosen)
+        print_answer(finished.certificate, chosen, finished.study)
         print_truth(finished, environment, goal.epsilon)
+        if policy.names_nothing and finished.pulls:
+            how: dict[str, Any] = {"minimize": minimize, "beside": beside, "totals": totals}
+            again = partial(table.with_features.recorded, source, reward, assumed, **how)
+            print_saving(lambda: again().arms, environment.num_arms, environment.noise, goal, finished.study)
     end_by(finished.verdict)
+
+
+def _check_page(report: Path | None) -> None:
+    if report is not None:
+        from surepick.cli.commands.certificate import check_page  # noqa: PLC0415 (verification)
+
+        check_page(report)
 
 
 def pilot_pulls(text: str) -> int | None:
@@ -179,7 +180,7 @@ NORM_BOUND = "2"
 
 def demo(
     *,
-    epsilon: Annotated[float, Option(help=options.EPSILON)] = 0.1,
+    epsilon: float = opt(options.EPSILON, default=0.1),
     delta: options.DeltaOption = 0.05,
     seed: options.SeedOption = 0,
     output: options.FormatOption = options.Format.text,

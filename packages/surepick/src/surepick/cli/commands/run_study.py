@@ -3,20 +3,20 @@
 import getpass
 import signal
 import socket
-from enum import StrEnum
-from typing import Annotated
+from typing import Literal
 
 import typer
-from typer import Option
 
 from surepick.cli import options
 from surepick.cli.answers import certificate_json, print_answer
-from surepick.cli.open_study import NameArgument, UrlArgument, opened_study
+from surepick.cli.open_study import NameArgument, UrlArgument
+from surepick.cli.options import opt
 from surepick.cli.output import INTERRUPTED, end_by, note, print_json, say
 from surepick.errors import InvalidInput
 from surepick.policies.prices import checked_budget
 from surepick.studies.logs.base import format_time, parse_duration
-from surepick.studies.program import BatchCommand, Command, Program
+from surepick.studies.opening import open_study
+from surepick.studies.program import BatchCommand, Command
 from surepick.studies.recording import Receipt
 from surepick.studies.run_program import Loop
 from surepick.studies.study import Study
@@ -30,48 +30,32 @@ USUAL = (
 SINGLE_BATCH, WHOLE_BATCH = 64, 1_000
 
 
-class UnusualChoice(StrEnum):
-    """What becomes of results of the program that stand out."""
-
-    warn = "warn"
-    accept = "accept"
-    refuse = "refuse"
-
-
 def run_study(
     url: UrlArgument,
     name: NameArgument,
     *,
-    measure: Annotated[
-        str | None,
-        Option(
-            metavar="'COMMAND {id} {pulls}'",
-            help="Any program that prints one reward a line. It is run without a shell; {id}, {pulls} and {block} are "
-            "replaced in its arguments. Without {pulls} it is called once a measurement. A non-zero exit is a failed "
-            "one.",
-        ),
-    ] = None,
-    measure_batch: Annotated[
-        str | None,
-        Option(
-            metavar="COMMAND",
-            help="In place of --measure, and faster where measuring is cheap: a program that reads ids from its "
-            "standard input, one a line, and prints their rewards, one a line, in the same order.",
-        ),
-    ] = None,
-    workers: Annotated[int, Option(min=1, help="Calls at a time.")] = 1,
-    timeout: Annotated[str | None, Option(help="Kill a call after this time: 90s, 10m.")] = None,
-    retries: Annotated[int, Option(min=0, help="Failed calls in a row for one candidate before giving up.")] = 3,
-    batch: Annotated[int | None, Option(min=1, help="Most pulls in a lease; none: 64, or 1,000 in batches.")] = None,
-    lease: Annotated[str, Option(help="How long a lease lasts if this process dies.")] = "1h",
-    worker: Annotated[str | None, Option(help="Name of this loop, if several measure one study.")] = None,
-    max_pulls: Annotated[
-        int | None, Option(min=0, help="Begin no round that would pass this many; none: 20 uniform plans.")
-    ] = None,
-    max_cost: options.MaxCostOption = None,
-    unusual: Annotated[
-        UnusualChoice, Option(help="Results that stand out: they count with a warning, without one, or the loop ends.")
-    ] = UnusualChoice.warn,
+    measure: str | None = opt(
+        "Any program that prints one reward a line. It is run without a shell; {id}, {pulls} and {block} are "
+        "replaced in its arguments. Without {pulls} it is called once a measurement. A non-zero exit is a failed "
+        "one.",
+        "'COMMAND {id} {pulls}'",
+    ),
+    measure_batch: str | None = opt(
+        "In place of --measure, and faster where measuring is cheap: a program that reads ids from its "
+        "standard input, one a line, and prints their rewards, one a line, in the same order.",
+        "COMMAND",
+    ),
+    workers: int = opt("Calls at a time.", default=1, min=1),
+    timeout: str | None = opt("Kill a call after this time: 90s, 10m."),
+    retries: int = opt("Failed calls in a row for one candidate before giving up.", default=3, min=0),
+    batch: int | None = opt("Most pulls in a lease; none: 64, or 1,000 in batches.", min=1),
+    lease: str = opt("How long a lease lasts if this process dies.", default="1h"),
+    worker: str | None = opt("Name of this loop, if several measure one study."),
+    max_pulls: int | None = opt("Begin no round that would pass this many; none: 20 uniform plans.", min=0),
+    max_cost: float | None = options.MAX_COST,
+    unusual: Literal["warn", "accept", "refuse"] = opt(
+        "Results that stand out: they count with a warning, without one, or the loop ends.", default="warn"
+    ),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Ask, measure with a program, tell, until it is certified.
@@ -80,7 +64,7 @@ def run_study(
     """
     command = _program(measure, measure_batch, None if timeout is None else parse_duration(timeout))
     seconds = parse_duration(lease)
-    study = opened_study(url, name)
+    study = open_study(url, name)
     loop = Loop(
         study,
         command,
@@ -91,7 +75,7 @@ def run_study(
         lease=seconds,
         most=max_pulls,
         most_money=checked_budget(max_cost, study.prices),
-        unusual=unusual.value,
+        unusual=unusual,
         heard=_say_progress,
         idle=_say_who_has_the_rest,
     )
@@ -117,7 +101,7 @@ def run_study(
     end_by(answer.verdict)
 
 
-def _program(measure: str | None, measure_batch: str | None, timeout: float | None) -> Program:
+def _program(measure: str | None, measure_batch: str | None, timeout: float | None) -> Command:
     if measure is not None and measure_batch is None:
         return Command(measure, timeout)
     if measure_batch is not None and measure is None:

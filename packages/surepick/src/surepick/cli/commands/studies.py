@@ -1,14 +1,14 @@
 """What is asked of a study, or done to it, beside measuring: status, judge, withdraw, close, ..."""
 
-from typing import Annotated, Any
-
-from typer import Option
+from typing import Any
 
 from surepick.cli import options
-from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument, opened_study, resumed
-from surepick.cli.output import end_by, known, note, picked, print_json, print_table, say
+from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument
+from surepick.cli.options import REQUIRED, opt
+from surepick.cli.output import end_by, known, note, picked, print_either, print_json, print_table, say
 from surepick.studies import opening
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, INDEPENDENT_OF_VALUE, format_time, format_utc
+from surepick.studies.opening import open_study, resume_study
 from surepick.studies.progress import PROVED, Progress, times
 from surepick.studies.study import Study
 
@@ -19,38 +19,34 @@ def release(
     url: UrlArgument,
     name: NameArgument,
     *,
-    worker: Annotated[str, Option(help="The worker whose leases end.")],
+    worker: str = opt("The worker whose leases end.", default=REQUIRED),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """End the leases of a worker, so that others can measure."""
-    study = resumed(url, name)
+    study = resume_study(url, name)
     pulls = study.release(worker)
-    if output is options.Format.json:
-        print_json({"study": name, "worker": worker, "released": pulls})
-        return
-    say(f"{pulls:,} measurements of {worker} are free." if pulls else f"{worker} holds nothing.")
-    say(f"{name}: {study.progress()}")
+    free = f"{pulls:,} measurements of {worker} are free." if pulls else f"{worker} holds nothing."
+    released = {"study": name, "worker": worker, "released": pulls}
+    print_either(output, released, free, f"{name}: {study.progress()}")
 
 
 def abandon(
     url: UrlArgument,
     name: NameArgument,
     *,
-    reason: Annotated[
-        str,
-        Option(
-            help=f"Why. {INDEPENDENT_OF_VALUE}: which results are missing has nothing to do with their values; with "
-            "any other reason the answer cannot be certified."
-        ),
-    ],
-    ids: Annotated[list[str] | None, Option("--id", help="Of this candidate only; repeatable.")] = None,
+    reason: str = opt(
+        f"Why. {INDEPENDENT_OF_VALUE}: which results are missing has nothing to do with their values; with "
+        "any other reason the answer cannot be certified.",
+        default=REQUIRED,
+    ),
+    ids: list[str] | None = opt("Of this candidate only; repeatable.", flag="--id"),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Give up the missing measurements of the open round.
 
     Once nothing else is missing, the round is judged with what came.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     study.abandon(reason, ids or None)
     study.ask()  # the next plan, if that was all that was missing
     if reason.strip() != INDEPENDENT_OF_VALUE:
@@ -62,14 +58,12 @@ def withdraw(
     url: UrlArgument,
     name: NameArgument,
     *,
-    ids: Annotated[list[str], Option("--id", help="Of which candidate; repeatable.")],
-    reason: Annotated[
-        str,
-        Option(
-            help=f"Why. {INDEPENDENT_OF_VALUE}: which one goes, and when, has nothing to do with results, so that the "
-            "promise is about the others; with any other reason it still has to be ruled out."
-        ),
-    ],
+    ids: list[str] = opt("Of which candidate; repeatable.", default=REQUIRED, flag="--id"),
+    reason: str = opt(
+        f"Why. {INDEPENDENT_OF_VALUE}: which one goes, and when, has nothing to do with results, so that the "
+        "promise is about the others; with any other reason it still has to be ruled out.",
+        default=REQUIRED,
+    ),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Go on without some candidates: from the next round on they are neither measured nor recommended.
@@ -77,7 +71,7 @@ def withdraw(
     What they were measured so far still counts. Where one that went for a reason of its own is the only one that is not
     ruled out, the study stops, and its answer is heuristic.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     study.withdraw(ids, reason)
     study.ask()  # the next plan, if nothing else was missing
     missing = dict(zip(study.ids, study.missing.tolist(), strict=True))
@@ -96,14 +90,14 @@ def add(
     url: UrlArgument,
     name: NameArgument,
     *,
-    ids: Annotated[list[str], Option("--id", help="Which candidate; repeatable.")],
+    ids: list[str] = opt("Which candidate; repeatable.", default=REQUIRED, flag="--id"),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """From the next round on, measure some of the candidates that were declared to come later.
 
     For studies that were created with --later. Results may have to do with who comes, and when.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     study.add(ids)
     if output is options.Format.text:
         say(f"Measured from the next round on: {', '.join(dict.fromkeys(ids))}.")
@@ -116,7 +110,7 @@ def judge(url: UrlArgument, name: NameArgument, output: options.FormatOption = o
     For studies that were created with --judge as-they-come. What is still out may come later, and counts then. Which
     results are in, and when they are judged, must not depend on values that were not judged before.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     judged = study.judge()
     study.ask()  # the next plan
     if not judged:
@@ -128,14 +122,14 @@ def close(
     url: UrlArgument,
     name: NameArgument,
     *,
-    reason: Annotated[str, Option(help="Why, for the record.")] = "",
+    reason: str = opt("Why, for the record.", default=""),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """End a study early.
 
     Its certificate says what the complete rounds prove, and how many more measurements the next batch would have taken.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     open_round = study.progress()
     study.close(reason)
     if open_round.judge == AS_THEY_COME and open_round.told and not study.progress().stopped:
@@ -145,11 +139,8 @@ def close(
 
 def _print_status(study: Study, name: str, output: options.Format) -> None:
     progress = study.progress()
-    if output is options.Format.json:
-        said = {"study": name, "status": str(progress), "stopped": study.stopped, "best_arm": progress.leader}
-        print_json(said | picked(progress, *PROVED))
-    else:
-        say(f"{name}: {progress}")
+    said = {"study": name, "status": str(progress), "stopped": study.stopped, "best_arm": progress.leader}
+    print_either(output, said | picked(progress, *PROVED), f"{name}: {progress}")
 
 
 # --- `surepick list`: the studies of a database, or of a server.
@@ -199,9 +190,9 @@ def migrate(url: DatabaseArgument, output: options.FormatOption = options.Format
 def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
     """Show what is in, what is out, and what the complete rounds say.
 
-    Nothing is computed.
+    Nothing is computed, but under a class that was named (--assume): up to where the answer so far stands.
     """
-    study = resumed(url, name)
+    study = resume_study(url, name)
     progress = study.progress()
     if output is options.Format.json:
         print_json({"study": name, **_progress_json(progress), "registration": study.registration})
@@ -218,6 +209,11 @@ def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = 
         say(f"  {times(prior, 'prior result')}: kept, and not used")
     if progress.judge != CLOSED_ROUNDS:
         say(f"  results are judged {progress.judge}: `surepick judge` judges what is in")
+    if progress.steered and progress.judged and study.elsewhere is None:
+        from surepick.studies.readings import standing_so_far  # noqa: PLC0415 (the policy, and its readings)
+
+        for line in standing_so_far(study):
+            say(f"  {line}")
     say(f"  registration code {study.registration}")
 
 
@@ -243,7 +239,7 @@ def recommend(url: UrlArgument, name: NameArgument, output: options.FormatOption
 
     Exit code 3 while it is not certified.
     """
-    study = opened_study(url, name)
+    study = open_study(url, name)
     answer, progress = study.certificate(), study.progress()
     if output is options.Format.json:
         fields = ("best_arm", *known(answer, "lists"), "verdict", "pulls", *known(answer, "cost"))

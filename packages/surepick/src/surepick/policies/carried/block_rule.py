@@ -59,7 +59,11 @@ class BlockBets:
                 raise ContractError("the results do not say of which blocks they are.")
             found = equations(batch.blocks, self.scales, self.candidate, one.rivals, one.others)
             gained = np.einsum("mp,mp->m", one.levels, found.totals) - found.cost(one.levels)
-            after = _with(after, self.candidate, one.rivals, one.taken, one.left, gained)
+            beside = {arm: np.array(flow[one.rivals]) for arm, flow in after.others_than(self.candidate).items()}
+            beside |= one.left
+            rest = sum((flow for flow in beside.values() if flow.any()), np.zeros(len(one.rivals)))
+            beside[self.candidate] = np.where(rest == 0.0, one.taken, one.taken - rest)  # what is left of T
+            after = after.with_flows(one.rivals, one.taken, beside, after.log_values[one.rivals] + gained)
         return after
 
 
@@ -72,50 +76,36 @@ def block_bets(
     control: int | None,
 ) -> BlockBets:
     """The bets on a batch for a candidate."""
-    others = _sharing(seen, goal.candidate, [*processes.others_than(goal.candidate), control])
+    there = np.isin(seen.blocks, seen.blocks[seen.arms == goal.candidate])
+    beside, arms = {*seen.arms[there].tolist()} - {goal.candidate}, [*processes.others_than(goal.candidate), control]
+    others = [arm for arm in dict.fromkeys(arms) if arm in beside and arm is not None]
     plain = ~np.isin(goal.rivals, others)
     sets = [(plain, others)]
     for place in np.flatnonzero(~plain).tolist():  # the process of an arm that is among the others: without it there
         sets.append((np.arange(len(plain)) == place, [arm for arm in others if arm != goal.rivals[place]]))
-    parts = (_placed(processes, goal, chosen, margins, seen, share, rest) for chosen, rest in sets if chosen.any())
-    return BlockBets(goal.candidate, goal.noise_scales, tuple(parts))
 
+    def placed(chosen: BoolArray, others: list[int]) -> BlockBet:
+        """What the processes of the chosen rivals bet, all with the same other arms."""
+        rivals, bets = goal.rivals[chosen], tuning.HEURISTIC_KAPPA * margins[chosen]
+        found = equations(seen, goal.noise_scales, goal.candidate, rivals, others)
+        taken, given = processes.taken[rivals], [processes.given_to(arm)[rivals] for arm in others]
+        flows = np.array(given).reshape(len(others), len(rivals)).T  # F_j of the other arms, shape (m, p - 1)
+        closing = _levels(found, bets, -flows)
+        ends = taken - found.flows(closing)[:, 0]
+        lead = goal.epsilon + goal.scores[goal.candidate] - goal.scores[rivals]
+        promised = _held(processes, goal, rivals) + ends * lead - found.cost(closing)
+        cheap = found.cost(_levels(found, 0.0 * bets, -flows)) <= tuning.HEURISTIC_CLOSING
+        closes = cheap | (promised >= goal.threshold) | (share >= 1.0)
+        levels = np.where(closes[:, None], closing, _levels(found, bets, -share * flows))
+        after = taken - found.flows(levels)[:, 0]
+        sure = after >= 0.0
+        levels = np.where(sure[:, None], levels, 0.0)
+        kept = np.where(sure, np.where(closes, 0.0, 1.0 - share), 1.0)
+        left = dict(zip(others, (kept[:, None] * flows).T, strict=True))
+        return BlockBet(rivals, others, levels, np.where(sure, after, taken), left)
 
-def _sharing(seen: BlockTotals, candidate: int, arms: list[int | None]) -> list[int]:
-    """Those of the arms, each once, that are in a block with the candidate."""
-    there = np.isin(seen.blocks, seen.blocks[seen.arms == candidate])
-    beside = set(seen.arms[there].tolist()) - {candidate}
-    return [arm for arm in dict.fromkeys(arms) if arm in beside and arm is not None]
-
-
-def _placed(
-    processes: MeanProcesses,
-    goal: OpenComparisons,
-    chosen: BoolArray,
-    margins: FloatArray,
-    seen: BlockTotals,
-    share: float,
-    others: list[int],
-) -> BlockBet:
-    """What the processes of the chosen rivals bet, all with the same other arms."""
-    rivals, margins = goal.rivals[chosen], margins[chosen]
-    found = equations(seen, goal.noise_scales, goal.candidate, rivals, others)
-    taken, given = processes.taken[rivals], [processes.given_to(arm)[rivals] for arm in others]
-    flows = np.array(given).reshape(len(others), len(rivals)).T  # F_j of the other arms, shape (m, p - 1)
-    bets = tuning.HEURISTIC_KAPPA * margins
-    closing = _levels(found, bets, -flows)
-    ends = taken - found.flows(closing)[:, 0]
-    lead = goal.epsilon + goal.scores[goal.candidate] - goal.scores[rivals]
-    promised = _held(processes, goal, rivals) + ends * lead - found.cost(closing)
-    cheap = found.cost(_levels(found, 0.0 * bets, -flows)) <= tuning.HEURISTIC_CLOSING
-    closes = cheap | (promised >= goal.threshold) | (share >= 1.0)
-    levels = np.where(closes[:, None], closing, _levels(found, bets, -share * flows))
-    after = taken - found.flows(levels)[:, 0]
-    sure = after >= 0.0
-    levels = np.where(sure[:, None], levels, 0.0)
-    kept = np.where(sure, np.where(closes, 0.0, 1.0 - share), 1.0)
-    left = dict(zip(others, (kept[:, None] * flows).T, strict=True))
-    return BlockBet(rivals, others, levels, np.where(sure, after, taken), left)
+    parts = tuple(placed(chosen, rest) for chosen, rest in sets if chosen.any())
+    return BlockBets(goal.candidate, goal.noise_scales, parts)
 
 
 def _held(processes: MeanProcesses, goal: OpenComparisons, rivals: IntArray) -> FloatArray:
@@ -125,21 +115,6 @@ def _held(processes: MeanProcesses, goal: OpenComparisons, rivals: IntArray) -> 
     for arm, flow in processes.others_than(centre).items():
         held = held - flow[rivals] * goal.scores[arm]
     return np.asarray(held + processes.taken[rivals] * goal.scores[rivals])
-
-
-def _with(
-    processes: MeanProcesses,
-    candidate: int,
-    rivals: IntArray,
-    taken: FloatArray,
-    left: dict[int, FloatArray],
-    gained: FloatArray,
-) -> MeanProcesses:
-    """The processes with these T, these flows on other arms, and the rest of T on the candidate."""
-    others = {arm: np.array(flow[rivals]) for arm, flow in processes.others_than(candidate).items()} | left
-    rest = sum((flow for flow in others.values() if flow.any()), np.zeros(len(rivals)))
-    given = {**others, candidate: np.where(rest == 0.0, taken, taken - rest)}
-    return processes.with_flows(rivals, taken, given, processes.log_values[rivals] + gained)
 
 
 def _levels(found: BlockEquations, bets: FloatArray, wanted: FloatArray) -> FloatArray:

@@ -1,23 +1,20 @@
 """Certified elimination whose evidence is carried on: one e-process an arm, whatever candidates were tried."""
 
 from dataclasses import field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.plans import Blocking, Deciding, Embedded, Intervals, Plan, Step
+from surepick.core.plans import Blocking, Deciding, Intervals, Plan, Step
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
-from surepick.embeddings import ArmEmbedding
-from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import InvalidInput
 from surepick.estimators import with_squares
 from surepick.estimators.flows import Weighed
 from surepick.estimators.posterior import Posterior
 from surepick.estimators.running_processes import UNKNOWN, Processes
 from surepick.noise import known_scale
-from surepick.policies import model_checks, options, tuning
+from surepick.policies import model_checks, options
 from surepick.policies.base import Traits
 from surepick.policies.carried import block_rule, lockstep, means_rule, vectors_rule
 from surepick.policies.carried.block_rule import BlockBets
@@ -26,16 +23,8 @@ from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later
 from surepick.policies.carried.vectors_rule import VectorBets
 from surepick.policies.options import option
+from surepick.policies.sequential import engine
 from surepick.policies.sequential import state as states
-from surepick.policies.sequential.batches import moved_off
-from surepick.policies.sequential.engine import (
-    BatchSizes,
-    EmbeddedTest,
-    blocking_of,
-    check_idle,
-    filled_blocks,
-    listed_row,
-)
 from surepick.policies.sequential.state import SequentialState
 
 # --- What a batch bets. Weights are functions of the past and of the batch's counts (line 1).
@@ -93,12 +82,10 @@ def _tested(
     """The bets of a batch for a candidate."""
     situation, last, counts = planner.situation, planner.sizes.is_last(before.round), batch.counts
     candidate, epsilon, noise_mgf = plan.candidate or 0, situation.problem.epsilon, situation.noise_mgf(before.seen)
-    planning = partial(guess.margins, candidate, epsilon, caution=tuning.HEURISTIC_CAUTION)
-    goal = situation.goal(before, candidate, guess, planning)
-    margins = guess.margins(candidate, epsilon, goal.rivals)
     asked, outstanding = plan.counts.sum(), np.maximum(plan.counts - counts, 0)
     if not processes.structured:
-        rest = means_rule.means_remaining(processes, goal)
+        goal, rest = planner.planned_for(before, guess, candidate)
+        margins = guess.margins(candidate, epsilon, goal.rivals)
         processes = states.anew(processes, rest.restarts)
         if situation.blocks is not None:
             later = 0.0 if last else max(rest.num_pulls - plan.total, 0.0) + float(outstanding.sum())
@@ -109,6 +96,8 @@ def _tested(
         patient = planner.sizes.exact is not None
         found = means_rule.place_bets(processes, goal, margins, counts, future, noise_mgf, patient=patient)
         return replace(found, restarts=rest.restarts)
+    goal = planner.goal_for(before, guess, candidate)
+    margins = guess.margins(candidate, epsilon, goal.rivals)
     vectors = situation.vectors(processes.dim)
     whole = planner.sizes.exact is None
     anew = vectors_rule.restarts(vectors, processes, goal, plan.counts.astype(np.float64), whole=whole)
@@ -125,7 +114,7 @@ def _tested(
 
 
 @record
-class CarriedElimination(EmbeddedTest):
+class CarriedElimination(engine.EmbeddedTest):
     """Certify one candidate c by evidence, for each arm j, against "j is the best arm, and better than c by epsilon".
 
         M_j = exp(sum w (r - h_x) - cost)          one process an arm, from the first pull to the last
@@ -183,18 +172,22 @@ class CarriedElimination(EmbeddedTest):
     later: tuple[str, ...] | None = option(None, options.arm_ids)
     later_share: float | None = option(None, options.share_of_delta)
     evidence: str = field(default="carried", init=False, compare=False, repr=False)
-    _levelled: ArmEmbedding = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        EmbeddedTest.__post_init__(self)
-        BatchSizes.of(self)
-        self._check_blocks()
+        engine.EmbeddedTest.__post_init__(self)
+        engine.BatchSizes.of(self)
+        engine.check_idle(self, "block_size", "control", "once_a_block")
+        blocking = self.blocking
+        if blocking is not None and not known_scale(self.problem.noise):
+            raise InvalidInput(
+                "blocks of noise whose scale nobody knows are compared without features: take certified-independent "
+                "(--policy certified-independent), or declare subgaussian:SIGMA."
+            )
+        if blocking is not None and blocking.size is not None and blocking.control is not None and blocking.size < 3:
+            raise InvalidInput("a block of two has no room for a control beside a candidate and a rival.")
         later, share = checked_later(self.problem, self.later, self.later_share, blocks=self.blocks is not None)
         object.__setattr__(self, "later", later)
         object.__setattr__(self, "later_share", share)
-        features = self._uses_features and self.blocks is not None
-        levelled = CentredWithinBlocks(self.embedding) if features else self.embedding
-        object.__setattr__(self, "_levelled", levelled)
 
     @property
     def traits(self) -> Traits:
@@ -221,10 +214,10 @@ class CarriedElimination(EmbeddedTest):
 
     @property
     def blocking(self) -> Blocking | None:
-        return blocking_of(self.problem, self.blocks, self.block_size, self.control, bool(self.once_a_block))
+        return engine.blocking_of(self.problem, self.blocks, self.block_size, self.control, bool(self.once_a_block))
 
     def init(self) -> SequentialState:
-        state: SequentialState = EmbeddedTest.init(self)
+        state: SequentialState = engine.EmbeddedTest.init(self)
         waiting = self._waiting
         if not waiting:
             return state
@@ -235,9 +228,9 @@ class CarriedElimination(EmbeddedTest):
     def ask(self, state: SequentialState) -> Plan:
         plan, blocking = self._planner.next_batch(state), self.blocking
         if state.roster is not None:
-            usual = state.leader if plan.candidate is None else plan.candidate
-            first = not state.begun and self.batch_size is None
-            counts = np.where(state.away, 0, plan.counts) if first else moved_off(plan.counts, state.away, usual)
+            counts = np.where(state.away, 0, plan.counts)
+            if state.begun or self.batch_size is not None:  # pulls of arms that are away are given to another one
+                counts[state.leader if plan.candidate is None else plan.candidate] += plan.total - int(counts.sum())
             return replace(plan, counts=counts)
         if blocking is None:
             return plan
@@ -246,7 +239,8 @@ class CarriedElimination(EmbeddedTest):
         if self.embedded(plan.dim).structured:
             centre = blocking.control  # with features every pair of a block tells of the candidate
         centres = () if centre is None else (centre,)
-        return replace(plan, counts=filled_blocks(plan.counts, blocking, centres, exact=self.batch_size is not None))
+        counts = engine.filled_blocks(plan.counts, blocking, centres, exact=self.batch_size is not None)
+        return replace(plan, counts=counts)
 
     def bets(self, state: SequentialState, plan: Plan, seen: Observations) -> Any:
         return bets_of(self._planner, state, plan, seen)
@@ -323,10 +317,7 @@ class CarriedElimination(EmbeddedTest):
     ) -> Step[SequentialState]:
         after = self._situation.relisted(state, roster, over=self._sizes.over(state.round))
         row = replace(step.record, active=after.active, leader=after.leader, certified_gap=self._gap(after))
-        return Step(after, listed_row(row, after), self._deciding(after, None))
-
-    def embedded(self, dim: int) -> Embedded:
-        return self._situation.embedded(dim)
+        return Step(after, engine.listed_row(row, after), self._deciding(after, None))
 
     def _less_level(self, state: SequentialState, seen: Observations) -> tuple[Observations, float | None]:
         if self._uses_features or self.problem.noise.support is not None:
@@ -366,20 +357,8 @@ class CarriedElimination(EmbeddedTest):
         return Planner(self._situation, dim, self.tolerance, self._sizes)
 
     @property
-    def _sizes(self) -> BatchSizes:
-        return BatchSizes.of(self)
-
-    def _check_blocks(self) -> None:
-        """Refuse options of blocks where there are none, and a block without room for a control."""
-        check_idle(self, "block_size", "control", "once_a_block")
-        if self.blocks is not None and not known_scale(self.problem.noise):
-            raise InvalidInput(
-                "blocks of noise whose scale nobody knows are compared without features: take certified-independent "
-                "(--policy certified-independent), or declare subgaussian:SIGMA."
-            )
-        blocking = self.blocking
-        if blocking is not None and blocking.size is not None and blocking.control is not None and blocking.size < 3:
-            raise InvalidInput("a block of two has no room for a control beside a candidate and a rival.")
+    def _sizes(self) -> engine.BatchSizes:
+        return engine.BatchSizes.of(self)
 
     def failed_checks(self, state: SequentialState, plan: Plan, seen: Observations) -> tuple[str, ...]:
         if known_scale(self.problem.noise):

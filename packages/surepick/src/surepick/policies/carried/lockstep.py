@@ -134,7 +134,7 @@ class Lockstep:
     def ask(self, rows: Rows) -> Plans:
         """As `Planner.next_batch`."""
         spent, leaders = rows.seen.counts.sum(axis=1).astype(np.float64), np.argmax(rows.guesses.scores, axis=1)
-        mgf, shape = self.noise_mgf(rows.seen), rows.taken.shape
+        mgf, shape = noise_mgf_after(self.problem.noise, rows.seen), rows.taken.shape
         arrays = (np.zeros(shape, kind) for kind in (bool, float, float, float, bool))
         rest, total, opening = Rest(leaders.copy(), *arrays), np.zeros(len(spent)), rows.candidate < 0
         at = np.flatnonzero(opening)
@@ -157,7 +157,7 @@ class Lockstep:
         weights = planning.steadied_weights(rest.pulls / rest.pulls.sum(axis=1, keepdims=True))
         number = np.maximum(1, np.ceil(total).astype(np.int64))
         number = np.maximum(2, number if self.largest is None else np.minimum(number, self.largest))
-        return Plans(means_rule.whole_pulls(weights, number, np.where(opening, -1, rest.candidates)), ~opening, rest)
+        return Plans(means_rule.whole_shares(weights, number, np.where(opening, -1, rest.candidates)), ~opening, rest)
 
     def _chosen(self, rows: Rows, best: IntArray, mgf: NoiseMgf) -> Rest:
         """As `Predictions.rest`; `best` looks best."""
@@ -239,8 +239,8 @@ class Lockstep:
     def tell(self, rows: Rows | None, planned: Plans, seen: Observations) -> Rows:
         """As `CarriedElimination.tell`; `rows` None: before the first batch."""
         rows = self._started(seen) if rows is None else rows_of(rows, np.arange(len(rows.taken)))  # a copy
-        seen = seen.less(rows.levels[:, None])
-        batch, mgf, candidate = with_squares(self.problem.noise, seen), self.noise_mgf(rows.seen), rows.candidate
+        seen, noise = seen.less(rows.levels[:, None]), self.problem.noise
+        batch, mgf, candidate = with_squares(noise, seen), noise_mgf_after(noise, rows.seen), rows.candidate
         margins = np.full(rows.taken.shape, 2.0 * self.epsilon)
         at = np.flatnonzero(~planned.testing)
         if planned.rest is not None:
@@ -314,7 +314,7 @@ class Lockstep:
 
     def _concluded(self, rows: Rows) -> Rows:
         """Who leads, what is known of it and of the candidate, who is beaten, and whether that decides."""
-        declared = self.noise_mgf(rows.seen).noise_scales(np.full(rows.taken.shape, self.epsilon))
+        declared = noise_mgf_after(self.problem.noise, rows.seen).noise_scales(np.full(rows.taken.shape, self.epsilon))
         share, guesses = posterior.measured_share(rows.seen, declared), _guesses(rows.seen, declared, self.epsilon)
         less, shown = np.flatnonzero(share < 1.0), Guesses(np.array(guesses.scores), np.array(guesses.left))
         _put(shown, less, _guesses(rows_of(rows.seen, less), share[less, None] * declared[less], self.epsilon))
@@ -342,10 +342,6 @@ class Lockstep:
         rows.tested[at] = np.concatenate([np.take_along_axis(some.tested, order, 1), candidates[:, None]], axis=1)
         rows.bounds[at, :-1] = np.take_along_axis(some.bounds, order[:, :, None], 1)
         rows.bounds[at, -1] = np.minimum(known, bounds)
-
-    def noise_mgf(self, seen: Observations) -> NoiseMgf:
-        """What the next batches may assume of the noise, all of shape (n, K)."""
-        return noise_mgf_after(self.problem.noise, seen)
 
     def _upper_bounds(self, rows: Rows, candidates: IntArray) -> FloatArray:
         """As `MeanProcesses.upper_bounds`, against a candidate of each study, (n, K)."""

@@ -25,6 +25,7 @@ from surepick.core.observations import Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.estimators import Mgf
 from surepick.estimators.flows import BatchWeights
+from surepick.estimators.posterior import even_steps
 from surepick.estimators.running_processes import MeanProcesses
 from surepick.policies import tuning
 from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, anew, nobody, start_weights
@@ -191,7 +192,7 @@ def _best_share(centre: FloatArray, terms: tuple[FloatArray, ...], uneven: float
     low = np.array([math.log(max(one, 1e-3)) for one in least.tolist()])
     best, left, step = np.empty(len(low)), np.arange(len(low)), max(tuning.MOST_AT_ONCE // needs.size, 1)
     for span in (math.log(4.0 * math.sqrt(needs.shape[1] * uneven) + 50.0), 30.0):
-        grid = np.exp(np.linspace(low[left], low[left] + span, tuning.HEURISTIC_GRID, axis=1))
+        grid = np.exp(even_steps(low[left], low[left] + span, tuning.HEURISTIC_GRID))
         shares = np.split(centre[left, None] / grid, range(step, grid.shape[1], step), axis=1)
         some = tuple(one[left] for one in terms)
         totals = grid + np.concatenate([_rival_pulls(share, *some).sum(axis=2) for share in shares], axis=1)
@@ -222,7 +223,7 @@ def _expected_cost(change: FloatArray, at: Any, counts: IntArray, noise_mgf: Mgf
     return np.asarray(noise_mgf.expected(each, at, pulls))
 
 
-def whole_pulls(weights: FloatArray, total: IntArray, of: IntArray) -> IntArray:
+def whole_shares(weights: FloatArray, total: IntArray, of: IntArray) -> IntArray:
     """So many pulls of each study in its proportions, (g, K): the whole part of each share, and the largest rests one
     more; at least one of the arm `of`, -1: of nobody in particular."""
     shares = weights / weights.sum(axis=1, keepdims=True) * total[:, None]
@@ -231,7 +232,7 @@ def whole_pulls(weights: FloatArray, total: IntArray, of: IntArray) -> IntArray:
     counts[np.arange(len(counts))[:, None], order] += np.arange(weights.shape[1]) < rest[:, None]
     short = np.flatnonzero((of >= 0) & (counts[np.arange(len(of)), of] == 0) & (total >= 2))
     if len(short):
-        counts[short] = whole_pulls(weights[short], total[short] - 1, np.full(len(short), -1))
+        counts[short] = whole_shares(weights[short], total[short] - 1, np.full(len(short), -1))
         counts[short, of[short]] += 1
     return np.asarray(counts)
 
@@ -240,8 +241,8 @@ def whole_pulls(weights: FloatArray, total: IntArray, of: IntArray) -> IntArray:
 
 
 def integer_pulls(pulls: FloatArray, total: int, *, of: int | None = None) -> IntArray:
-    """`whole_pulls`, (K,)."""
-    return np.asarray(whole_pulls(pulls[None], np.array([total]), np.array([-1 if of is None else of]))[0])
+    """`whole_shares`, (K,)."""
+    return np.asarray(whole_shares(pulls[None], np.array([total]), np.array([-1 if of is None else of]))[0])
 
 
 def _rivals(

@@ -21,11 +21,10 @@ from surepick.policies import tuning
 from surepick.policies.base import designed, threshold_of
 from surepick.policies.carried import means_rule, vectors_rule
 from surepick.policies.carried.situation import DecisionContext
-from surepick.policies.certified import sampling_rule
-from surepick.policies.certified.sampling_rule import first_dimension, is_expensive, on_few_first_arms
 from surepick.policies.dimension import DesignOf, best_found, larger_dimensions
-from surepick.policies.sequential import batches
+from surepick.policies.sequential import batches, first_designs
 from surepick.policies.sequential.engine import BatchSizes, Grid
+from surepick.policies.sequential.first_designs import first_dimension, is_expensive, on_few_first_arms
 from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, SequentialState
 
 HEURISTIC_SHORT = 0.1  # how often the last batch that is allowed may fall short
@@ -49,7 +48,10 @@ class Planner:
         """A function of what was told."""
         if not state.begun:
             return self._first_batch(state.round)
-        unmeasured = self._unmeasured_arms(state) or self._unrepeated_arms(state)
+        unmeasured = None
+        if not state.processes.structured:  # with batches of a given size the next arms, until each had its turn
+            unmeasured = batches.next_of_list(self.sizes, len(state.beaten), self._repeats_alone, state.round)
+        unmeasured = unmeasured or self._unrepeated_arms(state)
         if unmeasured is not None:
             return unmeasured
         guess = self.situation.guess(state.processes, state.seen)
@@ -96,7 +98,7 @@ class Planner:
         """
         costs, weights = self.situation.problem.relative_costs, design.weights
         if costs is not None:
-            priced = best_found(sampling_rule.opening_from_middle, embedded, self.tolerance, np.sqrt(costs))
+            priced = best_found(first_designs.opening_from_middle, embedded, self.tolerance, np.sqrt(costs))
             weights = np.asarray(priced.weights / costs)
         if known_scale(self.situation.problem.noise):
             if costs is not None:
@@ -108,12 +110,6 @@ class Planner:
         few = np.zeros_like(weights)
         few[support[batches.spanning_arms(np.sqrt(weights[support])[:, None] * white)]] = 1.0
         return few
-
-    def _unmeasured_arms(self, state: SequentialState) -> Plan | None:
-        """Without structure, and with batches of a given size: the next arms, until each had its turn."""
-        if state.processes.structured:
-            return None
-        return batches.next_of_list(self.sizes, len(state.beaten), self._repeats_alone, state.round)
 
     def _unrepeated_arms(self, state: SequentialState) -> Plan | None:
         """With features and scales that are unknown: the arms of the first batch, until their scales have bounds."""
@@ -148,12 +144,12 @@ class Planner:
 
     @property
     def _opening_design(self) -> DesignOf:
-        """`sampling_rule.opening_design`, for arms that are posed once."""
+        """`first_designs.opening_design`, for arms that are posed once."""
 
         def posed(embedded: Embedding) -> DesignInput:
             return self.situation.posed(embedded.dim, None)
 
-        return partial(sampling_rule.opening_design, posed=posed)
+        return partial(first_designs.opening_design, posed=posed)
 
     def _opening_batch(self, state: SequentialState, guess: Posterior) -> Plan | None:
         """The next batch that serves no candidate; None once the leader is worth testing.
@@ -180,9 +176,11 @@ class Planner:
 
     def _plan(self, state: SequentialState, rest: RemainingPulls, total: float, *, candidate: int | None) -> Plan:
         """A batch of about that much money in the proportions of what is still to be measured."""
-        weights = steadied_weights(rest.pulls / rest.pulls.sum())
-        if rest.costs is not None:
-            total = max(total, rest.most_expensive_pull) * rest.num_pulls / rest.total
+        weights, problem = steadied_weights(rest.pulls / rest.pulls.sum()), self.situation.problem
+        costs, lower = rest.costs, rest.lower_bound
+        if costs is not None:  # a batch of less than the dearest pull would wait for it; all may go to the dearest arm
+            dearest = min(float(costs[rest.pulls > 0.0].max(initial=1.0)), rest.total)
+            total, lower = max(total, dearest) * rest.num_pulls / rest.total, lower / float(costs.max())
         wanted = self.sizes.exact or max(1, math.ceil(total))
         embedded = self.situation.embedded(rest.dim)
         if not embedded.structured:
@@ -195,12 +193,10 @@ class Planner:
             counts=counts,
             dim=rest.dim,
             predicted_pulls=None if candidate is None else rest.num_pulls,
-            lower_bound=rest.least_pulls,
+            lower_bound=lower,
             misspecification=embedded.misspecification,
             candidate=candidate,
-            predicted_cost=None
-            if candidate is None or rest.costs is None
-            else rest.total * self.situation.problem.cheapest_cost,
+            predicted_cost=None if candidate is None or costs is None else rest.total * problem.cheapest_cost,
         )
 
     def _rounded(
@@ -252,19 +248,29 @@ class Planner:
         best = guess.best_of(state.away)
         candidate = best if state.candidate < 0 else state.candidate
         if best != candidate:
-            doubted = self._goal_for(state, guess, candidate, least=HEURISTIC_LEAST_WHEN_SWITCHING)
+            doubted = self.goal_for(state, guess, candidate, least=HEURISTIC_LEAST_WHEN_SWITCHING)
             worth = tuning.HEURISTIC_SWITCH * self._effort(state, doubted)
-            if self._effort(state, self._goal_for(state, guess, best), worth) < worth:
+            if self._effort(state, self.goal_for(state, guess, best), worth) < worth:
                 candidate = best
-        rest = self._rest_for(state, guess, candidate)
+        _, rest = self.planned_for(state, guess, candidate)
         if self.dim is None and state.processes.structured:
             rest = self._in_another_dimension(state, guess, rest)
         return rest
 
-    def _rest_for(self, state: SequentialState, guess: Posterior, candidate: int) -> RemainingPulls:
-        return self.rest_of(state, self._goal_for(state, guess, candidate))
+    def planned_for(
+        self, state: SequentialState, guess: Posterior, candidate: int
+    ) -> tuple[OpenComparisons, RemainingPulls]:
+        """(what a plan for the candidate is to reach, what that is predicted to take); `guess` is that of the state."""
 
-    def _goal_for(
+        def form() -> tuple[OpenComparisons, RemainingPulls]:
+            goal = self.goal_for(state, guess, candidate)
+            return goal, self.rest_of(state, goal)
+
+        if state.processes.structured:
+            return form()
+        return self.situation.cache.of("planned", state, candidate, form)  # the bets of the batch ask for the same
+
+    def goal_for(
         self, state: SequentialState, guess: Posterior, candidate: int, *, least: float = tuning.HEURISTIC_LEAST_MARGIN
     ) -> OpenComparisons:
         epsilon = self.situation.problem.epsilon
@@ -350,7 +356,7 @@ class Planner:
         for dim in larger_dimensions(self.situation.embedding, rest.dim, epsilon):
             if not self._worth_a_design(state, guess, best, dim):
                 break
-            other = self._rest_for(self.situation.moved(state, dim), guess, rest.candidate)
+            _, other = self.planned_for(self.situation.moved(state, dim), guess, rest.candidate)
             if other.effort >= best.effort:
                 break
             best = other
@@ -362,7 +368,7 @@ class Planner:
         vectors, processes = self.situation.vectors(best.dim), here.vectors
         if processes is None or not is_expensive(vectors.embedded):
             return True
-        goal, shares = self._goal_for(here, guess, best.candidate), self.shares(state)
+        goal, shares = self.goal_for(here, guess, best.candidate), self.shares(state)
         less = replace(vectors.embedded, misspecification=self.situation.embedding.misspecification(dim))
         now, then = (
             vectors_rule.pulls_by_direction(one, processes, goal, shares)

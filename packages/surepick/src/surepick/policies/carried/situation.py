@@ -196,14 +196,15 @@ class DecisionContext:
         else:
             bounds = self.upper_bounds(processes, candidate, state.roster)
         rivals = states.open_rivals(state, candidate, bounds, epsilon)
-        own = margins(rivals)
-        least, noise_mgf = float(own.min()), self.noise_mgf(state.seen)
+        noise_mgf = self.noise_mgf(state.seen)
         if not processes.structured:
             seen_at = np.array(margins(np.arange(len(state.beaten))))
-            seen_at[candidate] = least
+            own = seen_at[rivals]
+            seen_at[candidate] = own.min()
             noise_scales = noise_mgf.noise_scales(seen_at)
         else:
-            noise_scales = noise_mgf.noise_scales(least)
+            own = margins(rivals)
+            noise_scales = noise_mgf.noise_scales(float(own.min()))
         return states.OpenComparisons(
             candidate,
             rivals,

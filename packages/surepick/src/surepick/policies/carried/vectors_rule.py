@@ -29,8 +29,8 @@ from surepick.estimators.flows import BatchWeights
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.rows import each_row_block
 from surepick.policies import tuning
-from surepick.policies.certified.sampling_rule import FewArms, is_expensive, star_design, tolerance_of
 from surepick.policies.dimension import best_found
+from surepick.policies.sequential.first_designs import FewArms, is_expensive, star_design, tolerance_of
 from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, anew, nobody, start_weights
 
 MATCHED = 1e-6  # of a flow's length: what counts as none
@@ -257,34 +257,21 @@ def place_vector_bets(
     now, later = Information.of(batch), None if whole is None else Information.of(whole)
 
     def place(rows: slice) -> None:
-        directions[rows] = _placed(vectors, processes, goal.among(rows), margins[rows], now, later, noise_mgf, slope)
+        some = goal.among(rows)
+        account = account_of(vectors, processes, some, now, slope)
+        tau, matched = _directions(account, margins[rows], batch, noise_mgf)
+        aims = tau[:, None] * account.towards - account.left
+        missed, size = (np.einsum("ij,ij->i", each, each) for each in (aims - matched @ now.information, aims))
+        possible, spread = missed <= MATCHED**2 * size, np.zeros_like(matched)
+        if later is not None:
+            settled = account.needs <= tau * margins[rows] - 0.5 * (tau**2 * account.sizes + account.costs)
+            possible &= (0.5 * account.costs <= tuning.HEURISTIC_CLOSING) | settled
+            planned = account_of(vectors, processes, some, later, slope)
+            _, spread = _directions(planned, margins[rows], later.pulls, noise_mgf)
+        directions[rows] = np.where(possible[:, None], matched, spread)
 
     each_row_block(place, len(directions))
     return VectorBets(goal.rivals, directions, vectors, goal.candidate, goal.noise_scales)
-
-
-def _placed(
-    vectors: ArmVectors,
-    processes: VectorProcesses,
-    goal: OpenComparisons,
-    margins: FloatArray,
-    batch: Information,
-    whole: Information | None,
-    noise_mgf: Mgf,
-    slope: FloatArray,
-) -> FloatArray:
-    """The directions of the bets of some rivals, shape (m, r)."""
-    account = account_of(vectors, processes, goal, batch, slope)
-    tau, now = _directions(account, margins, batch.pulls, noise_mgf)
-    aims = tau[:, None] * account.towards - account.left
-    missed, size = (np.einsum("ij,ij->i", rows, rows) for rows in (aims - now @ batch.information, aims))
-    possible = missed <= MATCHED**2 * size
-    settled = account.needs <= tau * margins - 0.5 * (tau**2 * account.sizes + account.costs)
-    worth = (0.5 * account.costs <= tuning.HEURISTIC_CLOSING) | settled
-    if whole is None:
-        return np.where(possible[:, None], now, 0.0)
-    _, spread = _directions(account_of(vectors, processes, goal, whole, slope), margins, whole.pulls, noise_mgf)
-    return np.where((worth & possible)[:, None], now, spread)
 
 
 def _directions(account: Balance, margins: FloatArray, pulls: Pulls, noise_mgf: Mgf) -> tuple[FloatArray, FloatArray]:
@@ -360,7 +347,7 @@ def vectors_remaining(
             known, (fresh, aims) = aims, _targets(processes, goal, account, slack)
             if known is not None and np.abs(aims - known).max() <= SAME_AIM * np.abs(known).max():
                 break  # what the design before says of A changes no aim: its design is this one
-            arms = vectors.white / scales[:, None] if _uneven(scales) else posed(float(scales[0]))
+            arms = vectors.white / scales[:, None] if np.ptp(scales) > 0.0 else posed(float(scales[0]))
             solve = partial(designs.solve_target_design, tolerance=tolerance, span_tolerance=1.0)
             design = best_found(solve, arms, aims, unit=few.unit, accept=few.accept)
             start = design.weights
@@ -435,10 +422,6 @@ def least_effort(vectors: ArmVectors, goal: OpenComparisons) -> float:
 def _bought(vectors: ArmVectors, goal: OpenComparisons, weights: FloatArray) -> Information:
     """What the pulls of a design see whose weights are shares of money."""
     return Information.of(Pulls.of(vectors.white, goal.pulls_for(weights), goal.noise_scales))
-
-
-def _uneven(noise_scales: FloatArray) -> bool:
-    return bool(np.ptp(noise_scales) > 0.0)
 
 
 def _targets(

@@ -96,11 +96,6 @@ class PairedElimination(EmbeddedTest):
     def __post_init__(self) -> None:
         check_arms(self.problem, self.embedding.num_arms)
         check_options(self)
-        self._check_named()
-        delta_for_test(self.problem)
-
-    def _check_named(self) -> None:
-        """Refuse what pairs within blocks cannot be formed of."""
         if (self.blocks is None) == (self.streams is None):
             both = "blocks and streams are both given" if self.blocks is not None else "nothing says what goes together"
             raise InvalidInput(
@@ -113,6 +108,7 @@ class PairedElimination(EmbeddedTest):
                 "features are not used: take --noise normal (Normal()) and certified-independent. With a declared "
                 "noise take --blocks."
             )
+        delta_for_test(self.problem)
 
     @property
     def traits(self) -> Traits:
@@ -165,8 +161,19 @@ class PairedElimination(EmbeddedTest):
         return EmbeddedTest.tell(self, state, plan, seen)
 
     def bets(self, state: PairedState, plan: Plan, seen: Observations) -> Any:
-        """None in the first batch."""
-        return self._pair_bets(state, plan.candidate, seen) if state.begun and plan.candidate is not None else None
+        """Functions of the past and of which pairs came (line 1); None in the first batch."""
+        candidate = plan.candidate
+        if not state.begun or candidate is None or seen.blocks is None:
+            return None
+        guess, spread = self._guess(state), self._spread(state, candidate)
+        planning = guess.margins(candidate, self.problem.epsilon, caution=tuning.HEURISTIC_CAUTION)
+        goal = self._goal(state, guess, candidate, planning, spread)
+        restarts = rule.pairs_remaining(_means(state), goal, spread).restarts
+        margins = guess.margins(candidate, self.problem.epsilon)
+        goal = self._goal(state, guess, candidate, margins, spread)
+        number, _, _ = alone(seen.blocks, candidate)
+        counts = pairs_with(seen.blocks, candidate, self.problem.num_arms).counts
+        return rule.pair_bets(goal, margins[goal.rivals], counts, number, spread, restarts)
 
     def update(self, state: PairedState, plan: Plan, bets: Any, seen: Observations) -> dict[str, Any]:
         if bets is None or seen.blocks is None or plan.candidate is None:
@@ -217,11 +224,8 @@ class PairedElimination(EmbeddedTest):
 
     def _answer(self, state: PairedState) -> dict[str, Any]:
         why = model_checks.why_not_certified(self.embedding, state.alarms, False)
-        return {"assumptions": self._assumptions, "why_heuristic": why, "of_draws": False}
-
-    @property
-    def _assumptions(self) -> tuple[str, ...]:
-        return jointly_normal(self.blocking.name, self._failure, shifts=self.streams is None)
+        assumptions = jointly_normal(self.blocking.name, self._failure, shifts=self.streams is None)
+        return {"assumptions": assumptions, "why_heuristic": why, "of_draws": False}
 
     def _gap(self, state: PairedState) -> float | None:
         """By how much the leader is worse than the best arm at most; None if nothing can be said."""
@@ -292,17 +296,3 @@ class PairedElimination(EmbeddedTest):
         return states.OpenComparisons(
             candidate, rivals, margins[rivals], self.problem.epsilon, threshold, guess.scores, scales
         )
-
-    def _pair_bets(self, state: PairedState, candidate: int, seen: Observations) -> rule.PairBets | None:
-        """The bets of a batch: functions of the past and of which pairs came (line 1)."""
-        guess, spread = self._guess(state), self._spread(state, candidate)
-        planning = guess.margins(candidate, self.problem.epsilon, caution=tuning.HEURISTIC_CAUTION)
-        goal = self._goal(state, guess, candidate, planning, spread)
-        restarts = rule.pairs_remaining(_means(state), goal, spread).restarts
-        margins = guess.margins(candidate, self.problem.epsilon)
-        goal = self._goal(state, guess, candidate, margins, spread)
-        if seen.blocks is None:
-            return None
-        number, _, _ = alone(seen.blocks, candidate)
-        counts = pairs_with(seen.blocks, candidate, self.problem.num_arms).counts
-        return rule.pair_bets(goal, margins[goal.rivals], counts, number, spread, restarts)

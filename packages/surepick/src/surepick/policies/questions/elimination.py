@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.plans import Blocking, Embedded, Embedding, Plan
+from surepick.core.plans import Blocking, Embedding, Plan
 from surepick.core.records import FloatArray, IntArray, record
-from surepick.embeddings import ArmEmbedding
-from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf
 from surepick.estimators.e_values import Collected, processes_of, with_processes
@@ -19,10 +17,9 @@ from surepick.estimators.pairs import without_pair_effects
 from surepick.estimators.posterior import NUMBER
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, tuning
-from surepick.policies.base import Problem, Traits, delta_for_test
+from surepick.policies.base import Traits, delta_for_test
 from surepick.policies.carried.block_rule import without_effects, without_effects_on_vectors
 from surepick.policies.carried.elimination import in_blocks
-from surepick.policies.certified.sampling_rule import first_dimension
 from surepick.policies.options import option
 from surepick.policies.questions import outlook
 from surepick.policies.questions.constraint_tests import UNEVEN, ConstraintTest, assumed_of, told_beside
@@ -30,6 +27,7 @@ from surepick.policies.questions.outlook import Ground, RemainingOfBets
 from surepick.policies.sequential import batches
 from surepick.policies.sequential import engine as block_options
 from surepick.policies.sequential.engine import BatchSizes, EmbeddedTest, Grid, jointly_normal
+from surepick.policies.sequential.first_designs import first_dimension
 from surepick.policies.sequential.state import SequentialState
 from surepick.questions import constraints_of, inquiry_of
 from surepick.questions.protocol import Aims, Bet, Inquiry, Lists, View
@@ -37,25 +35,6 @@ from surepick.questions.protocol import Aims, Bet, Inquiry, Lists, View
 # --- How many pulls a batch of a question has. Validity rests on none of it.
 
 HEURISTIC_LAST = 2.5  # of the predicted rest: after the last batch that is allowed nothing can be made up for
-
-
-def total_of(
-    sizes: BatchSizes, problem: Problem, rest: RemainingOfBets, seen: Observations, round_number: int, grid: Grid | None
-) -> int:
-    """Pulls of the next batch."""
-    if sizes.exact is not None:
-        return sizes.exact
-    if sizes.most is None and sizes.fixed == 0.0:
-        return batches.batch_total(rest.pulls, seen.total)
-    costs = problem.relative_costs
-    price = 1.0 if costs is None else float(seen.counts @ costs) / seen.total
-    spent = price * seen.total
-    money = rest.pulls if rest.cost is None else rest.cost / problem.cheapest_cost
-    if sizes.is_last(round_number):
-        return max(1, math.ceil(HEURISTIC_LAST * rest.pulls))
-    scaled = Grid(1.0, 1.0) if grid is None else Grid(price * grid.start, price * grid.end)
-    wanted = sizes.testing(round_number, spent, money, scaled)
-    return max(1, math.ceil(wanted * rest.pulls / money))
 
 
 def grid_of(ground: Ground, seen: Observations | None) -> Grid | None:
@@ -112,17 +91,6 @@ def rest_of_few(ground: Ground, embedded: Embedding, aims: Aims, noise_mgf: Norm
     return RemainingOfBets(weights / kept, kept * rest.pulls, None, cost)
 
 
-@record
-class ListsOfPairs(SequentialState):
-    """Where a study stands whose differences within blocks are compared; what it has seen is without their effects."""
-
-    blocks: BlockTotals | None = None  # what each block had so far; None before the first batch
-
-
-def _blocks_of(state: SequentialState) -> BlockTotals | None:
-    return state.blocks if isinstance(state, ListsOfPairs) else None
-
-
 HEURISTIC_FIRST_PULLS = 2  # of each arm without structure, in the first batch
 HEURISTIC_FIRST_BOUNDED = 1  # ... where constraints have to be kept: what breaks an exact one is out after it
 
@@ -162,7 +130,6 @@ class CertifiedLists(EmbeddedTest):
     streams: str | None = option(None, options.block_name)
     evidence: str = field(default="lists", init=False, compare=False, repr=False)
     _inquiry: Inquiry = field(init=False, compare=False, repr=False)
-    _levelled: ArmEmbedding = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         EmbeddedTest.__post_init__(self)
@@ -172,8 +139,6 @@ class CertifiedLists(EmbeddedTest):
             raise InvalidInput("blocks and streams are both given; name one.")
         outlook.check_blocks(self.problem, self.blocking, features=self._uses_features)
         object.__setattr__(self, "_inquiry", inquiry_of(self.problem))
-        features = self._uses_features and self.blocks is not None
-        object.__setattr__(self, "_levelled", CentredWithinBlocks(self.embedding) if features else self.embedding)
 
     @property
     def blocking(self) -> Blocking | None:
@@ -189,15 +154,17 @@ class CertifiedLists(EmbeddedTest):
         return self._traits(
             certifies="lists",
             embedding=self._levelled,
-            checks=self._exactness,
+            checks=tuple(
+                f"All measurements of a candidate give the same {one.constraint.name}."
+                for one in self._limits
+                if one.constraint.noise is None
+            ),
             uses_costs=True,
             batch_cost=self.batch_cost,
         )
 
     def init(self) -> SequentialState:
         start: SequentialState = EmbeddedTest.init(self)
-        if self._in_pairs:
-            start = ListsOfPairs(start.round, start.seen, start.lists, start.beaten, start.finished)
         return replace(start, beaten=~self._inquiry.asked(self.problem), finished="")
 
     def ask(self, state: SequentialState) -> Plan:
@@ -210,9 +177,7 @@ class CertifiedLists(EmbeddedTest):
         if not noise_mgf.declared and ground.embedded.structured:
             rest = rest_of_few(ground, ground.embedded, aims, noise_mgf)
         rest = ground.rest(aims, noise_mgf) if rest is None else rest
-        total = total_of(
-            self._sizes, self.problem, rest, state.seen, state.round, grid_of(self._ground(state.dim), state.seen)
-        )
+        total = self._total(state, rest, ground)
         centres: tuple[int, ...] = (state.leader,)
         if self._in_pairs:
             wanted = np.unique(aims.second[aims.second != NUMBER])  # of small blocks some, others in the next batch
@@ -248,7 +213,7 @@ class CertifiedLists(EmbeddedTest):
                 judged = partial(self._limits[bet.quantity - 1].gains, bet, standing=view.standings[bet.quantity - 1])
                 found.append((bet, judged))
             else:
-                found.append((bet, ground.wager(bet, state.seen, view.posterior, _blocks_of(state))))
+                found.append((bet, ground.wager(bet, state.seen, view.posterior, state.blocks)))
         return found
 
     def update(self, state: SequentialState, _: Plan, bets: Any, seen: Observations) -> dict[str, Any]:
@@ -261,8 +226,8 @@ class CertifiedLists(EmbeddedTest):
             collected = with_processes(collected, own.after(gains))
         if not self._in_pairs or seen.blocks is None:
             return {"collected": collected}
-        before = _blocks_of(state)
-        return {"collected": collected, "blocks": seen.blocks if before is None else before.plus(seen.blocks)}
+        blocks = seen.blocks if state.blocks is None else state.blocks.plus(seen.blocks)
+        return {"collected": collected, "blocks": blocks}
 
     def decide(self, _: SequentialState, after: SequentialState, plan: Plan) -> SequentialState:
         view = self._view(self._ground(plan.dim), after.collected, after.lists, after.seen)
@@ -274,7 +239,7 @@ class CertifiedLists(EmbeddedTest):
     def _equal(self, state: SequentialState, least: int = model_checks.FEWEST) -> IntArray:
         if not self._in_pairs:
             return EmbeddedTest._equal(self, state, least)
-        return model_checks.equal_repeats(self.problem, self._apart(state, _blocks_of(state)), least)
+        return model_checks.equal_repeats(self.problem, self._apart(state, state.blocks), least)
 
     def _endless(self, state: SequentialState) -> bool:
         if self._in_pairs:
@@ -286,7 +251,12 @@ class CertifiedLists(EmbeddedTest):
         others = assumed_of(constraints_of(self.problem.question), state.seen)
         answer = EmbeddedTest._answer(self, state) | {"assumptions": (*active, *others, *self._shared_effect)}
         answer |= {"of_draws": False} if self._in_pairs else {}
-        uneven = " ".join(self._uneven(state.alarms))
+        uneven = " ".join(
+            f"{UNEVEN.format(one.name)}: declare it, e.g. {one.name}{one.sign}{one.bound:g},tolerance=...,"
+            "noise=subgaussian:SIGMA, and start anew."
+            for one in constraints_of(self.problem.question)
+            if UNEVEN.format(one.name) in state.alarms
+        )
         lists = (np.flatnonzero(state.lists.inside), np.flatnonzero(state.lists.outside))
         return answer | {"lists": lists} | ({"why_heuristic": uneven} if uneven else {})
 
@@ -317,6 +287,21 @@ class CertifiedLists(EmbeddedTest):
         value, bound = design.value, design.lower_bound
         return Plan(round_number, counts, dim=dim, design_value=value, lower_bound=bound,
                     misspecification=embedded.misspecification)  # fmt: skip
+
+    def _total(self, state: SequentialState, rest: RemainingOfBets, ground: Ground) -> int:
+        """Pulls of the next batch."""
+        sizes, seen, costs = self._sizes, state.seen, self.problem.relative_costs
+        if sizes.exact is not None:
+            return sizes.exact
+        if sizes.most is None and sizes.fixed == 0.0:
+            return batches.batch_total(rest.pulls, seen.total)
+        if sizes.is_last(state.round):
+            return max(1, math.ceil(HEURISTIC_LAST * rest.pulls))
+        price = 1.0 if costs is None else float(seen.counts @ costs) / seen.total
+        money = rest.pulls if rest.cost is None else rest.cost / self.problem.cheapest_cost
+        grid = grid_of(ground, seen) or Grid(1.0, 1.0)
+        wanted = sizes.testing(state.round, price * seen.total, money, Grid(price * grid.start, price * grid.end))
+        return max(1, math.ceil(wanted * rest.pulls / money))
 
     @property
     def _repeats_few(self) -> bool:
@@ -359,9 +344,6 @@ class CertifiedLists(EmbeddedTest):
             found = without_effects(seen, state.seen, self.problem.scales)
         return replace(found, quantities=seen.quantities)
 
-    def embedded(self, dim: int) -> Embedded:
-        return self._cache.embedded(self._levelled, dim)
-
     @property
     def _in_pairs(self) -> bool:
         """Whether differences within blocks are compared, of which nobody knows how much they vary."""
@@ -402,21 +384,6 @@ class CertifiedLists(EmbeddedTest):
     def _limits(self) -> tuple[ConstraintTest, ...]:
         return tuple(ConstraintTest(self.problem, one) for one in constraints_of(self.problem.question))
 
-    def _uneven(self, alarms: tuple[str, ...]) -> list[str]:
-        """What is said of quantities that have noise against what was declared."""
-        return [
-            f"{UNEVEN.format(one.name)}: declare it, e.g. {one.name}{one.sign}{one.bound:g},tolerance=...,"
-            "noise=subgaussian:SIGMA, and start anew."
-            for one in constraints_of(self.problem.question)
-            if UNEVEN.format(one.name) in alarms
-        ]
-
-    @property
-    def _exactness(self) -> tuple[str, ...]:
-        """What is looked for in quantities that are said to have no noise."""
-        names = [one.constraint.name for one in self._limits if one.constraint.noise is None]
-        return tuple(f"All measurements of a candidate give the same {name}." for name in names)
-
     def failed_checks(self, state: SequentialState, plan: Plan, seen: Observations) -> tuple[str, ...]:
         past, ground = state.seen, self._ground(plan.dim)
         told = told_beside(past.plus(seen), len(self._limits))
@@ -426,7 +393,7 @@ class CertifiedLists(EmbeddedTest):
             if one.contradicted(own).any()
         )
         if self._in_pairs:
-            known, news = self._apart(state, _blocks_of(state)), self._apart(state, seen.blocks)
+            known, news = self._apart(state, state.blocks), self._apart(state, seen.blocks)
             mgf = outlook.mgf_of_differences(known, failure_probability(self.problem.noise, self.problem.delta))
             far = model_checks.spread_of_repeats(self.problem, mgf, known, news)
             return (*uneven, far) if far else uneven

@@ -7,9 +7,9 @@ import numpy as np
 
 from surepick.core.arms import Arms, KnownIds
 from surepick.core.observations import Answers, BlockTotals, Observations
-from surepick.core.plans import CandidateBounds, Intervals, Plan, Step
+from surepick.core.plans import Intervals, Plan, Step
 from surepick.core.random_streams import WHO_CHOSE
-from surepick.core.records import FloatArray, IntArray, record
+from surepick.core.records import IntArray, record
 from surepick.errors import InvalidInput
 from surepick.policies.base import Claim, Policy, Problem, Spec, Traits
 from surepick.questions import OneOf
@@ -133,29 +133,13 @@ class OneOfShare:
     def _outwards(self, found: Intervals) -> Intervals:
         """The intervals with the indices of the whole list."""
         comparators = np.where(found.comparators >= 0, self.members[found.comparators], -1)
-        candidates = tuple(self._moved(one, int(self.members[one.candidate]), self._filled) for one in found.candidates)
-        return replace(found, arms=self.members[found.arms], comparators=comparators, candidates=candidates)
+        return replace(found, arms=self.members[found.arms], comparators=comparators)
 
     def _inwards(self, found: Intervals) -> Intervals:
         """The intervals with the indices of the sample."""
         place = np.clip(np.searchsorted(self.members, found.comparators), 0, len(self.members) - 1)
-        candidates = tuple(
-            self._moved(one, int(np.searchsorted(self.members, one.candidate)), lambda column: column[self.members])
-            for one in found.candidates
-        )
         return replace(
             found,
             arms=np.searchsorted(self.members, found.arms),
             comparators=np.where(found.comparators >= 0, place, -1),
-            candidates=candidates,
         )
-
-    def _filled(self, column: FloatArray) -> FloatArray:
-        whole = np.full(self.problem.num_arms, np.nan)
-        whole[self.members] = column
-        return whole
-
-    @staticmethod
-    def _moved(one: CandidateBounds, candidate: int, move: Any) -> CandidateBounds:
-        columns = (one.bets, one.drawn, one.bounds, one.leads, one.log_e_values)
-        return CandidateBounds(candidate, *(move(column) for column in columns))

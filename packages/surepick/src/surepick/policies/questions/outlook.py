@@ -281,25 +281,17 @@ class Ground:
         the design's value is money, in units of the cheapest pull.
         """
         scales, costs = noise_mgf.noise_scales(self.problem.epsilon), self.problem.relative_costs
-        if aims.alone is not None:
-            return self._with_alone(aims, aims.alone, scales)
-        if costs is None:
-            design = self._design(aims, scales)
-            return RemainingOfBets(design.weights, design.value, design.lower_bound, None)
-        design = self._design(aims, scales * np.sqrt(costs))
-        pulls = design.weights / costs
-        return RemainingOfBets(
-            pulls / pulls.sum(), design.value * float(pulls.sum()), None, design.value * self.problem.cheapest_cost
-        )
-
-    def _with_alone(self, aims: Aims, alone: FloatArray, scales: FloatArray) -> RemainingOfBets:
-        """The design of the pairs, raised to what each arm takes by itself."""
-        costs, pulls = self.problem.relative_costs, alone
-        if len(aims.first):
+        pulls, cheapest = aims.alone, self.problem.cheapest_cost
+        if pulls is None or len(aims.first):
             design = self._design(aims, scales if costs is None else scales * np.sqrt(costs))
             shares = design.weights if costs is None else design.weights / costs
-            pulls = np.maximum(design.value * shares, alone)
-        cost = None if costs is None else float(pulls @ costs) * self.problem.cheapest_cost
+            if pulls is None and costs is None:
+                return RemainingOfBets(shares, design.value, design.lower_bound, None)
+            if pulls is None:
+                total = float(shares.sum())
+                return RemainingOfBets(shares / total, design.value * total, None, design.value * cheapest)
+            pulls = np.maximum(design.value * shares, pulls)  # raised to what each arm takes by itself
+        cost = None if costs is None else float(pulls @ costs) * cheapest
         return RemainingOfBets(pulls / pulls.sum(), float(pulls.sum()), None, cost)
 
     def _design(self, aims: Aims, scales: FloatArray) -> Design:

@@ -73,14 +73,19 @@ def whole_batch(
     costs, embedding, dim, share = arms.problem.relative_costs, arms.embedding, embedded.dim, sizes.reserve
     vectors, known = embedded.structured, known_scale(arms.problem.noise)
     if sizes.exact is not None:
-        checked = (embedding, dim, share) if vectors and known else None
-        return fixed_size(weights, sizes.exact, round_number, costs, checked)
+        if not (vectors and known):
+            return rounded_batch(weights, sizes.exact, round_number)
+
+        def spread(pulls: int) -> IntArray:
+            return model_checks.spread_over_equals(embedding, rounded_batch(weights, pulls, round_number), costs)
+
+        planned = spread(max(1, int(sizes.exact / (1.0 + share))))
+        extra = model_checks.check_pulls(embedding, dim, planned, share, costs)
+        return np.asarray(spread(sizes.exact - int(extra.sum())) + extra)
     counts = designs.round_design(weights, capped(total, weights, largest_batch=sizes.largest, reserve=share))
-    if not vectors or (known and np.count_nonzero(counts) < few):
-        return counts
-    if known:
+    if vectors and known and np.count_nonzero(counts) >= few:
         return model_checks.with_check_pulls(embedding, dim, counts, share=share, costs=costs)
-    noise_mgf = None if seen is None else arms.noise_mgf(seen)
+    noise_mgf = None if seen is None or known or not vectors else arms.noise_mgf(seen)
     if seen is None or noise_mgf is None or noise_mgf.declared:
         return counts
     found = topped_up(counts, seen.counts, noise_mgf.bounded, arms.repeats, sizes.largest)
@@ -106,25 +111,6 @@ def rounded_batch(weights: FloatArray, total: int, round_number: int) -> IntArra
     return counts
 
 
-def fixed_size(
-    weights: FloatArray,  # (K,)
-    total: int,
-    round_number: int,
-    costs: FloatArray | None,  # of a pull of each arm, (K,); None: all alike
-    checked: tuple[ArmEmbedding, int, float] | None,
-) -> IntArray:
-    """Exactly so many pulls in these proportions, shape (K,)."""
-    if checked is None:
-        return rounded_batch(weights, total, round_number)
-    embedding, dim, share = checked
-
-    def spread(pulls: int) -> IntArray:
-        return model_checks.spread_over_equals(embedding, rounded_batch(weights, pulls, round_number), costs)
-
-    extra = model_checks.check_pulls(embedding, dim, spread(max(1, int(total / (1.0 + share)))), share, costs)
-    return np.asarray(spread(total - int(extra.sum())) + extra)
-
-
 def batches_of_a_list(num_arms: int, total: int) -> int:
     """How many batches of so many pulls see every arm once."""
     return -(-num_arms // total)
@@ -138,13 +124,6 @@ def listed_sizes(num_arms: int, total: int, round_number: int) -> IntArray:
     order = np.argsort(np.arange(num_arms) % batches, kind="stable")
     places = np.arange((round_number - 1) * total, round_number * total)
     return np.bincount(order[places % num_arms], minlength=num_arms).astype(np.int64)
-
-
-def moved_off(counts: IntArray, away: BoolArray, instead: int) -> IntArray:
-    """The pulls, those of arms that cannot be measured given to another arm."""
-    found: IntArray = np.where(away, 0, counts)
-    found[instead] += int(counts.sum() - found.sum())
-    return found
 
 
 # --- Which arms get repeats where scales are unknown and features are used. Validity rests on none of it.

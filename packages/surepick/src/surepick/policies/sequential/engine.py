@@ -27,9 +27,10 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Blocking, Deciding, Embedded, IndependentArms, Plan, RoundRecord, Step
-from surepick.core.records import FloatArray, IntArray, record
+from surepick.core.records import IntArray, record
 from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
+from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import InvalidInput
 from surepick.estimators import Mgf, noise_mgf_after, normal_mgf_after
 from surepick.linalg.factorisations import Whitened, whitened
@@ -52,11 +53,6 @@ def embedded_in(embedding: ArmEmbedding, dim: int) -> Embedded:
     if embedding.num_distinct == embedding.num_arms and model_checks.is_saturated(embedding, dim):
         return IndependentArms(embedding.num_arms)
     return embedding.at(dim)
-
-
-def typical_scales(problem: Problem, seen: Observations) -> FloatArray:
-    """s of each arm after what was seen, as a bet on a difference of epsilon sees it; shape (K,), in reward units."""
-    return mgf_after(problem, seen).typical_scales(problem.epsilon)
 
 
 def mgf_after(problem: Problem, seen: Observations) -> Mgf:
@@ -84,7 +80,7 @@ class Memo:
     def last(self, name: str, key: Any, form: Callable[[], T], most: int = 1) -> T:
         """What goes by that name, formed by `form` unless the key is one of the last; so many are kept."""
         kept = self._kept.get(name, ())  # looked at once: another thread may change what is kept
-        found = next((each for each in kept if each[0] is key or each[0] == key), None)
+        found = next((each for each in reversed(kept) if each[0] is key or each[0] == key), None)
         if found is not None:
             return cast(T, found[1])
         self._kept[name] = kept[max(len(kept) + 1 - most, 0) :]
@@ -101,8 +97,10 @@ class Memo:
 
     def known(self, name: str, owner: object, key: Any = None) -> tuple[bool, Any]:
         """(whether it is kept, what is kept) of that very object."""
-        kept = self._kept.get(name, ())
-        return next(((True, value) for (of, known), value in kept if of is owner and known == key), (False, None))
+        for (of, known), value in self._kept.get(name, ()):
+            if of is owner and known == key:
+                return True, value
+        return False, None
 
     def embedded(self, embedding: ArmEmbedding, dim: int) -> Embedded:
         """`embedded_in`."""
@@ -382,8 +380,10 @@ class SequentialTest:
         """Why more pulls would not help, if there is a reason."""
         if state.finished not in ("", "equal"):
             return ""
-        equal = model_checks.equal_words(self.problem, self._equal(state))
-        return equal or ("" if state.finished or state.seen.total == 0 else self._obstacle(state))
+        names, equal = self.problem.arms, self._equal(state).tolist()
+        if equal:
+            return model_checks.all_equal([str(arm) if names is None else names.ids[arm] for arm in equal])
+        return "" if state.finished or state.seen.total == 0 else self._obstacle(state)
 
     def _step(self, after: Any, plan: Plan, seen: Observations, found: Any = None) -> Step[Any]:
         gap, alarms, equal = self._gap(after), after.alarms, self._equal(after)
@@ -417,7 +417,7 @@ class EmbeddedTest(SequentialTest):
 
     def _traits(self, **more: Any) -> Traits:
         own, blocking, embedding = self.embedding.traits, self.blocking, more.pop("embedding", self.embedding)
-        price = () if blocking is None else (price_of_blocks(blocking.name),)
+        price = () if blocking is None else (PRICE_OF_BLOCKS.format(blocking.name),)
         spread = () if known_scale(self.problem.noise) else (model_checks.SPREAD,)
         return Traits(
             corrects=True,
@@ -437,7 +437,14 @@ class EmbeddedTest(SequentialTest):
 
     def embedded(self, dim: int) -> Embedded:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
-        return self._cache.embedded(self.embedding, dim)
+        return self._cache.embedded(self._levelled, dim)
+
+    @property
+    def _levelled(self) -> ArmEmbedding:
+        """The family psi_d; in blocks with a coordinate for their level."""
+        if getattr(self, "blocks", None) is None or not self._uses_features:
+            return self.embedding
+        return self._cache.last("levelled", 0, lambda: CentredWithinBlocks(self.embedding))
 
     def _compresses(self, _: Any, plan: Plan, __: Observations) -> bool:
         return self._uses_features and self.embedded(plan.dim).structured
@@ -459,6 +466,11 @@ def listed_row(row: RoundRecord, after: SequentialState) -> RoundRecord:
 
 
 # --- What a study says of its blocks, and plans that fill them. Validity rests on none of the latter.
+
+PRICE_OF_BLOCKS = (  # what a user should know before the first pull
+    "Measurements are compared within a {0} only. Where no {0} has an effect of its own, this may take more of them: a "
+    "forecast says how many."
+)
 
 
 def blocking_of(
@@ -499,14 +511,6 @@ def jointly_normal(name: str, failure: float, *, shifts: bool) -> tuple[str, str
         f"those of different ones are independent. Which of them a {name} has does not depend on their values.",
         "Standard deviations are bounded by repeats; all bounds that matter hold at all times, except with "
         f"probability {failure:g}, which is part of delta.",
-    )
-
-
-def price_of_blocks(name: str) -> str:
-    """What a user should know before the first pull, as a sentence."""
-    return (
-        f"Measurements are compared within a {name} only. Where no {name} has an effect of its own, this may take more "
-        "of them: a forecast says how many."
     )
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from surepick.core.observations import Observations
+from surepick.core.observations import BlockTotals, Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen
 from surepick.errors import ContractError
 from surepick.estimators.e_values import Collected
@@ -73,6 +73,7 @@ class SequentialState:
     means: MeanProcesses | None = None  # one e-process an arm, without structure; None before the first batch
     vectors: VectorProcesses | None = None  # the same with vectors
     collected: Collected = ()  # e-processes of comparisons, in the order in which they were opened
+    blocks: BlockTotals | None = None  # what each had so far, where lists compare differences within blocks
     tested: tuple[UpperBounds, ...] = ()  # the candidates so far, in the order in which they were last looked at
     compressed: bool = False  # some batch used the features, so that the evidence rests on what the embedding assumes
     alarms: tuple[str, ...] = ()  # what the checks of the embedding found so far, in words
@@ -176,6 +177,9 @@ def gap_of(state: SequentialState, candidate: int) -> float:
 # --- What is still to be measured for a candidate, as it looks from the past.
 
 HEURISTIC_FIRST_START = 0.95  # weight of the first start of a process; the others halve what is left
+HALVED = math.log1p(-HEURISTIC_FIRST_START) - math.log(2.0) * (np.arange(1100.0) - 1.0)  # the last is the least of all
+LOG_WEIGHTS: FloatArray = np.maximum(HALVED, math.log(sys.float_info.min))  # log p_k, of k >= 1
+LOG_WEIGHTS[1] = math.log(HEURISTIC_FIRST_START)
 HEURISTIC_EXCESS = 0.5  # units of evidence by which a plan exceeds what is needed: all must get there together
 HEURISTIC_SPREAD_OF_SQUARE = 1.04  # sqrt(2) .7 / sqrt(.91), of the evidence of a bet whose mean is the square
 
@@ -258,28 +262,15 @@ class RemainingPulls:
         once = self.pulls > 0.0
         return self.total + float(np.count_nonzero(once) if self.costs is None else self.costs[once].sum())
 
-    @property
-    def most_expensive_pull(self) -> float:
-        """What the dearest of the pulls costs, or all of them where that is less: a batch of less would wait for it."""
-        dearest = 1.0 if self.costs is None else float(self.costs[self.pulls > 0.0].max(initial=1.0))
-        return min(dearest, self.total)
-
-    @property
-    def least_pulls(self) -> float:
-        """Lower bound on the pulls of any design: what it costs at least, all of it on the dearest arm."""
-        return self.lower_bound if self.costs is None else self.lower_bound / float(self.costs.max())
-
 
 def start_weights(starts: IntArray) -> FloatArray:
     """log p_k of the k-th start of a process: p_1 = r, p_k = (1 - r) 2^-(k-1), which sum to 1.
 
     Source: docs/certified-elimination.md, line 13.
     """
-    if np.any(starts < 1):
+    if starts.min(initial=1) < 1:
         raise ContractError("starts are numbered from 1.")
-    first = math.log(HEURISTIC_FIRST_START)
-    later = math.log1p(-HEURISTIC_FIRST_START) - math.log(2.0) * (starts - 1.0)
-    return np.maximum(np.where(starts == 1, first, later), math.log(sys.float_info.min))
+    return np.asarray(LOG_WEIGHTS.take(starts, mode="clip"))
 
 
 def nobody() -> IntArray:

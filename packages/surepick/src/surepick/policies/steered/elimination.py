@@ -161,6 +161,7 @@ class CertifiedReadings(SequentialTest):
             corrects=True,
             weigh=self.weigh,
             assumed=() if self.assume == chosen.AUTO else self.named,
+            until=self.until,
         )
 
     def init(self) -> SteeredState:
@@ -173,14 +174,13 @@ class CertifiedReadings(SequentialTest):
         if state.apart is not None:
             return self._plain.ask(state.apart)
         if state.seen.total == 0:
-            z = self._coordinates(0)
-            counts = opening(z, HEURISTIC_OPENING, HEURISTIC_OPENING_NOISE)
+            counts = opening(self._coordinates(state, 0), HEURISTIC_OPENING, HEURISTIC_OPENING_NOISE)
             return Plan(state.round, counts)
         (wanted, steered), spent = self._design(state, state.leader), state.pulls
         total = float(wanted.sum())
         size = math.ceil(total)
         if total > max(HEURISTIC_OPENING, HEURISTIC_WHOLE * spent):
-            size = math.ceil(min(HEURISTIC_PART * total, HEURISTIC_PART * spent + HEURISTIC_MORE_PULLS))
+            size = math.ceil(min(self._part * total, self._part * spent + HEURISTIC_MORE_PULLS))
         weights, evidence = steered.planned(wanted)
         size = max(size, math.ceil(HEURISTIC_LEAST_PART * spent))
         counts = spread_pulls(wanted, size, weights[int(np.argmin(evidence))])
@@ -330,7 +330,7 @@ class CertifiedReadings(SequentialTest):
         refuted = [one for one in state.standing if one.refuted]
         if not refuted:
             return found
-        words = class_in_words(self.read_under(refuted[0]), "")
+        words = self._in_words(state, self.read_under(refuted[0]), "")
         return replace(found, reason=f"If {words}: then no candidate could be the best, so this is false.")
 
     def _without_effects(self, state: SteeredState, plan: Plan, seen: Observations) -> Observations:  # noqa: ARG002
@@ -339,11 +339,11 @@ class CertifiedReadings(SequentialTest):
 
     def _read(self, state: SteeredState, leaders: tuple[int, ...], number: int, *, whole: bool) -> Standing:
         """The reading of the study under a class; not whole: of what processes hold now alone, which says no more."""
-        problem, seen, known = self.problem, state.seen, self.named[number]
+        problem, seen, known, features = self.problem, state.seen, self.named[number], self._features(state)
         sigma = noise_scale(seen, problem.sigma)
-        filled = with_likely_norm(known, self.features, seen, sigma, problem.epsilon)
+        filled = with_likely_norm(known, features, seen, sigma, problem.epsilon)
         candidate, witnesses = compared(leaders, seen)
-        question = Question(self.features, candidate, witnesses, problem.epsilon, None)
+        question = Question(features, candidate, witnesses, problem.epsilon, None)
         threshold = threshold_of(problem)
         past = [ArmFlows.nothing(problem.num_arms, 0, threshold)]
         if state.told and whole:
@@ -359,6 +359,14 @@ class CertifiedReadings(SequentialTest):
         norm = balls(filled.assumption)[0].norm
         assert norm is not None
         return Standing(number, norm, filled.suggested, gap, rivals, found.beaten)
+
+    def until(self, state: SteeredState, off: float) -> float:
+        """Pulls after which the answer is predicted to stand with means off by so much, a little too few."""
+        other = replace(self, trust=off)
+        held = tuple(other._read(state, state.leaders, one.number, whole=False) for one in state.standing)
+        if max((one.gap for one in held), default=np.inf) <= self.problem.epsilon:
+            return 0.0
+        return float(other._design(replace(state, standing=held), state.leader)[0].sum())
 
     def read_under(self, standing: Standing) -> Assumption:
         """The class that a standing is about, with its norm."""
@@ -388,17 +396,27 @@ class CertifiedReadings(SequentialTest):
     def _costing(self) -> FloatArray | None:
         return self.problem.scales if self.problem.noise.support is None else None
 
-    def _coordinates(self, number: int) -> FloatArray:
+    @property
+    def _part(self) -> float:
+        """Of what is left, or was spent: a batch before the last has no more."""
+        return HEURISTIC_PART
+
+    def _features(self, _: SteeredState) -> FloatArray:
+        """Of the arms, as the classes of this state see them, (K, D)."""
+        return self.features
+
+    def _coordinates(self, state: SteeredState, number: int) -> FloatArray:
         """Z of all arms in a class, with the level."""
+        features = self._features(state)
 
         def form() -> FloatArray:
             ball = balls(self.named[number])[0]
-            found = ball.coordinates(self.features)
+            found = ball.coordinates(features)
             if isinstance(ball, Smooth):
                 found = found[:, :DIRECTIONS]
             return np.column_stack([found, np.full(len(found), LEVEL)]) if ball.level else found
 
-        return self._cache.last("coordinates", number, form, most=len(self.named))
+        return self._cache.of("coordinates", features, number, form)
 
     def _fits(self, state: SteeredState) -> list[Fit]:
         """The most likely means in each class."""
@@ -406,24 +424,25 @@ class CertifiedReadings(SequentialTest):
         def form() -> list[Fit]:
             sigma, size = self._guessed_noise(state.seen)
             return [
-                fitted(self._coordinates(number), state.seen, sigma, self.gamma, size)
+                fitted(self._coordinates(state, number), state.seen, sigma, self.gamma, size)
                 for number in range(len(self.named))
             ]
 
         return self._cache.of("fits", state.seen, None, form)
 
-    def _left_out(self, number: int) -> FloatArray:
+    def _left_out(self, state: SteeredState, number: int) -> FloatArray:
         """Squared lengths of what the coordinates leave out of each arm, (K,)."""
+        features = self._features(state)
 
         def form() -> FloatArray:
             ball = balls(self.named[number])[0]
             if not isinstance(ball, Smooth):
-                return np.zeros(len(self.features))
-            z = self._coordinates(number)[:, : -1 if ball.level else None]
-            whole = ball.of(self.features).diagonal(self.features)
+                return np.zeros(len(features))
+            z = self._coordinates(state, number)[:, : -1 if ball.level else None]
+            whole = ball.of(features).diagonal(features)
             return np.asarray(np.maximum(whole - np.sum(z**2, axis=1), 0.0))
 
-        return self._cache.last("left out", number, form, most=len(self.named))
+        return self._cache.of("left out", features, number, form)
 
     def _guessed_noise(self, seen: Observations) -> tuple[FloatArray, float]:
         """(scales of the noise, (K,), the size of what is looked for), in reward units."""
@@ -442,11 +461,11 @@ class CertifiedReadings(SequentialTest):
             held = self._held(state)
             flows[np.ix_(held.arms, held.pulled)] = held.flows  # of an arm's starts the last counts
         threshold = threshold_of(problem)
-        z, fits = self._coordinates(known.number), self._fits(state)
+        z, fits = self._coordinates(state, known.number), self._fits(state)
         fit = fits[max((one.number for one in state.standing), key=lambda one: fits[one].log_likelihood)]
         return Steered(
             coordinates=z,
-            left_out=self._left_out(known.number),
+            left_out=self._left_out(state, known.number),
             norm=known.norm,
             off=self.gamma,
             scales=problem.scales,
@@ -465,11 +484,19 @@ class CertifiedReadings(SequentialTest):
 
         def form() -> tuple[FloatArray, Steered]:
             steered = self._steered(state, candidate)
-            wanted = design_for(steered)
+            wanted = self._wanted(steered)
             renewed = steered.renewed(wanted)
-            return (wanted, steered) if renewed is steered else (design_for(renewed), renewed)
+            return (wanted, steered) if renewed is steered else (self._wanted(renewed), renewed)
 
-        return self._cache.last("design", (state.standing, candidate), form, most=2)
+        return self._cache.of("design", state.seen, (state.standing, candidate), form)
+
+    def _wanted(self, steered: Steered) -> FloatArray:
+        """Pulls, whole or not, after which every open rival is predicted to be out, (K,)."""
+        return design_for(steered)
+
+    def _in_words(self, _: SteeredState, assumption: Assumption, data: str) -> str:
+        """What is said of the means, as a clause."""
+        return class_in_words(assumption, data)
 
     def _gap(self, state: SteeredState) -> float | None:
         if state.apart is not None:
@@ -484,7 +511,7 @@ class CertifiedReadings(SequentialTest):
         said = []
         for one in state.standing:
             data = "" if one.suggested is None else f" (the results suggest up to {one.suggested:.3g})"
-            said.append(class_in_words(self.read_under(one), data))
+            said.append(self._in_words(state, self.read_under(one), data))
         words = "; or ".join(said)
         unseen, num_arms = int(np.count_nonzero(state.seen.counts == 0)), self.problem.num_arms
         told = [f"{words[0].upper()}{words[1:]}."] if words else []

@@ -195,7 +195,7 @@ class SubsetRules:
 
 
 @record
-class Told:
+class Tally:
     """A batch of the selection."""
 
     ids: tuple[str, ...]  # of the candidates that were measured
@@ -204,12 +204,12 @@ class Told:
     squares: tuple[float, ...] | None  # sums of squared rewards; None where only totals were reported
 
     @staticmethod
-    def of(seen: Observations, ids: Sequence[str]) -> Told:
+    def of(seen: Observations, ids: Sequence[str]) -> Tally:
         """That of what was told of candidates with these ids."""
         pulled = np.flatnonzero(seen.counts)
         squares = None if seen.squares is None else tuple(seen.squares[pulled].tolist())
         names = tuple(ids[arm] for arm in pulled.tolist())
-        return Told(names, tuple(seen.counts[pulled].tolist()), tuple(seen.sums[pulled].tolist()), squares)
+        return Tally(names, tuple(seen.counts[pulled].tolist()), tuple(seen.sums[pulled].tolist()), squares)
 
     def among(self, places: Mapping[str, int]) -> Observations:
         """What was told, of the arms at these places (id -> index)."""
@@ -234,7 +234,7 @@ class Subset:
     sizes: tuple[int, ...]  # rows of each of its sources
     rules: SubsetRules  # how it was shortened
     rows: tuple[int, ...]  # the number on the long list of each candidate of the study
-    batches: tuple[Told, ...]  # what was measured for it
+    batches: tuple[Tally, ...]  # what was measured for it
     # that candidates of the study are on the long list: of all, or of those measured for the selection
     paths: tuple[Path, ...]
     minimize: bool = False  # small rewards were good; the sums of `batches` have the other sign
@@ -290,7 +290,7 @@ class Subset:
                 raise InvalidInput(f"row {path.row} of the long list has other features than its candidate here.")
 
 
-def _told(spec: Mapping[str, Any]) -> Told:
+def _told(spec: Mapping[str, Any]) -> Tally:
     ids, counts, sums = tuple(map(str, spec["ids"])), tuple(map(int, spec["pulls"])), tuple(map(float, spec["sums"]))
     squares = None if spec["squares"] is None else tuple(map(float, spec["squares"]))
     columns = (ids, counts, sums, ids if squares is None else squares)
@@ -298,7 +298,7 @@ def _told(spec: Mapping[str, Any]) -> Told:
         raise ValueError("a batch has columns of several lengths, an id twice, or a pull of nobody")
     if not np.isfinite([*sums, *(squares or ())]).all():
         raise ValueError("a batch has a sum that is not finite")
-    return Told(ids, counts, sums, squares)
+    return Tally(ids, counts, sums, squares)
 
 
 # --- What is found out about a long list before anything is measured: its hash, how its rows are seen, and the design.

@@ -25,7 +25,7 @@ from surepick.linalg.rows import one_blas_thread
 from surepick.noise import Noise, Normal, failure_probability, parse_noise
 from surepick.policies.base import Claim, Policy, Problem, Spec, Traits, trace_row
 from surepick.policies.sequential.batches import rounded_batch
-from surepick.policies.subset.evidence import FirstPass, Left, RowBet, Rule, Subset, SubsetRules, Told, left, left_of
+from surepick.policies.subset.evidence import FirstPass, Left, RowBet, Rule, Subset, SubsetRules, Tally, left, left_of
 
 USUAL_SIZE = 50_000
 HEURISTIC_FIRST_BATCH = 4  # pulls for each direction in the first batch
@@ -245,7 +245,7 @@ class SubsetSelection:
             sizes=self.look.sizes,
             rules=self.rules,
             rows=tuple(rows.tolist()),
-            batches=tuple(Told.of(one, self.arms.ids) for one in state.batches),
+            batches=tuple(Tally.of(one, self.arms.ids) for one in state.batches),
             paths=tuple(tree.path(row) for row in proved.tolist()),
         )
         return Arms(source.take(rows), KnownIds(source.ids(rows))), subset

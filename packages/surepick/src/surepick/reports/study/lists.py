@@ -31,10 +31,7 @@ class Frame:
     top: float
     bottom: float
     below: float = BELOW
-
-    @property
-    def width(self) -> float:
-        return WIDTH
+    width: float = WIDTH  # of the drawing
 
     @property
     def height(self) -> float:

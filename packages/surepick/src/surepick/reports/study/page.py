@@ -9,8 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from surepick.assumptions import Reading, shown
 from surepick.certificates.document import certificate_document
 from surepick.core.files import as_path, write_whole
 from surepick.core.records import FloatArray
@@ -22,6 +21,7 @@ from surepick.reports.study.facts import Document, History
 from surepick.reports.study.lists import arrow, candidate_map, place, standings, star
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.progress import confidence_of, times
+from surepick.studies.readings import shown_readings
 from surepick.studies.study import Study
 from surepick.text import about, money, percent, quoted
 
@@ -80,13 +80,14 @@ def write_report(
         write_whole(target, study.elsewhere.report(name, forecast_up_to), what="the report")
         return target
     check_jinja()
-    document = certificate_document(study, name)
+    document = report_document(study, name)
     judged = max((look["plan"] for entry in document["rounds"] for look in entry["looks"]), default=0)
     page = report_page(
-        with_costs(with_candidates(document, study), study),
+        document,
         history=written.history_of(study.log, judged),
         features=study.arms.features,
         expected=foreseen(study.policy, most_arms=forecast_up_to),
+        readings=shown_readings(study),
     )
     write_whole(target, page.encode("utf-8", "replace"), what="the report")  # names may hold what UTF-8 cannot
     return target
@@ -100,7 +101,14 @@ def check_jinja() -> None:
         raise InvalidInput('reports need jinja2, which is absent: pip install "surepick[reports]".') from error
 
 
-def report_page(document: Document, *, history: History, features: FloatArray, expected: Foreseen) -> str:
+def report_page(
+    document: Document,
+    *,
+    history: History,
+    features: FloatArray,
+    expected: Foreseen,
+    readings: tuple[Reading, ...] = (),
+) -> str:
     """The report as HTML: what each section draws and says, handed to the templates, which hold the words."""
     study = written.facts_of(document)
     environment = _environment(written.users_words(study))
@@ -117,6 +125,7 @@ def report_page(document: Document, *, history: History, features: FloatArray, e
         map=candidate_map(study, features),
         spending=spending(study, expected),
         expected=expected,
+        readings=readings,
         kept=history,
         batches=written.batches(study, history),
         style=style,
@@ -129,13 +138,15 @@ def report_drawings(study: Study) -> list[tuple[str, str, Markup]]:
     """(key, heading, HTML) of the report's pictures of the closed plans, for another page that has `report.css`."""
     from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
 
-    document = with_costs(with_candidates(certificate_document(study), study), study)
+    document = report_document(study)
     facts = written.facts_of(document)
-    drawn = {"narrowing": narrowing(facts), "gaps": gaps(facts), "standings": standings(facts), "effort": effort(facts)}
+    drawn: dict[str, Any] = {"narrowing": narrowing(facts), "gaps": gaps(facts), "standings": standings(facts)}
+    drawn |= {"effort": effort(facts), "readings": shown_readings(study)}
     lists = facts.lists is not None
     two = facts.list_names is None or bool(facts.list_names.second)
     narrows = drawn["narrowing"] is not None and not facts.shortens and two
     shown = (
+        ("readings", "Up to where the answer stands", bool(drawn["readings"])),
         ("narrowing", "How the lists filled" if lists else "How the field narrowed", narrows),
         ("gap", "How close to the best", drawn["gaps"] is not None),
         ("standings", "Where the candidates stand", bool(drawn["standings"])),
@@ -147,48 +158,19 @@ def report_drawings(study: Study) -> list[tuple[str, str, Markup]]:
     return [(key, heading, Markup(environment.get_template(f"{key}.html").render(values))) for key, heading in there]
 
 
-def with_candidates(document: Document, study: Study) -> Document:
-    """The document with what the policy says of itself, and with what is left out of very many candidates."""
-    arms, traits = {**document["arms"], "ids": list(study.ids)}, study.policy.traits
+def report_document(study: Study, name: str | None = None) -> Document:
+    """The certificate with what became of all candidates and what they cost, and what the policy says of itself."""
+    document, prices = certificate_document(study, name, every_candidate=True), study.prices
+    candidates, traits = document["candidates"], study.policy.traits
+    if written.is_empty(document):  # before anything was measured none of them leads
+        candidates["fates"] = ["possible" if fate == "recommended" else fate for fate in candidates["fates"]]
+    if prices is not None:
+        rows = zip(prices.each(len(study.ids)).tolist(), candidates["pulls"], strict=True)
+        candidates["costs"] = [cost_of(price, pulls) for price, pulls in rows]
+        document["batch_cost"] = prices.batch
+    document["arms"]["ids"] = list(study.ids)
     said = {name: getattr(traits, name) for name in ("uses_features", "certifies", "eliminates")}
-    document = {**document, "traits": said}
-    if document["candidates"] is not None:
-        return {**document, "arms": arms, "candidates": _led(document, document["candidates"])}
-    pulls, sums, waiting = np.zeros(len(study.ids), np.int64), np.zeros(len(study.ids)), set(traits.later)
-    for entry in document["rounds"]:
-        for look in entry["looks"]:
-            pulls[look["told"]["arms"]] += np.array(look["told"]["pulls"], np.int64)
-            sums[look["told"]["arms"]] += np.array(look["told"]["sums"])
-            waiting -= {one["arm"] for one in look["added"]}
-    fates = ["left"] * len(study.ids)
-    trace = study.trace
-    for arm in trace[-1].active.tolist() if trace else range(len(fates)):
-        fates[arm] = "possible"
-    for arm in trace[-1].withdrawn.tolist() if trace and trace[-1].withdrawn is not None else ():
-        fates[arm] = "withdrawn"
-    for arm in waiting:
-        fates[arm] = "waiting"
-    fates[study.ids.index(document["best_arm"])] = "recommended"
-    means = [total / count if count else None for total, count in zip(sums.tolist(), pulls.tolist(), strict=True)]
-    found = {"pulls": pulls.tolist(), "means": means, "fates": fates}
-    return {**document, "arms": arms, "candidates": _led(document, found)}
-
-
-def with_costs(document: Document, study: Study) -> Document:
-    """The document with what was spent on each candidate, and on batches, where something has a cost."""
-    prices, candidates = study.prices, document["candidates"]
-    if prices is None:
-        return document
-    rows = zip(prices.each(len(study.ids)).tolist(), candidates["pulls"], strict=True)
-    costs = [cost_of(price, pulls) for price, pulls in rows]
-    return {**document, "candidates": {**candidates, "costs": costs}, "batch_cost": prices.batch}
-
-
-def _led(document: Document, candidates: dict[str, Any]) -> dict[str, Any]:
-    """The candidates; before anything was measured none of them leads."""
-    if not written.is_empty(document):
-        return candidates
-    return {**candidates, "fates": ["possible" if fate == "recommended" else fate for fate in candidates["fates"]]}
+    return document | {"traits": said}
 
 
 def _environment(own: list[str]) -> Environment:
@@ -212,6 +194,7 @@ def _environment(own: list[str]) -> Environment:
         "independent": INDEPENDENT_OF_VALUE,
         "most_rows": written.MOST_ROWS,
         "nobody": written.NOBODY,
+        "claims": shown,
         "star": star,
     }
     return environment

@@ -100,7 +100,6 @@ def format_utc(seconds: float) -> str:
 
 INDEPENDENT_OF_VALUE = "independent-of-value"
 COUNTED, LATE, PRIOR = "counted", "late", "prior"
-STATUSES = (COUNTED, LATE, PRIOR)
 FAILED, ABANDONED, CLOSED, ENDED = "failed", "abandoned", "closed", "ended"
 WITHDRAWN, ADDED = "withdrawn", "added"
 UNDONE, UNUSUAL, CORRECTED = "undone", "unusual", "corrected"

@@ -16,17 +16,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from surepick.core.names import is_missing_text, is_number, one_form, written
 from surepick.core.observations import Answers, BlockTotals, Quantity
 from surepick.core.plans import Blocking, Plan
 from surepick.core.records import FloatArray, IntArray
-from surepick.core.values import LARGEST_REWARD, listed, real_numbers, text_of, texts_of
+from surepick.core.values import listed, text_of, texts_of
 from surepick.errors import InvalidInput
 from surepick.items import ItemOrder
-from surepick.noise import Bernoulli
-from surepick.questions import Constraint
 from surepick.studies.logs.base import Log, Results, Values, pull_key
 from surepick.text import look_of, quoted, seen
 
@@ -328,87 +325,7 @@ def deviations_of(parts: Iterable[Columns], num_arms: int) -> FloatArray | None:
     return found
 
 
-# --- Quantities that are measured beside the reward: how they are given, stored and added up.
-
-
-def split_values(given: ArrayLike, constraints: Sequence[Constraint]) -> tuple[ArrayLike, FloatArray | None]:
-    """(rewards, the other quantities, shape (n, r)) of what measurements gave; None in a study without constraints."""
-    # given: (n,), or (n, 1 + r) with r constraints, the reward first; NaN for a quantity that was not measured
-    if not constraints:
-        return given, None
-    names = ", ".join(one.name for one in constraints)
-    wrong = f"results are no rows of numbers (the reward, then {names})"
-    values = real_numbers("results", given, wrong=wrong)
-    if values.size == 0:
-        values = values.reshape(0, 1 + len(constraints))
-    if values.ndim != 2 or values.shape[1] != 1 + len(constraints):
-        raise InvalidInput(
-            f"results have shape {values.shape}; each measurement of this study gives {1 + len(constraints)} numbers: "
-            f"the reward, then {names} (NaN for one that was not measured). Nothing of this call was stored."
-        )
-    for column, one in enumerate(constraints, 1):
-        _check_values(values[:, column], one)
-    return values[:, 0], values[:, 1:]
-
-
-def _check_values(column: FloatArray, constraint: Constraint) -> None:
-    name, known = constraint.name, column[~np.isnan(column)]
-    if np.any(np.abs(known) > LARGEST_REWARD):
-        raise InvalidInput(f"a value of {name} is infinite or beyond {LARGEST_REWARD:g}; it could not be added up.")
-    noise = constraint.noise
-    if noise is None or noise.support is None:
-        return
-    low, high = noise.support
-    outside = (known < low) | (known > high)
-    if isinstance(noise, Bernoulli):
-        outside = (known != 0.0) & (known != 1.0)
-    if outside.any():
-        raise InvalidInput(
-            f"{int(outside.sum())} values of {name} are outside what was declared ({noise.spec}), the first is "
-            f"{known[outside][0]:g}. The certificate rests on the declaration; start a study with one that holds."
-        )
-
-
-def single_values(values: FloatArray | None) -> tuple[Quantity, ...] | None:
-    """The quantities of rows of one measurement each, from shape (n, r); NaN where one was not measured."""
-    if values is None:
-        return None
-    there, known = ~np.isnan(values), np.nan_to_num(values)
-    return tuple(
-        Quantity(there[:, at].astype(np.int64), known[:, at], known[:, at] ** 2, np.zeros(len(known)))
-        for at in range(values.shape[1])
-    )
-
-
-def total_values(
-    given: Sequence[Quantity] | None, constraints: Sequence[Constraint], number: int
-) -> tuple[Quantity, ...] | None:
-    """The quantities of rows that add up several measurements."""
-    if not constraints:
-        if given is not None:
-            raise InvalidInput("this study has no constraints, and takes rewards alone; leave the quantities out.")
-        return None
-    names = ", ".join(one.name for one in constraints)
-    if given is None or len(given) != len(constraints) or any(len(one.counts) != number for one in given):
-        raise InvalidInput(f"give the totals of {names}: a Quantity each, with an entry for each row.")
-    for one, constraint in zip(given, constraints, strict=True):
-        wrong = (
-            (one.counts < 0) | ~np.isfinite(one.sums) | ~np.isfinite(one.squares) | (np.abs(one.sums) > LARGEST_REWARD)
-        )
-        wrong |= (one.counts == 0) & (one.sums != 0.0)
-        wrong |= one.squares * np.maximum(one.counts, 1) < one.sums**2 * (1.0 - 1e-6) - 1e-9
-        support = None if constraint.noise is None else constraint.noise.support
-        if support is not None:
-            slack = 1e-9 * (np.abs(one.sums) + one.counts * max(abs(support[0]), abs(support[1])))
-            outside = (one.sums < support[0] * one.counts - slack) | (one.sums > support[1] * one.counts + slack)
-            if outside.any() and constraint.noise is not None:
-                raise InvalidInput(
-                    f"totals of {constraint.name} are outside what was declared ({constraint.noise.spec}). The "
-                    "certificate rests on the declaration; start a study with one that holds."
-                )
-        if wrong.any():
-            raise InvalidInput(f"the totals of {constraint.name} are none that measurements can have.")
-    return tuple(given)
+# --- Quantities that are measured beside the reward: how they are stored and added up.
 
 
 def read_values(text: str) -> Values:
@@ -430,21 +347,23 @@ def quantity_totals(results: Sequence[Results], num_arms: int) -> tuple[Quantity
     parts = [part for part in results if part.quantities is not None]
     if not parts:
         return None
-    found = []
-    for place in range(len(parts[0].quantities or ())):
+    found, arms = [], np.concatenate([part.arms for part in parts])
+    for columns in zip(*(part.quantities or () for part in parts), strict=True):
         counts = np.zeros(num_arms, np.int64)
-        sums: dict[int, list[float]] = defaultdict(list)
-        squares: dict[int, list[float]] = defaultdict(list)
-        columns = []
-        for part in parts:
-            one = (part.quantities or ())[place]
-            columns.append((part.arms, one.counts, one.sums, one.within))
-            np.add.at(counts, part.arms, one.counts)
-            for arm, total, energy in zip(part.arms.tolist(), one.sums.tolist(), one.squares.tolist(), strict=True):
-                sums[arm].append(total)
-                squares[arm].append(energy)
-        totals, energies = np.zeros(num_arms), np.zeros(num_arms)
-        for arm, own in sums.items():
-            totals[arm], energies[arm] = math.fsum(own), math.fsum(squares[arm])
-        found.append(Quantity(counts, totals, energies, deviations_of(columns, num_arms)))
+        np.add.at(counts, arms, np.concatenate([one.counts for one in columns]))
+        sums = exact_sums(arms, [one.sums for one in columns], num_arms)
+        squares = exact_sums(arms, [one.squares for one in columns], num_arms)
+        rows = [(part.arms, one.counts, one.sums, one.within) for part, one in zip(parts, columns, strict=True)]
+        found.append(Quantity(counts, sums, squares, deviations_of(rows, num_arms)))
     return tuple(found)
+
+
+def exact_sums(arms: IntArray, values: Sequence[FloatArray], num_arms: int) -> FloatArray:
+    """The sum of the values of each arm, each formed exactly, (K,); `arms`: of all parts together."""
+    parts: dict[int, list[float]] = defaultdict(list)
+    for arm, value in zip(arms.tolist(), np.concatenate([np.empty(0), *values]).tolist(), strict=True):
+        parts[arm].append(value)
+    found = np.zeros(num_arms)
+    for arm, own in parts.items():
+        found[arm] = math.fsum(own)
+    return found

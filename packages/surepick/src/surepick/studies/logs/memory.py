@@ -22,14 +22,34 @@ class MemoryLog:
         self._decisions: list[base.Decision] = []
         self._leased: list[base.Leased] = []
         self._events: list[base.Event] = []
-        self._results: dict[tuple[int, str], list[base.Results]] = {}
         self._stored: list[base.Stored] = []
         self._starts: list[int] = []  # of each entry of _stored, the number of its first row
-        self._undone: set[int] = set()  # numbers of rows
         self._corrections: list[base.Correction] = []
+        self._latest = 0.0
+        self._look_through()
+
+    def _look_through(self) -> None:
+        """Learn from all entries what is not looked for among them each time."""
+        self._undone = {event.result for event in self._events if event.kind == base.UNDONE}  # numbers of rows
+        self._counting: dict[int, list[int]] = {}  # plan -> its entries that count
         self._recorded: dict[str, base.Recorded] = {}
         self._in_blocks: dict[str, Counter[tuple[int, int]]] = {}
-        self._latest = 0.0
+        for entry in range(len(self._stored)):
+            self._learn(entry)
+
+    def _learn(self, entry: int) -> None:
+        """The same from one entry."""
+        start, stored, results = self._starts[entry], self._stored[entry], self._stored[entry].results
+        known = [] if results.keys is None else results.recorded(stored.status)
+        for row, (key, one) in enumerate(zip(results.keys or (), known, strict=True), start):
+            if key is not None and row not in self._undone:
+                self._recorded[key] = one
+        if stored.status != base.COUNTED:
+            return
+        self._counting.setdefault(stored.plan, []).append(entry)
+        for row, (block, arm) in enumerate(zip(results.blocks or (), results.arms.tolist(), strict=False), start):
+            if row not in self._undone:
+                self._in_blocks.setdefault(block, Counter())[arm, stored.plan] += 1
 
     @property
     def clock(self) -> base.Clock:
@@ -37,30 +57,16 @@ class MemoryLog:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        stored_rows = self._events, self._stored
-        aside = self._starts, self._corrections
-        lists: tuple[list[Any], ...] = (*aside, self._plans, self._decisions, self._leased, *stored_rows)
-        lengths = [len(rows) for rows in lists]
+        rows: tuple[list[Any], ...] = (self._plans, self._decisions, self._leased, self._events)
+        rows = (*rows, self._stored, self._starts, self._corrections)
+        lengths = list(map(len, rows))
         try:
             yield
         except BaseException:
-            for stored in reversed(self._stored[lengths[-1] :]):
-                self._results[stored.plan, stored.status].pop()
-                for key in stored.results.keys or ():
-                    self._recorded.pop(key or "", None)
-                for block, arm in _cells(stored):
-                    self._in_blocks[block] -= Counter([(arm, stored.plan)])
-            taken_back = [event for event in self._events[lengths[-2] :] if event.kind == base.UNDONE]
-            for kept, length in zip(lists, lengths, strict=True):
-                del kept[length:]
-            for event in taken_back:
-                self._undone.discard(event.result)  # its row is known again
-                entry, row = self._row(event.result)
-                key = None if entry.results.keys is None else entry.results.keys[row]
-                if key is not None:
-                    self._recorded[key] = entry.results.rows([row]).recorded(entry.status)[0]
-                if entry.results.blocks is not None:
-                    self._in_blocks[entry.results.blocks[row]] += Counter([(int(entry.results.arms[row]), entry.plan)])
+            if lengths != list(map(len, rows)):
+                for kept, length in zip(rows, lengths, strict=True):
+                    del kept[length:]
+                self._look_through()
             raise
 
     def add_plan(self, planned: base.Planned) -> base.Planned:
@@ -84,35 +90,25 @@ class MemoryLog:
         self._latest = at
 
     def add_results(self, plan: int, results: base.Results, *, status: str, at: float) -> None:
-        self._results.setdefault((plan, status), []).append(results)
         self._starts.append(1 if not self._stored else self._starts[-1] + len(self._stored[-1].results.arms))
         self._stored.append(base.Stored(plan, status, at, results))
-        for block, arm in _cells(self._stored[-1]):
-            self._in_blocks.setdefault(block, Counter())[arm, plan] += 1
         self._latest = at
-        if results.keys is not None:
-            rows = zip(results.keys, results.recorded(status), strict=True)
-            self._recorded |= {key: row for key, row in rows if key is not None}
+        self._learn(len(self._stored) - 1)
 
     def add_event(self, event: base.Event) -> None:
         self._events.append(event)
         if event.kind == base.UNDONE:
             self._undone.add(event.result)
-            stored, row = self._row(event.result)
-            self._recorded.pop((stored.results.keys or ("",) * (row + 1))[row] or "", None)
+            entry = bisect_right(self._starts, event.result) - 1
+            stored, row = self._stored[entry], event.result - self._starts[entry]
+            if stored.results.keys is not None:
+                self._recorded.pop(stored.results.keys[row] or "", None)
             if stored.results.blocks is not None:
-                self._in_blocks[stored.results.blocks[row]] -= Counter([(int(stored.results.arms[row]), stored.plan)])
+                self._in_blocks[stored.results.blocks[row]][int(stored.results.arms[row]), stored.plan] -= 1
 
-    def _row(self, number: int) -> tuple[base.Stored, int]:
-        """(the entry, the place in it) of the row of that number."""
-        entry = bisect_right(self._starts, number) - 1
-        return self._stored[entry], number - self._starts[entry]
-
-    def _counted(self, plan: int) -> Iterator[tuple[int, base.Results]]:
-        """(number of the first row, the results) of each entry of a plan that counts; what was undone is in them."""
-        for start, stored in zip(self._starts, self._stored, strict=True):
-            if stored.plan == plan and stored.status == base.COUNTED:
-                yield start, stored.results
+    def _counted(self, plan: int) -> Iterator[tuple[int, base.Stored]]:
+        """(number of the first row, the entry) of what counts of a plan; what was undone is in it."""
+        return ((self._starts[entry], self._stored[entry]) for entry in self._counting.get(plan, ()))
 
     def add_correction(self, correction: base.Correction) -> None:
         self._corrections.append(correction)
@@ -127,13 +123,13 @@ class MemoryLog:
     def reported(self, plan: int, source: str | None) -> list[base.Reported]:
         known = {event.result for event in self._events if event.kind == base.UNUSUAL}
         found = []
-        for start, results in self._counted(plan):
+        for start, stored in self._counted(plan):
+            results = stored.results
             number = len(results.arms)
             if source is not None and results.source != source:
                 continue
             squares = [None] * number if results.squares is None else results.squares.tolist()
             leases = [0] * number if results.leases is None else results.leases.tolist()
-            at = self._row(start)[0].at
             found += [
                 base.Reported(
                     number=start + row,
@@ -143,7 +139,7 @@ class MemoryLog:
                     squares=squares[row],
                     key=None if results.keys is None else results.keys[row],
                     lease=leases[row],
-                    at=at,
+                    at=stored.at,
                     source=results.source,
                     unusual=start + row in known,
                     plan=plan,
@@ -169,8 +165,8 @@ class MemoryLog:
 
     def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> base.Arrivals:
         seen_results, seen_leased, seen_events = mark or (0, 0, 0)
-        results = self._results.get((plan, base.COUNTED), [])
-        fresh = results[seen_results:]
+        results = self._counting.get(plan, [])
+        fresh = [self._stored[entry].results for entry in results[seen_results:]]
         nothing = np.empty(0, np.int64)
         zeros = [np.zeros(len(part.arms), np.int64) if part.leases is None else part.leases for part in fresh]
         return base.Arrivals(
@@ -190,13 +186,14 @@ class MemoryLog:
 
     def results(self, plan: int, known: int = 0) -> list[base.Results]:
         if not self._undone and not known:
-            return list(self._results.get((plan, base.COUNTED), []))
+            return [stored.results for _, stored in self._counted(plan)]
         read, found = base.read_instead(self._corrections, plan, known), []
-        for start, results in self._counted(plan):
-            kept = [row for row in range(len(results.arms)) if start + row not in self._undone]
-            as_read = results.as_read({number - start: value for number, value in read.items()})
+        for start, stored in self._counted(plan):
+            number_of = len(stored.results.arms)
+            kept = [row for row in range(number_of) if start + row not in self._undone]
+            as_read = stored.results.as_read({number - start: value for number, value in read.items()})
             if kept:
-                found.append(as_read if len(kept) == len(results.arms) else as_read.rows(kept))
+                found.append(as_read if len(kept) == number_of else as_read.rows(kept))
         return found
 
     def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int, int]]:
@@ -209,11 +206,10 @@ class MemoryLog:
 
     def measured(self, plans: int) -> dict[int, int]:
         found: Counter[int] = Counter()
-        for plan, status in self._results:
-            if status == base.COUNTED and plan <= plans:
-                for part in self.results(plan):
-                    for arm, pulls in zip(part.arms.tolist(), part.pulls.tolist(), strict=True):
-                        found[arm] += pulls
+        for plan in self._counting:
+            for part in self.results(plan) if plan <= plans else ():
+                for arm, pulls in zip(part.arms.tolist(), part.pulls.tolist(), strict=True):
+                    found[arm] += pulls
         return dict(found)
 
     def latest_plan_of(self, worker: str) -> int:
@@ -223,11 +219,10 @@ class MemoryLog:
         return next((event for event in self._events if event.kind == base.ENDED), None)
 
     def set_aside(self) -> tuple[int, int]:
-        late, prior = (
-            sum(len(part.arms) for (_, kind), parts in self._results.items() if kind == status for part in parts)
-            for status in (base.LATE, base.PRIOR)
-        )
-        return late, prior
+        numbers: Counter[str] = Counter()
+        for stored in self._stored:
+            numbers[stored.status] += len(stored.results.arms)
+        return numbers[base.LATE], numbers[base.PRIOR]
 
     def history(self, judged: int) -> Iterator[base.Stored]:
         for start, stored in zip(self._starts, self._stored, strict=True):
@@ -249,11 +244,3 @@ class MemoryLog:
 
     def check_rows(self) -> None:
         """Nobody else can reach them."""
-
-
-def _cells(stored: base.Stored) -> list[tuple[str, int]]:
-    """(block, index of the arm) of each row that counts."""
-    results = stored.results
-    if stored.status != base.COUNTED or results.blocks is None:
-        return []
-    return list(zip(results.blocks, results.arms.tolist(), strict=True))

@@ -14,7 +14,7 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Plan, RoundRecord
 from surepick.core.records import from_json, to_json
 from surepick.errors import OutOfTurn, StorageError
-from surepick.studies.logs.base import COUNTED, Clock, Decision, Deviations, Planned, system_clock
+from surepick.studies.logs.base import COUNTED, FAILED, Clock, Decision, Deviations, Planned, system_clock
 from surepick.studies.logs.hash_chain import chained, readable, reading
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import in_words, shown
@@ -50,11 +50,20 @@ NEW_EVENTS = (
     .where(event.c.id > bindparam(AFTER))
     .order_by(event.c.id)
 )
-OF_KEYS = sa.and_(observation.c.study == bindparam(STUDY), observation.c.key.in_(bindparam(KEYS, expanding=True)))
+SOME_KEYS: sa.BindParameter[str] = bindparam(KEYS, expanding=True)
+OF_KEYS = sa.and_(observation.c.study == bindparam(STUDY), observation.c.key.in_(SOME_KEYS))
 KNOWN_BY_KEY = ("key", "arm", "pulls", "sum", "block", "quantities", "source", "status")
 RECORDED = sa.select(*(observation.c[name] for name in KNOWN_BY_KEY)).where(OF_KEYS, STANDS)
 USED_BEFORE = (  # keys with results, all of which were undone
     sa.select(observation.c.key, sa.func.count()).where(OF_KEYS).group_by(observation.c.key)
+)
+FAILED_KEYS = sa.select(event.c.reason).where(
+    event.c.study == bindparam(STUDY), event.c.kind == FAILED, event.c.reason.in_(SOME_KEYS)
+)
+IN_BLOCKS = (
+    sa.select(observation.c.block, observation.c.arm, observation.c.plan)
+    .distinct()
+    .where(COUNTS, observation.c.block.in_(SOME_KEYS))
 )
 LATEST_LEASE = (
     sa.select(lease.c.plan)

@@ -20,7 +20,7 @@ from surepick.core.values import storable_text
 from surepick.errors import InvalidInput, StorageError
 from surepick.studies.logs.sql.one_file import OneFile
 from surepick.studies.logs.sql.patience import UNANSWERED, patience_of, without_patience
-from surepick.studies.logs.sql.schema import OLDER, SCHEMA, VERSION_TABLE, metadata
+from surepick.studies.logs.sql.schema import OLDER, SCHEMA, VERSION_TABLE, VERSIONS, metadata
 from surepick.text import quoted
 
 NETWORK_SYSTEMS = ("nfs", "cifs", "smb", "9p", "afs", "sshfs", "gluster", "ceph", "lustre", "beegfs", "davfs", "gpfs")
@@ -188,7 +188,7 @@ def _version(engine: Engine, address: URL) -> str | None:
     with engine.connect() as connection:
         names = set(sa.inspect(connection).get_table_names())
         if VERSION_TABLE in names:
-            return str(connection.execute(VERSION).scalar_one())
+            return str(connection.execute(sa.select(VERSIONS)).scalar_one())
     ours = set(metadata.tables)
     if address.get_backend_name() == "sqlite" and names:
         raise StorageError(
@@ -252,7 +252,7 @@ def commit_in_words(address: URL) -> Iterator[None]:
 
 def _words(said: str, address: URL) -> str:
     lower, where = said.strip().lower(), shown(address)
-    for fragments, words in WORDS:
+    for fragments, words in WORDS.items():
         if any(fragment in lower for fragment in fragments):
             waited = asdict(patience_of(address))
             return f"{where}: {words.format(**waited)} ({said.strip().splitlines()[0]})"
@@ -260,97 +260,89 @@ def _words(said: str, address: URL) -> str:
 
 
 NOTHING = "Nothing of this call was stored; what was acknowledged before is safe."
-WORDS = (
-    (
-        ("disk is full", "no space left", "disk i/o error", "disk full", "could not extend"),
-        f"the disk is full or failing. {NOTHING} Make room, then repeat the call.",
+WORDS = {
+    ("disk is full", "no space left", "disk i/o error", "disk full", "could not extend"): (
+        f"the disk is full or failing. {NOTHING} Make room, then repeat the call."
     ),
-    (
-        ("readonly", "read-only", "permission denied"),
+    ("readonly", "read-only", "permission denied"): (
         f"the database cannot be written. {NOTHING} Give this user the right to write the file and its folder. "
-        "To read it as it is: sqlite:///file:PATH?immutable=1&uri=true.",
+        "To read it as it is: sqlite:///file:PATH?immutable=1&uri=true."
     ),
-    (
-        ("not a database", "file is encrypted"),
-        "this is not a SQLite database. Nothing was changed. Give the file of a study, or a new name.",
+    ("not a database", "file is encrypted"): (
+        "this is not a SQLite database. Nothing was changed. Give the file of a study, or a new name."
     ),
-    (
-        ("malformed", "corrupt", "decode to utf-8"),
-        "the file is damaged or cut short. Nothing was changed. Take the latest backup (docs/studies.md).",
+    ("malformed", "corrupt", "decode to utf-8"): (
+        "the file is damaged or cut short. Nothing was changed. Take the latest backup (docs/studies.md)."
     ),
-    (
-        ("locked", "busy"),
+    ("locked", "busy"): (
         f"another process kept the database busy for {{lock:g}} s. {NOTHING} Repeat the call, or wait longer: "
-        "?lock_timeout=SECONDS after the address.",
+        "?lock_timeout=SECONDS after the address."
     ),
-    (
-        ("too many connections", "too many clients", "remaining connection slots", "no more connections allowed"),
+    ("too many connections", "too many clients", "remaining connection slots", "no more connections allowed"): (
         f"too many connections: the server takes no more now. {NOTHING} Wait until other programs have closed theirs, "
-        "or raise max_connections there (or the limit of this user).",
+        "or raise max_connections there (or the limit of this user)."
     ),
-    (
-        ("due to lock timeout",),
+    ("due to lock timeout",): (
         f"another program holds this study and did not let go of it within {{lock:g}} s. {NOTHING} Repeat the call, or "
-        "wait longer: ?lock_timeout=SECONDS after the address.",
+        "wait longer: ?lock_timeout=SECONDS after the address."
     ),
-    (
-        ("due to statement timeout", UNANSWERED),
+    ("due to statement timeout", UNANSWERED): (
         f"the server accepts and does not answer: a statement took more than {{statement:g}} s. {NOTHING} See how busy "
-        "it is, then repeat the call, or wait longer: ?statement_timeout=SECONDS after the address.",
+        "it is, then repeat the call, or wait longer: ?statement_timeout=SECONDS after the address."
     ),
-    (
-        ("connection timeout expired", "timeout expired"),
+    ("connection timeout expired", "timeout expired"): (
         f"the server accepts and does not answer, or a firewall lets nothing through: no connection within "
         f"{{connect:g}} s. {NOTHING} See how busy it is, then repeat the call, or wait longer: "
-        "?connect_timeout=SECONDS after the address.",
+        "?connect_timeout=SECONDS after the address."
     ),
-    (
-        ("constraint",),
+    ("constraint",): (
         f"a row to be added contradicts what is stored. {NOTHING} The database was altered or is damaged: take the "
-        "latest backup (docs/studies.md).",
+        "latest backup (docs/studies.md)."
     ),
-    (
-        ("unable to open",),
+    ("unable to open",): (
         "the file cannot be opened. See that its folder exists and may be written: SQLite keeps files beside it even "
-        "to read. To read a file on a read-only disk: sqlite:///file:PATH?immutable=1&uri=true.",
+        "to read. To read a file on a read-only disk: sqlite:///file:PATH?immutable=1&uri=true."
     ),
-    (("does not exist",), "there is no such database, user or table on this server."),
-    (("authentication", "no password"), "the server does not accept this user and password."),
+    ("does not exist",): ("there is no such database, user or table on this server."),
+    ("authentication", "no password"): ("the server does not accept this user and password."),
     (
-        (
-            "refused",
-            "could not connect",
-            "connection failed",
-            "closed the connection",
-            "connection is lost",
-            "resolve host",
-        ),
-        f"no server answers. {NOTHING} See that it runs and that the address is right.",
-    ),
-)
+        "refused",
+        "could not connect",
+        "connection failed",
+        "closed the connection",
+        "connection is lost",
+        "resolve host",
+    ): (f"no server answers. {NOTHING} See that it runs and that the address is right."),
+}
 
 
 # --- Making and renewing the tables of durable studies. The only importer of Alembic.
 
-VERSION = sa.text(f"SELECT version_num FROM {VERSION_TABLE}")
 STEPS = Path(__file__).parent / "migrations"
 
 
 def migrate_database(engine: Engine, url: str) -> tuple[str | None, str]:
-    """Bring the tables to the newest schema: all steps are taken, or none."""
-    from alembic import command  # noqa: PLC0415 (heavy: where tables are made)
-    from alembic.config import Config  # noqa: PLC0415
-
-    config = Config()
-    config.set_main_option("script_location", str(STEPS))
+    """Make the tables, or bring them to the newest schema: all steps are taken, or none."""
     with in_words(engine.url), engine.connect().execution_options(writes=True) as connection, connection.begin():
         if engine.dialect.name == "postgresql":
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext('surepick migrate'))"))
         there = VERSION_TABLE in sa.inspect(connection).get_table_names()
-        before = str(connection.execute(VERSION).scalar_one()) if there else None
-        if before is not None and before not in OLDER:
+        before = str(connection.execute(sa.select(VERSIONS)).scalar_one()) if there else None
+        if before is None:
+            for tables in (metadata, VERSIONS.metadata):
+                tables.create_all(connection, checkfirst=False)
+            connection.execute(sa.insert(VERSIONS), {"version_num": SCHEMA})
+        elif before in OLDER:
+            _take_steps(connection)
+        else:
             check_version(before, url)
-        if before != SCHEMA:
-            config.attributes["connection"] = connection
-            command.upgrade(config, SCHEMA)
     return before, SCHEMA
+
+
+def _take_steps(connection: sa.Connection) -> None:
+    from alembic import command  # noqa: PLC0415 (heavy, and seldom needed)
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(STEPS))
+    command.upgrade(config, SCHEMA)

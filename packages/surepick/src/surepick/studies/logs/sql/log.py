@@ -17,7 +17,7 @@ from surepick.studies.logs.keys import from_values, read_values
 from surepick.studies.logs.sql import chain
 from surepick.studies.logs.sql import schema as tables
 
-# --- Rows of the database as records of the log. Values of a wrong kind raise; `legible` turns that into words.
+# --- Rows of the database as records of the log. Values of a wrong kind raise; `readable` turns that into words.
 
 
 def check_stored_arms(arms: Sequence[int], num_arms: int) -> None:
@@ -50,11 +50,6 @@ def event_of(row: Row[Any]) -> base.Event:
     return base.Event(
         row.kind, int(row.plan), row.arm, int(row.pulls), int(row.lease), row.reason, float(row.at), about
     )
-
-
-def row_of(event: base.Event) -> dict[str, Any]:
-    """An event as a row without its hash."""
-    return asdict(event) | {"result": event.result or None, "hash": None}
 
 
 CHUNK = 500  # keys or blocks in one question
@@ -112,26 +107,18 @@ class SqlLog(chain.ChainedRows):
             )
         ]
         with self.turn(), self._reading() as connection:
-            for key, number in self._used_before(connection, results.keys).items():
-                next(row for row in rows if row["key"] == key)["correction"] = number
+            wanted = [key for key in results.keys or () if key is not None]
+            if wanted and connection.execute(chain.ANY_UNDONE, {chain.STUDY: self._study}).first() is not None:
+                used_before = dict(map(tuple, self._in_parts(chain.USED_BEFORE, wanted)))
+                for row in rows:
+                    row["correction"] = used_before.get(row["key"], 0)
             if status != base.COUNTED:
                 hashes = tables.set_aside_hashes(connection, self._study, self._start, rows)
                 rows = [{**row, "hash": own} for row, own in zip(rows, hashes, strict=True)]
             self._insert(tables.observation, rows)
 
-    def _used_before(self, connection: sa.Connection, keys: Sequence[str | None] | None) -> dict[str, int]:
-        """How many results the keys had that were undone; nothing in a study in which nothing was."""
-        wanted, mine = [key for key in keys or () if key is not None], {chain.STUDY: self._study}
-        if not wanted or connection.execute(chain.ANY_UNDONE, mine).first() is None:
-            return {}
-        found: dict[str, int] = {}
-        for start in range(0, len(wanted), CHUNK):
-            rows = connection.execute(chain.USED_BEFORE, {**mine, chain.KEYS: wanted[start : start + CHUNK]})
-            found.update({key: int(number) for key, number in rows})
-        return found
-
     def add_event(self, event: base.Event) -> None:
-        row = row_of(event)
+        row = asdict(event) | {"result": event.result or None, "hash": None}
         with self.turn(), self._reading() as connection:
             if event.kind == base.ENDED:
                 row["hash"] = tables.end_hash(connection, self._study, self._start, row)
@@ -164,14 +151,9 @@ class SqlLog(chain.ChainedRows):
 
     def recorded(self, keys: Sequence[str]) -> dict[str, base.Recorded]:
         found: dict[str, base.Recorded] = {}
-        with self._reading() as connection:
-            for start in range(0, len(keys), CHUNK):
-                rows = connection.execute(
-                    chain.RECORDED, {chain.STUDY: self._study, chain.KEYS: keys[start : start + CHUNK]}
-                )
-                for key, arm, pulls, total, block, quantities, source, status in rows:
-                    beside = None if quantities is None else read_values(quantities)
-                    found[key] = base.Recorded(int(arm), int(pulls), float(total), block, beside, source, status)
+        for key, arm, pulls, total, block, quantities, source, status in self._in_parts(chain.RECORDED, keys):
+            beside = None if quantities is None else read_values(quantities)
+            found[key] = base.Recorded(int(arm), int(pulls), float(total), block, beside, source, status)
         return found
 
     def reported(self, plan: int, source: str | None) -> list[base.Reported]:
@@ -204,23 +186,16 @@ class SqlLog(chain.ChainedRows):
         return [base.Correction(*row) for row in rows]
 
     def failed(self, keys: Sequence[str]) -> set[str]:
-        columns = tables.event.c
-        wanted = sa.select(columns.reason).where(columns.study == self._study, columns.kind == base.FAILED)
-        return {row.reason for row in self._in_parts(wanted, columns.reason, keys)}
+        return {row.reason for row in self._in_parts(chain.FAILED_KEYS, keys)}
 
     def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int, int]]:
-        columns = tables.observation.c
-        wanted = sa.select(columns.block, columns.arm, columns.plan).distinct().where(chain.COUNTS)
-        return {(block, int(arm), int(plan)) for block, arm, plan in self._in_parts(wanted, columns.block, blocks)}
+        return {(block, int(arm), int(plan)) for block, arm, plan in self._in_parts(chain.IN_BLOCKS, blocks)}
 
-    def _in_parts(self, wanted: sa.Select[Any], column: sa.ColumnElement[Any], of: Sequence[str]) -> list[Any]:
-        """The rows whose column is one of many texts, some texts in each question."""
-        found: list[Any] = []
+    def _in_parts(self, wanted: sa.Executable, of: Sequence[str]) -> list[Any]:
+        """The rows of some of many texts, so many texts in each question."""
+        some = ({chain.STUDY: self._study, chain.KEYS: of[at : at + CHUNK]} for at in range(0, len(of), CHUNK))
         with self._reading() as connection:
-            for start in range(0, len(of), CHUNK):
-                some = wanted.where(column.in_(of[start : start + CHUNK]))
-                found += connection.execute(some, {chain.STUDY: self._study}).all()
-        return found
+            return [row for each in some for row in connection.execute(wanted, each)]
 
     def results(self, plan: int, known: int = 0) -> list[base.Results]:
         columns = tables.observation.c

@@ -1,4 +1,4 @@
-"""The tables of durable studies. Rows are only ever added; `migrations/` has the steps from schema to schema."""
+"""The tables of durable studies. Rows are only ever added; `migrations/` has the steps from older schemas to these."""
 
 import json
 from collections.abc import Iterator
@@ -16,6 +16,7 @@ from surepick.studies.logs.hash_chain import chained, row_text, rows_hash
 SCHEMA = "2"  # the newest step that this version knows
 OLDER: tuple[str, ...] = ("1",)  # steps from which `surepick migrate` can start
 VERSION_TABLE = "surepick_schema"
+VERSIONS = Table(VERSION_TABLE, sa.MetaData(), Column("version_num", sa.String(32), primary_key=True))  # Alembic's
 
 metadata = sa.MetaData()
 

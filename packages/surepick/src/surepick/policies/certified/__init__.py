@@ -1,1 +1,0 @@
-"""One candidate is certified by an e-process for each rival."""

@@ -21,7 +21,6 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedding
 from surepick.designs import solve_design, solve_star_design, solve_target_design
 from surepick.errors import SurepickError
-from surepick.estimators.posterior import pooled_fit
 from surepick.policies.base import stopped
 from surepick.policies.dimension import cheapest_dimension
 from surepick.policies.registry import make_policy
@@ -125,25 +124,6 @@ def opening(drawn: Drawn) -> tuple[Design, np.ndarray]:
     return design, np.empty((0, drawn.features.shape[1]))
 
 
-def remaining(drawn: Drawn) -> tuple[Design, np.ndarray]:
-    """The sampling rule after a first batch, with a misspecification that eats nothing to everything of a margin."""
-    num_arms, rng = len(drawn.features), drawn.rng
-    embedded = Embedding(drawn.features, 10.0 ** rng.uniform(-6, 0))
-    seen = Observations(rng.integers(0, 4, num_arms), rng.standard_normal(num_arms))
-    noises = np.full(num_arms, 10.0 ** rng.uniform(-2, 2))
-    test = first_designs.OpenTest(
-        drawn.centre,
-        drawn.rivals if len(drawn.rivals) else np.array([drawn.centre]),
-        rng.uniform(-20, 2.9, num_arms),
-        3.0,
-        pooled_fit(embedded, seen, noises).posterior(),
-        noises,
-        10.0 ** rng.uniform(-3, 0),
-    )
-    found = first_designs.next_batch(embedded, test, tolerance=TOLERANCE)
-    return found.design, np.empty((0, drawn.features.shape[1]))
-
-
 def dimension(drawn: Drawn) -> tuple[Design, np.ndarray]:
     embedding = sp.LinearEmbedding(drawn.features, norm_bound=10.0 ** drawn.rng.uniform(-3, 1))
     found = cheapest_dimension(embedding, drawn.active, 10.0 ** drawn.rng.uniform(-2, 1), tolerance=TOLERANCE)
@@ -151,7 +131,7 @@ def dimension(drawn: Drawn) -> tuple[Design, np.ndarray]:
 
 
 CALLERS: dict[str, Callable[[Drawn], tuple[Design, np.ndarray]]] = {
-    caller.__name__: caller for caller in (pairs, targets, star, one_rival, uneven_noise, opening, remaining, dimension)
+    caller.__name__: caller for caller in (pairs, targets, star, one_rival, uneven_noise, opening, dimension)
 }
 
 

@@ -22,7 +22,7 @@ texts = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0
 def opened(**options) -> sp.Study:
     """A study whose open plan wants several pulls of each arm, all of them leased."""
     arms = sp.Arms(ids=IDS)
-    asked = {"epsilon": 1.0, "delta": 0.05, "noise": sp.SubGaussian(3.0), "batch_size": 9}
+    asked = {"epsilon": 1.0, "delta": 0.05, "noise": sp.SubGaussian(3.0), "batch_size": 3 * len(IDS)}
     study = sp.Study(sp.make_policy("certified-independent", arms, **asked))
     assert study.lease(worker="ann").counts.min() >= 2
     return study

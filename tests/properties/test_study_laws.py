@@ -211,7 +211,7 @@ def added_as_they_came(told, num_arms, *, minimize):
 
 def counted_twice(log, results, ids):
     """Keys that are not looked at."""
-    return results, 0
+    return np.arange(len(results.arms))
 
 
 def fails(name: str, seed: int) -> bool:

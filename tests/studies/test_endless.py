@@ -39,7 +39,9 @@ def stars(seed):
 @pytest.mark.parametrize("value", [1.0, 0.1, 0.0, -7.3, 101325.0, 1e15])
 @pytest.mark.parametrize("options", [{}, {"question": TopM(1)}, {"question": Above(threshold=-100.0)}], ids=str)
 def test_rewards_that_are_all_equal_end_with_the_names_and_what_to_do(value, options):
-    found = sp.find_best(list("abc"), lambda ids: [value] * len(ids), epsilon=0.1, noise="normal", **options)
+    found = sp.find_best(
+        list("abc"), lambda ids: [value] * len(ids), epsilon=0.1, noise="normal", unusual="accept", **options
+    )
     assert (found.verdict, found.ended_by) == ("budget-exhausted", "repeats")
     assert found.pulls <= 4 * ENDLESS
     for word in ("'a', 'b', 'c'", "equal", "bounded:LOW:HIGH", "subgaussian:SIGMA"):
@@ -58,13 +60,17 @@ def test_a_candidate_that_always_gets_five_stars_ends_the_study(seed):
 
 
 def test_differences_that_are_all_equal_in_blocks_end_too():
-    found = sp.find_best(list("abc"), lambda ids, _: [1.0] * len(ids), epsilon=0.1, noise="normal", blocks="day")
+    found = sp.find_best(
+        list("abc"), lambda ids, _: [1.0] * len(ids), epsilon=0.1, noise="normal", blocks="day", unusual="accept"
+    )
     assert found.ended_by == "repeats"
 
 
 def test_features_end_too_where_no_repeats_differ():
     arms = sp.Arms(np.random.default_rng(0).normal(size=(6, 2)), ids=list("abcdef"))
-    found = sp.find_best(arms, lambda ids: [1.0] * len(ids), epsilon=0.1, noise="normal", norm_bound=2.0)
+    found = sp.find_best(
+        arms, lambda ids: [1.0] * len(ids), epsilon=0.1, noise="normal", norm_bound=2.0, unusual="accept"
+    )
     assert found.ended_by == "repeats"
 
 

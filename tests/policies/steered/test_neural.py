@@ -211,7 +211,7 @@ def test_plans_are_of_the_fewest_arms_that_are_enough():
     policy = policy_of(world, misspecification=0.05)
     states, _ = played(policy, world, most=2)
     steered = policy._steered(states[-1], states[-1].leader)
-    wanted = policy._design(states[-1], states[-1].leader)
+    wanted = policy._design(states[-1], states[-1].leader)[0]
     assert np.array_equal(wanted, np.round(wanted))
     assert steered.planned(wanted)[1].min() >= 0.0
     fewer = in_whole_pulls(steered, np.where(wanted > 0, wanted + 1.0, 0.0))

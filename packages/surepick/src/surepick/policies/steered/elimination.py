@@ -432,16 +432,17 @@ class CertifiedReadings(SequentialTest):
 
     def _left_out(self, state: SteeredState, number: int) -> FloatArray:
         """Squared lengths of what the coordinates leave out of each arm, (K,)."""
+        features = self._features(state)
 
         def form() -> FloatArray:
             ball = balls(self.named[number])[0]
             if not isinstance(ball, Smooth):
-                return np.zeros(len(self.features))
+                return np.zeros(len(features))
             z = self._coordinates(state, number)[:, : -1 if ball.level else None]
-            whole = ball.of(self.features).diagonal(self.features)
+            whole = ball.of(features).diagonal(features)
             return np.asarray(np.maximum(whole - np.sum(z**2, axis=1), 0.0))
 
-        return self._cache.last("left out", number, form, most=len(self.named))
+        return self._cache.of("left out", features, number, form)
 
     def _guessed_noise(self, seen: Observations) -> tuple[FloatArray, float]:
         """(scales of the noise, (K,), the size of what is looked for), in reward units."""
@@ -487,7 +488,7 @@ class CertifiedReadings(SequentialTest):
             renewed = steered.renewed(wanted)
             return (wanted, steered) if renewed is steered else (self._wanted(renewed), renewed)
 
-        return self._cache.last("design", (state.standing, candidate), form, most=2)
+        return self._cache.of("design", state.seen, (state.standing, candidate), form)
 
     def _wanted(self, steered: Steered) -> FloatArray:
         """Pulls, whole or not, after which every open rival is predicted to be out, (K,)."""

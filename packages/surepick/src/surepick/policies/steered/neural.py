@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from surepick.assumptions.likely_norm import noise_scale
 from surepick.assumptions.reading import class_in_words
 from surepick.assumptions.records import LEVEL, Assumption, Linear, Near
 from surepick.core.observations import Observations
@@ -198,8 +197,7 @@ class CertifiedNeural(CertifiedReadings):
 
         def form() -> tuple[Fit, Fit]:
             problem, seen = self.problem, state.seen
-            sigma = noise_scale(seen, problem.sigma) / problem.sigma * problem.scales
-            size, level = max(float(sigma.max()), problem.epsilon), np.full((problem.num_arms, 1), LEVEL)
+            (sigma, size), level = self._guessed_noise(seen), np.full((problem.num_arms, 1), LEVEL)
             spread = max(float(np.ptp(seen.means[seen.counts > 0])), problem.epsilon)
             return CertifiedReadings._fits(self, state)[0], fitted(level, seen, sigma, spread, size)
 

@@ -8,9 +8,8 @@ import pytest
 
 import surepick as sp
 from surepick.core.plans import IndependentArms
-from surepick.estimators import arm_means, estimate, least_squares, noise_multiplier
+from surepick.estimators import anytime_radius, arm_means, estimate, least_squares, noise_multiplier
 from surepick.linalg.factorisations import whitened
-from surepick_bench.policies.widths import anytime_radius
 
 EPS = np.finfo(np.float64).eps
 

@@ -9,8 +9,7 @@ from bounds import failures_allowed
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedding
-from surepick.estimators import estimate, least_squares, noise_multiplier
-from surepick_bench.policies.widths import anytime_radius
+from surepick.estimators import anytime_radius, estimate, least_squares, noise_multiplier
 
 DELTA, TRIALS = 0.05, 1000
 

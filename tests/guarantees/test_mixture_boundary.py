@@ -9,7 +9,8 @@ from budgets import few_and_all
 
 import surepick as sp
 from surepick.core.random_streams import stream
-from surepick_bench.policies.widths import anytime_radius, mixture_radius
+from surepick.estimators import anytime_radius
+from surepick_bench.policies.widths import mixture_radius
 
 WALKS, STEPS, DELTA = 2_000, 4_000, 0.2
 

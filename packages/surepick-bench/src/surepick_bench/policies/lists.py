@@ -10,11 +10,12 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Plan, Step
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.errors import InvalidInput
+from surepick.estimators import anytime_radius
 from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 from surepick.policies.options import check_options, one_of, option
 from surepick.questions import NAMES, Above, AllGood, TopM, inquiry_of, question_name
-from surepick_bench.policies.widths import anytime_radius, mixture_radius
+from surepick_bench.policies.widths import mixture_radius
 
 BOUNDARIES = ("union", "mixture")
 

@@ -10,13 +10,14 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Deciding, Intervals, Plan, Step
 from surepick.core.records import FloatArray, IntArray, frozen, record
 from surepick.errors import InvalidInput
+from surepick.estimators import anytime_radius
 from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, compared_with, trace_row
 from surepick.policies.options import check_options, one_of, option
 from surepick.policies.sequential.engine import Memo
 from surepick.questions import Above, TopM
 from surepick_bench.policies import lists
-from surepick_bench.policies.widths import anytime_radius, mixture_radius
+from surepick_bench.policies.widths import mixture_radius
 
 ELIMINATION_BOUNDARIES = ("union", "mixture")
 

@@ -13,22 +13,6 @@ from surepick.estimators import LeastSquaresEstimate
 from surepick.linalg import factorisations
 
 
-def anytime_radius(counts: IntArray, sigma: FloatArray, *, delta: float, num_arms: int) -> FloatArray:
-    """c(n) = sigma sqrt(2 log(4 K n^2 / delta) / n) for each arm, valid at every n and for every arm at once.
-
-    P(some arm, some n: |mean - h| > c(n)) <= sum_{arms} sum_n 2 exp(-log(4 K n^2 / delta)) = delta pi^2 / 12 < delta.
-
-    Args:
-        counts: n, shape (K,); 0 gives infinity.
-        sigma: sub-Gaussian scale of each arm, shape (K,), in reward units.
-
-    Source: action elimination as in Even-Dar et al. (2006) and Jamieson & Nowak (2014).
-    """
-    safe = np.maximum(counts, 1)
-    radius = sigma * np.sqrt(2.0 * np.log(4.0 * num_arms * safe.astype(np.float64) ** 2 / delta) / safe)
-    return np.where(counts > 0, radius, np.inf)
-
-
 def mixture_radius(counts: IntArray, sigma: FloatArray, *, delta: float, num_arms: int, accuracy: float) -> FloatArray:
     """c(n) = sigma sqrt((n + r) log((n + r) / (r a^2))) / n with a = delta / K: Robbins' normal mixture, for each arm.
 

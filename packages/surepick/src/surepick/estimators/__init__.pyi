@@ -1,4 +1,4 @@
-from .contrast_weights import noise_multiplier
+from .contrast_weights import anytime_radius, noise_multiplier
 from .e_values import Evidence, batch_evidence
 from .goodness_of_fit import (
     collapsed,
@@ -27,6 +27,7 @@ __all__ = [
     "NoiseMgf",
     "NormalMgf",
     "RegularLeastSquares",
+    "anytime_radius",
     "arm_means",
     "batch_evidence",
     "collapsed",

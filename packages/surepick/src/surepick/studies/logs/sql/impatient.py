@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from surepick.studies.logs.sql.engine import UNANSWERED, Patience
+from surepick.studies.logs.sql.patience import UNANSWERED, Patience
 
 T = TypeVar("T")
 GRACE_SECONDS = 5.0  # beyond the server's own time-outs, whose messages say more

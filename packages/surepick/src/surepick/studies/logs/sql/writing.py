@@ -13,8 +13,9 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from surepick.studies.logs.sql import schema as tables
-from surepick.studies.logs.sql.engine import UNANSWERED, commit_in_words, in_words, patience_of, sqlite_file
+from surepick.studies.logs.sql.engine import commit_in_words, in_words, sqlite_file
 from surepick.studies.logs.sql.one_file import stored
+from surepick.studies.logs.sql.patience import UNANSWERED, patience_of
 
 # --- Writers of one SQLite database wait in line: SQLite itself lets those who try again soonest write again and again.
 #

@@ -23,6 +23,7 @@ from surepick.core.values import not_negative
 from surepick.errors import InvalidInput
 from surepick.estimators.flows import ArmFlows, BatchWeights, FlowLedger, Told, Weighed, flows_of
 from surepick.estimators.goodness_of_fit import with_least_squares
+from surepick.policies import tuning
 from surepick.policies.base import Claim, Traits, check_arms, threshold_of
 from surepick.policies.carried.elimination import CarriedElimination
 from surepick.policies.sequential.engine import SequentialTest
@@ -40,7 +41,6 @@ HEURISTIC_MORE_PULLS = 8  # pulls more than that
 HEURISTIC_NATS_WORSE = (4.0, 2.5)  # of log likelihood, than the best, that a class may be; where pulls are many
 HEURISTIC_AUTO = 2.0  # times that, where results choose among all classes: with few results a plane fits everything
 HEURISTIC_PULLS_AN_ARM = 4  # pulls an arm, all together
-HEURISTIC_SWITCH = 0.8  # another candidate must be predicted to take less than this share of the pulls
 DIRECTIONS = 100  # of a kernel, that are steered for; readings have all
 
 
@@ -305,7 +305,7 @@ class CertifiedReadings(SequentialTest):
             after = replace(after, standing=held)
         elif len(tried) > 1:
             kept, other = (float(self._design(one, one.leader)[0].sum()) for one in tried)
-            after = tried[other < HEURISTIC_SWITCH * kept]
+            after = tried[other < tuning.HEURISTIC_SWITCH * kept]
         doubted = unsure and (gap <= problem.epsilon or self._alive(after) == [len(fits)])
         if self.assume == chosen.AUTO and (doubted or gap > problem.epsilon):
             apart = chosen.fallen_back(self._plain, after.round, after.seen, self._starts(after)[0] + 1)

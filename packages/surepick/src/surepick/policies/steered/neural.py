@@ -37,7 +37,7 @@ HEURISTIC_LESSONS = 2.0  # times the pulls of the last lesson: then the network 
 HEURISTIC_PART_LEARNT = 0.3  # as HEURISTIC_PART: the class changes meanwhile, so that batches are few
 HEURISTIC_UNDECLARED = 0.5  # of epsilon: how far means may be off the class where nobody said it
 HEURISTIC_NATS_BETTER = 4.0  # of log likelihood, by which arms that share nothing must be likelier than the class
-HEURISTIC_FIRST_PULLS = 0.24  # times s^2 / epsilon^2: pulls of each arm where the network knows too little
+HEURISTIC_LOOK_PULLS = 0.24  # times s^2 / epsilon^2: pulls of each arm where the network knows too little
 PATIENCE = 2  # rounds before that is said
 ROUNDED_AWAY = 0.25  # of a pull: plans have whole ones
 UNDECLARED = (
@@ -129,7 +129,7 @@ class CertifiedNeural(CertifiedReadings):
         unseen = state.seen.counts == 0
         if state.round > PATIENCE and unseen.any() and self._knows_too_little(state):
             ratio = self.problem.sigma / self.problem.epsilon
-            counts = np.where(unseen, max(1, math.ceil(HEURISTIC_FIRST_PULLS * ratio**2)), 0)
+            counts = np.where(unseen, max(1, math.ceil(HEURISTIC_LOOK_PULLS * ratio**2)), 0)
             predicted = float(self._design(state, state.leader)[0].sum())
             if predicted > counts.sum():
                 return Plan(state.round, counts, predicted_pulls=predicted, candidate=state.leader)

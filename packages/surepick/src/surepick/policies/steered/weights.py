@@ -27,9 +27,9 @@ from surepick.linalg.factorisations import cholesky, solve_lower, thin_svd
 HEURISTIC_BIAS = 0.4  # nats that bias may cost a rival
 HEURISTIC_LEAD_CAUTION = 1.0  # standard deviations of a lead by which it is guessed too small
 HEURISTIC_NEW_START = 0.5  # nats that a new start must be predicted to bring
-HEURISTIC_LEAST_MARGIN = 0.2  # of epsilon
+HEURISTIC_LEAST_LEAD = 0.2  # of epsilon
 HEURISTIC_DESIGN_STEPS = 24  # of the design
-HEURISTIC_LOOKS, HEURISTIC_URGENT = 3, 80  # at all rivals every so many steps; so many rivals in the others
+HEURISTIC_WHOLE_STEPS, HEURISTIC_URGENT = 3, 80  # at all rivals every so many steps; so many rivals in the others
 HEURISTIC_AVERAGED = 2 / 3  # of them go by before the mean of the others is formed
 HEURISTIC_EXPONENT = 0.7
 HEURISTIC_TEMPERATURES = (4.0, 0.3)  # nats, in the first and in the last step
@@ -128,7 +128,7 @@ def design_for(steered: Steered) -> FloatArray:
     mean = np.zeros(num_arms)  # of the last steps: one step alone goes to and fro between rivals
     some = steered
     for step in range(HEURISTIC_DESIGN_STEPS):
-        whole = step % HEURISTIC_LOOKS == 0  # at all rivals; at the most urgent ones in the steps between
+        whole = step % HEURISTIC_WHOLE_STEPS == 0  # at all rivals; at the most urgent ones in the steps between
         weights, evidence = (steered if whole else some).planned(total * shares)
         if whole:
             some = steered.of(np.argsort(evidence, kind="stable")[:HEURISTIC_URGENT])
@@ -194,7 +194,7 @@ class Fit:
         spread = np.sqrt(apart + self.own[candidate] + self.own[rivals])
         leads = self.means[candidate] - self.means[rivals]
         cautious = np.maximum(leads - HEURISTIC_LEAD_CAUTION * spread, np.minimum(leads, 0.0))
-        return np.asarray(np.maximum(epsilon + cautious, HEURISTIC_LEAST_MARGIN * epsilon))
+        return np.asarray(np.maximum(epsilon + cautious, HEURISTIC_LEAST_LEAD * epsilon))
 
 
 def fitted(coordinates: FloatArray, seen: Observations, sigma: FloatArray, off: float, size: float) -> Fit:

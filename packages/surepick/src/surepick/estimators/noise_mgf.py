@@ -11,6 +11,7 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen
+from surepick.core.special_functions import special
 from surepick.noise import Bernoulli, Noise, scales
 
 LARGEST_BET = 0.8  # of 1 / R; the empirical allowance grows without bound towards 1
@@ -231,8 +232,6 @@ class NormalMgf:
 
         The bets are w of a pull of each arm, (..., p); t is in (0, 1], (...).
         """
-        from scipy.special import lambertw  # noqa: PLC0415 - loaded on first use
-
         bounds = np.where(np.isfinite(self.joint_bounds[arms]), self.joint_bounds[arms], 100.0 * self.variances[arms])
         costs = counts * bets**2 * self.variances[arms]
         whole = np.sum(costs, axis=-1)
@@ -243,7 +242,7 @@ class NormalMgf:
             where=whole > 0.0,
         )
         steep = np.maximum(steep, 1e-12)
-        return np.asarray(np.sqrt(np.real(lambertw(2.0 * steep)) / (2.0 * steep)))
+        return np.asarray(np.sqrt(np.real(special.lambertw(2.0 * steep)) / (2.0 * steep)))
 
     def typical_scales(self, _epsilon: float) -> FloatArray:
         """How much a reward of each arm varies, as a guess of means should take it, shape (K,)."""
@@ -256,11 +255,9 @@ class NormalMgf:
 
         so that w = margin / s^2 is the bet whose gain w margin - v (e^(w^2 V) - 1) / (2 V) is largest.
         """
-        from scipy.special import lambertw  # noqa: PLC0415 - loaded on first use
-
         bounds = np.where(np.isfinite(self.joint_bounds), self.joint_bounds, 100.0 * self.variances)
         ratios: FloatArray = np.sqrt(2.0 * bounds) * margin / self.variances
-        steep = 0.5 * np.real(lambertw(np.minimum(ratios, LARGEST) ** 2))  # type: ignore[call-overload]
+        steep = 0.5 * np.real(special.lambertw(np.minimum(ratios, LARGEST) ** 2))
         return np.asarray(np.sqrt(self.variances) * np.exp(0.5 * steep))
 
     def usable(self, batch: Observations) -> Observations:
@@ -394,10 +391,8 @@ def _found_so_far(_failure: float) -> dict[int, float]:
 
 def _least_chi_squares(freedom: IntArray, failure: float) -> FloatArray:
     """g by bisection, shape (p,)."""
-    from scipy.special import gammaln  # noqa: PLC0415 - loaded on first use
-
     half, log_failure = 0.5 * freedom, math.log(failure)
-    start = gammaln(SHAPE + half) - gammaln(SHAPE) + SHAPE * math.log(RATE) + log_failure
+    start = special.gammaln(SHAPE + half) - special.gammaln(SHAPE) + SHAPE * math.log(RATE) + log_failure
 
     def excess(log_g: FloatArray) -> FloatArray:
         """log of the mixture x failure: above 0 left of the smaller root."""
@@ -422,28 +417,24 @@ def likely_variances(seen: Observations) -> FloatArray:
 
     Source: Smyth (2004), moderated variances (limma): moments of the logarithm of chi-square variables.
     """
-    from scipy.special import digamma, zeta  # noqa: PLC0415 - loaded on first use
-
     within, freedom = squared_deviations(seen), np.maximum(seen.counts - 1, 0)
     known = (freedom > 0) & (within > 0.0)
     if not known.any():
         return np.ones(len(within))
     half = 0.5 * freedom[known]
-    logs = np.log(within[known] / freedom[known]) - digamma(half) + np.log(half)
-    spread = float(np.mean((logs - logs.mean()) ** 2) - np.mean(zeta(2.0, half))) if len(logs) > 1 else np.inf
+    logs = np.log(within[known] / freedom[known]) - special.digamma(half) + np.log(half)
+    spread = float(np.mean((logs - logs.mean()) ** 2) - np.mean(special.zeta(2.0, half))) if len(logs) > 1 else np.inf
     prior = _freedom_of(spread)
-    common = math.exp(min(float(logs.mean()) + float(digamma(0.5 * prior)) - math.log(0.5 * prior), 690.0))
+    common = math.exp(min(float(logs.mean()) + float(special.digamma(0.5 * prior)) - math.log(0.5 * prior), 690.0))
     return np.asarray((prior * common + within) / (prior + freedom))
 
 
 def _freedom_of(spread: float) -> float:
     """Degrees of freedom d with trigamma(d / 2) = zeta(2, d / 2) = spread, within limits."""
-    from scipy.special import zeta  # noqa: PLC0415 - loaded on first use
-
     low, high = HEURISTIC_LEAST_PRIOR, HEURISTIC_MOST_PRIOR
-    if spread <= float(zeta(2.0, 0.5 * high)):
+    if spread <= float(special.zeta(2.0, 0.5 * high)):
         return high
     for _ in range(40):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if float(zeta(2.0, 0.5 * middle)) > spread else (low, middle)
+        low, high = (middle, high) if float(special.zeta(2.0, 0.5 * middle)) > spread else (low, middle)
     return low

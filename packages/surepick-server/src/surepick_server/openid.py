@@ -8,8 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotInTime
+from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError as NotInTime
 from typing import Any
 
 import httpx

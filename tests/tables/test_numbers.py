@@ -6,8 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from table_notes import noted
 
 from surepick.errors import InvalidInput

@@ -23,8 +23,7 @@ from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later
 from surepick.policies.carried.vectors_rule import VectorBets
 from surepick.policies.options import option
-from surepick.policies.sequential import engine
-from surepick.policies.sequential import state as states
+from surepick.policies.sequential import engine, state as states
 from surepick.policies.sequential.state import SequentialState
 
 # --- What a batch bets. Weights are functions of the past and of the batch's counts (line 1).

@@ -46,18 +46,8 @@ from surepick.core.values import check_choice
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import Estimate, estimate, noise_multiplier
-from surepick.policies import model_checks, options
+from surepick.policies import dimension as dimensions, model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, designed, trace_row
-from surepick.policies.dimension import (
-    DimensionChoice,
-    bias,
-    cheapest_dimension,
-    check_room,
-    effective_dimension,
-    embedding_design,
-    whole_pulls,
-    worst_gap,
-)
 from surepick.policies.options import check_options, one_of, option, whole
 from surepick.policies.paper.pair_rule import PairRule, not_ruled_out
 
@@ -144,7 +134,7 @@ class ArmElimination:
         choice = self.rule.choose(self, k, active)  # line 3: d_k; line 5: lambda_k
         embedded = self.embedding.at(choice.dim)  # line 4
         tau = choice.design.value  # line 5
-        eps_k = bias(embedded.misspecification, tau, self.bias_slack)  # line 6
+        eps_k = dimensions.bias(embedded.misspecification, tau, self.bias_slack)  # line 6
         total = round_size(self.rounds, k, value=tau, bias=eps_k, num_active=len(active))  # line 6
         counts = rounded(self.floor, choice.design, embedded, active, total, slack=self.slack)  # line 7
         if not self.rule.exact:
@@ -342,20 +332,20 @@ class AdaptiveDimension:
         if self.dim is not None:
             embedding.at(self.dim)
         if self.dim is None and self.dimension == "effective":
-            effective_dimension(embedding, 4.0 * finest, slack=policy.slack)
+            dimensions.effective_dimension(embedding, 4.0 * finest, slack=policy.slack)
         else:
-            check_room(embedding, finest, dim=self.dim, slack=policy.bias_slack, tolerance=policy.tolerance)
+            dimensions.check_room(embedding, finest, dim=self.dim, slack=policy.bias_slack, tolerance=policy.tolerance)
         return self
 
-    def choose(self, policy: ArmElimination, round_number: int, active: IntArray, /) -> DimensionChoice:
+    def choose(self, policy: ArmElimination, round_number: int, active: IntArray, /) -> dimensions.DimensionChoice:
         """d_k, lambda_k and tau_k."""
         embedding, accuracy = policy.embedding, policy.rounds.accuracy(round_number)
         if self.dim is not None or self.dimension == "effective":
-            dim = self.dim or effective_dimension(embedding, 4.0 * accuracy, slack=policy.slack)  # line 3
+            dim = self.dim or dimensions.effective_dimension(embedding, 4.0 * accuracy, slack=policy.slack)  # line 3
             return _designed_at(dim, policy, active)
         first = round_number == 1 and embedding.num_distinct > 2
         compresses = not model_checks.norm_bound_uninformative(embedding, policy.problem.epsilon)
-        return cheapest_dimension(  # line 3
+        return dimensions.cheapest_dimension(  # line 3
             embedding,
             active,
             accuracy,
@@ -393,10 +383,10 @@ class FixedDimension:
         check_choice("dimension", self.dimension, FIXED)
         epsilon, dim = policy.problem.epsilon, self._own(policy) if self.dim is None else self.dim
         embedded = policy.embedding.at(dim)  # Alg. 3, line 1
-        gamma = worst_gap(embedded.misspecification, 4.0 * dim, policy.slack)  # 4 (1 + zeta) d >= g(d, zeta)
+        gamma = dimensions.worst_gap(embedded.misspecification, 4.0 * dim, policy.slack)  # 4 (1 + zeta) d >= g(d, zeta)
         if gamma > epsilon:
-            tau = embedding_design(embedded, tolerance=policy.tolerance).value
-            gamma = worst_gap(embedded.misspecification, tau, policy.slack)  # Alg. 3, line 2
+            tau = dimensions.embedding_design(embedded, tolerance=policy.tolerance).value
+            gamma = dimensions.worst_gap(embedded.misspecification, tau, policy.slack)  # Alg. 3, line 2
         mine = replace(self)
         set_fields(mine, chosen=dim, certified=max(epsilon, gamma))
         return mine
@@ -406,10 +396,10 @@ class FixedDimension:
         embedding, epsilon, guarded = policy.embedding, policy.problem.epsilon, self.dimension == "guarded"
         if guarded and model_checks.norm_bound_uninformative(embedding, epsilon):
             return embedding.max_dim
-        least = 2 if guarded and embedding.num_distinct > 2 else 1
-        return max(effective_dimension(embedding, epsilon, slack=policy.slack), min(least, embedding.max_dim))
+        least = min(2 if guarded and embedding.num_distinct > 2 else 1, embedding.max_dim)
+        return max(dimensions.effective_dimension(embedding, epsilon, slack=policy.slack), least)
 
-    def choose(self, policy: ArmElimination, _: int, active: IntArray, /) -> DimensionChoice:
+    def choose(self, policy: ArmElimination, _: int, active: IntArray, /) -> dimensions.DimensionChoice:
         """d, lambda_k and tau_k."""
         return _designed_at(self.chosen, policy, active)
 
@@ -425,7 +415,7 @@ class WholeSpace:
     def bound(self, _: ArmElimination, /) -> Self:
         return self
 
-    def choose(self, policy: ArmElimination, _: int, active: IntArray, /) -> DimensionChoice:
+    def choose(self, policy: ArmElimination, _: int, active: IntArray, /) -> dimensions.DimensionChoice:
         """D, lambda_k and tau_k."""
         return _designed_at(policy.embedding.max_dim, policy, active)
 
@@ -433,10 +423,10 @@ class WholeSpace:
 DimensionRule = AdaptiveDimension | FixedDimension | WholeSpace
 
 
-def _designed_at(dim: int, policy: ArmElimination, active: IntArray) -> DimensionChoice:
+def _designed_at(dim: int, policy: ArmElimination, active: IntArray) -> dimensions.DimensionChoice:
     """A dimension with its lambda_k and tau_k."""
-    design = embedding_design(policy.embedding.at(dim), active, tolerance=policy.tolerance)  # lines 4 and 5
-    return DimensionChoice(dim, design)
+    design = dimensions.embedding_design(policy.embedding.at(dim), active, tolerance=policy.tolerance)  # lines 4 and 5
+    return dimensions.DimensionChoice(dim, design)
 
 
 # Lines 6 and 7: the pulls of a round, and its looks -------------------------------------------------------------------
@@ -453,7 +443,7 @@ def round_size(settings: RoundSettings, round_number: int, *, value: float, bias
         )
     log_term = settings.log_term(round_number, num_active)
     numerator = 2.0 * settings.problem.sigma**2 * (1.0 + settings.slack) * value * log_term
-    return whole_pulls(numerator / (accuracy - bias) ** 2)  # line 6
+    return dimensions.whole_pulls(numerator / (accuracy - bias) ** 2)  # line 6
 
 
 def rounded(floor: str, design: Design, embedded: Embedded, active: IntArray, total: int, *, slack: float) -> IntArray:

@@ -24,8 +24,7 @@ from surepick.policies.carried.elimination import in_blocks
 from surepick.policies.options import option
 from surepick.policies.questions import outlook
 from surepick.policies.questions.outlook import Ground, RemainingOfBets
-from surepick.policies.sequential import batches
-from surepick.policies.sequential import engine as block_options
+from surepick.policies.sequential import batches, engine as block_options
 from surepick.policies.sequential.engine import BatchSizes, EmbeddedTest, Grid, jointly_normal
 from surepick.policies.sequential.first_designs import first_dimension
 from surepick.policies.sequential.state import SequentialState

@@ -14,8 +14,7 @@ from surepick.errors import StorageError
 from surepick.studies.logs import base
 from surepick.studies.logs.hash_chain import readable
 from surepick.studies.logs.keys import from_values, read_values
-from surepick.studies.logs.sql import chain
-from surepick.studies.logs.sql import schema as tables
+from surepick.studies.logs.sql import chain, schema as tables
 
 # --- Rows of the database as records of the log. Values of a wrong kind raise; `readable` turns that into words.
 

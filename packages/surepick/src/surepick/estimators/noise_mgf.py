@@ -85,8 +85,8 @@ class NoiseMgf:
         """The bets, none above half of what the range permits weight `steepest`; as they are without a range."""
         if not np.isfinite(self.spread):
             return bets
-        limit = MIDDLING_BET / self.spread
-        return np.minimum(bets, np.divide(limit, steepest, out=np.full_like(bets, np.inf), where=steepest > 0))
+        limits = np.divide(self.steepest, steepest, out=np.full_like(bets, np.inf), where=steepest > 0)
+        return np.minimum(bets, limits)
 
     def expected(self, bets: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
         """The allowance of counts pulls of each of the p arms if its variance is as guessed, shape (..., p)."""
@@ -101,8 +101,7 @@ class NoiseMgf:
         if not np.isfinite(self.spread):
             return np.asarray(ROUNDED_UP * seen.counts[arms] * self._by_sigma(bets, arms))
         plain, empirical, usable = self._per_pull(bets, arms)
-        squares, within = (None if one is None else one[arms] for one in (seen.squares, seen.within))
-        told = Observations(seen.counts[arms], seen.sums[arms], squares, within=within)
+        told = seen.mapped(lambda column: column[arms])
         scatter = scatter_around(told, self.centres[arms], self.spread)
         return np.asarray(ROUNDED_UP * np.where(usable, empirical * scatter, told.counts * plain))
 
@@ -120,22 +119,14 @@ class NoiseMgf:
 
 
 def scatter_around(seen: Observations, centres: FloatArray, spread: float) -> FloatArray:
-    """sum of (r - m)^2 of each arm, shape (K,), rounded up; at most n R^2."""
-    if seen.within is None:
-        return scatter_of(seen.counts, seen.sums, np.asarray(seen.squares), centres, spread)
-    away = seen.deviations + 2.0 * seen.rounding + seen.counts * (seen.means - centres) ** 2
-    return np.asarray(np.clip(ROUNDED_UP * away, 0.0, seen.counts * spread**2))
-
-
-def scatter_of(
-    counts: IntArray, sums: FloatArray, squares: FloatArray, centres: FloatArray, spread: float
-) -> FloatArray:
-    """sum of (r - m)^2, rounded up by what the border lets pass as rounding of told squares; at most n R^2.
-
-    All arguments but R have the same shape, and so has the result.
-    """
-    exact = squares - 2.0 * centres * sums + counts * centres**2
-    return np.asarray(np.clip(exact + SQUARES_SLACK * squares, 0.0, counts * spread**2))
+    """sum of (r - m)^2 of each arm, shape (K,), rounded up, also by what passes as rounding of told squares; at most
+    n R^2."""
+    counts, squares = seen.counts, seen.squares
+    if seen.within is not None or squares is None:
+        away = ROUNDED_UP * (seen.deviations + 2.0 * seen.rounding + counts * (seen.means - centres) ** 2)
+    else:
+        away = squares - 2.0 * centres * seen.sums + counts * centres**2 + SQUARES_SLACK * squares
+    return np.asarray(np.clip(away, 0.0, counts * spread**2))
 
 
 def _psi(share: FloatArray) -> FloatArray:
@@ -265,9 +256,7 @@ class NormalMgf:
         known = self.bounded
         if np.all(known | (batch.counts == 0)):
             return batch
-        squares = None if batch.squares is None else np.where(known, batch.squares, 0.0)
-        within = None if batch.within is None else np.where(known, batch.within, 0.0)
-        return Observations(np.where(known, batch.counts, 0), np.where(known, batch.sums, 0.0), squares, within=within)
+        return batch.mapped(lambda column: np.where(known, column, 0))
 
     def expected(self, bets: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
         """The cost of counts pulls of each of the p arms if its variance is as guessed, shape (..., p)."""

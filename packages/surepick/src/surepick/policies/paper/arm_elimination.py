@@ -9,7 +9,7 @@
      5          tau_k = min over designs of max over S_k of ||psi(x') - psi(x)||^2     dimension.embedding_design
      6          eps_k = gamma-tilde (2 + sqrt((1 + zeta) tau_k))                       dimension.bias
                 N_k = ceil(2 sigma^2 (1 + zeta) tau_k L_k / (t_k - eps_k)^2)           round_size
-     7          round the design to N_k pulls                                          rounded
+     7          round the design to N_k pulls                                          rounded_counts
      8          pull, and receive rewards                                              between `ask` and `tell`
      9          theta_k = A_k^-1 b_k                                                   estimators.estimate
     10          x goes when <psi(x') - psi(x), theta_k> >= omega_k for some x'         compare
@@ -45,7 +45,7 @@ from surepick.core.records import IntArray, frozen, record, set_fields
 from surepick.core.values import check_choice
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
-from surepick.estimators import Estimate, estimate, noise_multiplier
+from surepick.estimators import Estimate, estimate
 from surepick.policies import dimension as dimensions, model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, designed, trace_row
 from surepick.policies.options import check_options, one_of, option, whole
@@ -136,7 +136,7 @@ class ArmElimination:
         tau = choice.design.value  # line 5
         eps_k = dimensions.bias(embedded.misspecification, tau, self.bias_slack)  # line 6
         total = round_size(self.rounds, k, value=tau, bias=eps_k, num_active=len(active))  # line 6
-        counts = rounded(self.floor, choice.design, embedded, active, total, slack=self.slack)  # line 7
+        counts = rounded_counts(self.floor, choice.design, embedded, active, total, slack=self.slack)  # line 7
         if not self.rule.exact:
             counts = model_checks.with_check_pulls(self.embedding, choice.dim, counts, share=self.reserve)
         return self.rounds.first_look(designed(k, counts, choice.design, embedded))
@@ -147,7 +147,7 @@ class ArmElimination:
         embedded = self.embedding.at(plan.dim)
         fitted = estimate(embedded, pooled, reference=int(active[0]))  # line 9
         gamma, log_term = embedded.misspecification, self.rounds.log_term(plan.round, len(active))
-        spread = gamma * math.sqrt(pooled.total) + noise_multiplier(self.problem.sigma, log_term)
+        spread = gamma * math.sqrt(pooled.total) + self.problem.sigma * math.sqrt(2.0 * log_term)
         comparison = compare(fitted, active, offset=2.0 * gamma, multiplier=spread)  # line 10
         compressed = self.rule.exact or not model_checks.is_saturated(self.embedding, plan.dim)
         alarms = model_checks.failed_checks(self.embedding, plan, pooled, fitted, self.problem)
@@ -206,7 +206,7 @@ class RoundSettings:
     schedule: str = option("convergent", one_of(*SCHEDULES))  # how delta is spent (`round_delta`, `union_size`)
     union: str = option("best-pairs", one_of(*UNIONS))
     looks: int = option(8, whole("a round is judged at least once."))  # how often a round is judged
-    floor: str = option("support", one_of(*FLOORS))  # least round size (`rounded`)
+    floor: str = option("support", one_of(*FLOORS))  # least round size (`rounded_counts`)
     # "certified" (on realised widths, another round if need be) or "rounds" (the paper's n rounds)
     stopping: str = option("certified", one_of(*STOPPINGS))
 
@@ -446,7 +446,9 @@ def round_size(settings: RoundSettings, round_number: int, *, value: float, bias
     return dimensions.whole_pulls(numerator / (accuracy - bias) ** 2)  # line 6
 
 
-def rounded(floor: str, design: Design, embedded: Embedded, active: IntArray, total: int, *, slack: float) -> IntArray:
+def rounded_counts(
+    floor: str, design: Design, embedded: Embedded, active: IntArray, total: int, *, slack: float
+) -> IntArray:
     """The pulls of each arm in a round of about `total`, (K,): with "support" N max ||y||^2_{A^-1} <= (1 + zeta) tau;
     with "published" N >= 2 p / zeta for a design that supports p arms, as in the published code."""
     if floor == "published":

@@ -165,7 +165,7 @@ class Ground:
         if not extended.structured:
             return posterior_of_means(seen, scales, self.problem.epsilon, number=number)
         num_arms, more = self.problem.num_arms, extended.num_arms - self.problem.num_arms
-        longer, wider = with_more(seen, more), np.append(scales, np.full(more, scales.max()))
+        longer, wider = with_unmeasured(seen, more), np.append(scales, np.full(more, scales.max()))
         fitted = pooled_fit(extended, longer, wider).posterior()
         scores = fitted.scores - (fitted.scores[-1] if more else 0.0)
 
@@ -237,7 +237,7 @@ class Ground:
                 return estimators.e_values.number_evidence(batch, margin, margins, noise_mgf, scales, bet.needs, kappa)
             found = estimators.batch_evidence(
                 used,
-                with_more(batch, more),
+                with_unmeasured(batch, more),
                 centre=centre,
                 epsilon=margin,
                 margins=np.append(margins, np.zeros(more)),
@@ -318,11 +318,6 @@ def negated(seen: Observations) -> Observations:
     return Observations(seen.counts, -seen.sums, seen.squares, blocks=blocks, within=seen.within)
 
 
-def with_more(seen: Observations, more: int) -> Observations:
+def with_unmeasured(seen: Observations, more: int) -> Observations:
     """The same with that many arms more, of which nothing was told."""
-    if more == 0:
-        return seen
-    zeros = np.zeros(more)
-    squares, within = (None if one is None else np.append(one, zeros) for one in (seen.squares, seen.within))
-    counts = np.append(seen.counts, zeros.astype(np.int64))
-    return Observations(counts, np.append(seen.sums, zeros), squares, within=within)
+    return seen.mapped(lambda column: np.append(column, np.zeros(more, column.dtype)))

@@ -159,7 +159,7 @@ def report_environment(own: list[str]) -> Environment:
         "listed": written.listed_words,
         "negative": operator.neg,
         "number": written.number_text,
-        "plain": lambda sentence: written.plain(sentence, own),
+        "plain": lambda sentence: written.plain_words(sentence, own),
         "shortened": written.shortened_id,
         "signed": written.signed_column,
     }

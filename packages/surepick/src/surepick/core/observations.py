@@ -167,6 +167,11 @@ class Observations:
         digits, exponent = math.frexp(middle)
         return math.ldexp(round(digits * 2**LEVEL_BITS), exponent - LEVEL_BITS)
 
+    @property
+    def in_blocks(self) -> BlockTotals:
+        """What each block had; without names of blocks the whole batch is one."""
+        return BlockTotals.one(self.counts, self.sums) if self.blocks is None else self.blocks
+
     def less(self, level: float | FloatArray) -> Observations:
         """The same with that number taken from every reward, and what rounding took given back.
 

@@ -20,7 +20,6 @@ from surepick.noise import failure_probability, known_scale
 from surepick.policies import tuning
 from surepick.policies.base import Problem
 from surepick.policies.carried.block_rule import equations
-from surepick.policies.carried.elimination import in_blocks
 from surepick.policies.dimension import best_found
 from surepick.policies.sequential.batches import repeats_for
 from surepick.policies.sequential.engine import embedded_in
@@ -41,7 +40,7 @@ def gains_in_blocks(seen: Observations, scales: FloatArray, bet: Bet, margins: F
     Source: docs/questions.md, line 19; docs/certified-elimination.md, lines 24 and 25.
     """
     gains = np.zeros(len(scales))
-    blocks = in_blocks(seen)
+    blocks = seen.in_blocks
     arms = np.flatnonzero(bet.arms & (margins > 0.0) & (seen.counts > 0))
     if len(arms) == 0 or seen.counts[bet.centre] == 0:
         return gains
@@ -255,7 +254,7 @@ class Ground:
         self, used: Embedding, batch: Observations, bet: Bet, margins: FloatArray, kappa: float
     ) -> FloatArray:
         """The gains where vectors are compared within blocks (docs/questions.md, line 21)."""
-        blocks, scales = in_blocks(batch), self.problem.scales
+        blocks, scales = batch.in_blocks, self.problem.scales
         embedded, entries = entries_in_blocks(used, blocks, scales)
         both, nothing = np.append(scales, scales[blocks.arms]), np.zeros(len(blocks.arms))
         noise_mgf = estimators.NoiseMgf(both, np.inf, np.zeros_like(both), entries.counts > 0, both**2)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from together import of_each
 
 import surepick as sp
 from surepick.assumptions import AllOf, Effects, InRange, Linear, Near, NoStructure, Scatter, Smooth, SumOf
@@ -159,7 +160,7 @@ def test_rounding_is_on_the_safe_side_where_flows_cancel(kind):
     assert np.all(found < 1e-5 * 3.0 * LEVEL)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("make", "words"),
     [
         (lambda: Linear(0.0), "norm is 0"),

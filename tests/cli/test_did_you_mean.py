@@ -7,6 +7,7 @@ from budgets import budget
 from fuzz_commands import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from together import of_each
 
 import surepick as sp
 from surepick.cli.app import command_names
@@ -18,7 +19,7 @@ COMMANDS = command_names()
 QUESTION = {"epsilon": 0.5, "delta": 0.05, "noise": "bernoulli"}
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("line", "meant"),
     [
         ("rnu t.csv", "'run'"),
@@ -57,7 +58,7 @@ def test_long_lists_are_only_looked_at_for_spellings():
     assert did_you_mean("sku-x", many) == ""
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("typed", "known", "meant"),
     [
         ("1.0", ["1", "2"], "'1'"),
@@ -73,7 +74,7 @@ def test_spellings(typed, known, meant):
     assert did_you_mean(typed, known).replace("\\\\", "\\") == f" Did you mean {meant}?".replace("\\\\", "\\")
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("call", "meant"),
     [
         (lambda: sp.make_policy("certified-lineal", ARMS, norm_bound=1.0, **QUESTION), "certified-linear"),

@@ -1,8 +1,7 @@
 """Assumptions as texts, both ways."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from together import of_each
 
 import surepick as sp

@@ -9,7 +9,7 @@ from together import of_each
 
 import surepick as sp
 from surepick.core.plans import IndependentArms
-from surepick.estimators import anytime_radius, arm_means, estimate, least_squares, noise_multiplier
+from surepick.estimators import anytime_radius, arm_means, estimate, least_squares
 from surepick.linalg.factorisations import whitened
 
 EPS = np.finfo(np.float64).eps
@@ -210,11 +210,6 @@ def test_the_estimator_fits_the_structure():
     seen = sp.Observations([1, 1], [0.0, 1.0])
     assert type(estimate(IndependentArms(2), seen)) is type(arm_means(seen))
     assert estimate(sp.Embedding(np.eye(2), 0.0), seen) == least_squares(sp.Embedding(np.eye(2), 0.0), seen)
-
-
-def test_the_noise_multiplier():
-    assert noise_multiplier(2.0, 8.0) == 8.0
-    assert noise_multiplier(0.5, math.log(20)) == pytest.approx(0.5 * math.sqrt(2 * math.log(20)))
 
 
 def test_the_anytime_radius():

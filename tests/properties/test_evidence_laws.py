@@ -6,8 +6,7 @@ import math
 import numpy as np
 from budgets import budget
 from evidence_cases import EPSILON, past
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from together import of_each
 
 import surepick as sp
@@ -177,11 +176,11 @@ def test_unknown_squares_are_taken_for_the_largest_possible():
 
 def test_squares_that_lost_digits_are_not_taken_for_a_small_scatter():
     """The border lets squares fall short by a millionth; far from 0 that is more than all the scatter there is."""
-    from surepick.estimators.noise_mgf import scatter_of
+    from surepick.estimators.noise_mgf import scatter_around
 
     rewards = 2000.0 + np.array([0.0, 1.0] * 20)
     sums, squares = np.array([rewards.sum()]), np.array([np.sum(rewards**2) * (1.0 - 1e-6)])
-    scatter = scatter_of(np.array([40]), sums, squares, np.array([2000.5]), 1.0)
+    scatter = scatter_around(Observations(np.array([40]), sums, squares), np.array([2000.5]), 1.0)
     assert 10.0 <= scatter[0] <= 40.0
 
 

@@ -7,8 +7,7 @@ import warnings
 
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from together import of_each
 
 from surepick.errors import InvalidInput

@@ -7,8 +7,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from together import of_each
 from webhook_receivers import API, listening, looked, measure, set_up
 

@@ -190,7 +190,7 @@ def test_results_are_judged_as_they_come():
         some = ids[: max(len(ids) // 2, 1)]
         study.tell(some, means[[int(one) for one in some]] + 0.5 * rng.standard_normal(len(some)))
         if len(some) < len(ids):
-            study.judge()
+            study.interim()
     answer = study.certificate()
     assert answer.verdict == "certified"
     assert means[int(answer.best_arm)] >= np.sort(means)[-8] - 0.5

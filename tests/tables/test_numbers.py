@@ -8,6 +8,7 @@ import pytest
 from budgets import budget
 from hypothesis import given, settings, strategies as st
 from table_notes import noted
+from together import of_each
 
 from surepick.errors import InvalidInput
 from surepick.studies import program
@@ -85,7 +86,7 @@ def test_what_a_program_writes_is_read_back(values):
     assert numbers(list(map(repr, values))) == values
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("cells", "meant"),
     [
         (["1,5", "2"], [1.5, 2]),
@@ -239,7 +240,7 @@ def test_a_missing_cell_beside_words_is_missing():
 # words for no value
 
 
-@pytest.mark.parametrize(
+@of_each(
     "word",
     re.findall(
         r"\S+",

@@ -119,13 +119,13 @@ def add_candidates(name: str, which: models.Ids, request: Request, server: Share
         return study_status(study, name)
 
 
-@routes.add("POST", "/studies/{name}/judge", Visibility.closed, who=Role.owner)
-def judge_round(name: str, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
+@routes.add("POST", "/studies/{name}/interim", Visibility.closed, who=Role.owner)
+def interim_judgement(name: str, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """Judge what is in of the open round, in a study that judges results as they come."""
     with server.studies.open(name) as study:
-        judged = study.judge()
+        judged = study.interim()
         study.ask()
-        server.trail.add(caller.name, address_of(request), "judge", name)
+        server.trail.add(caller.name, address_of(request), "interim", name)
         return {**study_status(study, name), "judged": judged}
 
 

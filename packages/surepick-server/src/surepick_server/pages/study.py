@@ -447,10 +447,10 @@ def add_form(name: str, form: Form, *call: Any) -> str:
     return f"From the next round on: {_listed(ids)}."
 
 
-@form("judge", Visibility.closed, who=Role.owner)
-def judge_form(name: str, form: Form, *call: Any) -> str:  # noqa: ARG001
+@form("interim", Visibility.closed, who=Role.owner)
+def interim_form(name: str, form: Form, *call: Any) -> str:  # noqa: ARG001
     """Judge what is in."""
-    judged = studies.judge_round(name, *call)["judged"]
+    judged = studies.interim_judgement(name, *call)["judged"]
     return "What was in is judged." if judged else "Nothing was in, so nothing was judged."
 
 

@@ -106,7 +106,7 @@ def _tested(
 
 
 @record
-class CarriedElimination(engine.EmbeddedTest):
+class CarriedElimination(engine.BatchedTest):
     """Certify one candidate c by evidence, for each arm j, against "j is the best arm, and better than c by epsilon".
 
         M_j = exp(sum w (r - h_x) - cost)          one process an arm, from the first pull to the last
@@ -150,15 +150,6 @@ class CarriedElimination(engine.EmbeddedTest):
     (2019) for designs aimed at differences.
     """
 
-    dim: int | None = None
-    tolerance: float = option(0.05, options.tolerance)
-    reserve: float = option(0.05, options.check_share)
-    largest_batch: int | None = option(None, options.largest_batch)
-    batch_size: int | None = option(None, options.batch_size)
-    max_batches: int | None = option(None, options.max_batches)
-    batch_cost: float = option(0.0, options.batch_cost)
-    blocks: str | None = option(None, options.block_name)
-    block_size: int | None = option(None, options.block_size)
     control: str | None = option(None, options.arm_id)
     once_a_block: bool | None = option(None, options.yes)
     later: tuple[str, ...] | None = option(None, options.arm_ids)
@@ -166,8 +157,8 @@ class CarriedElimination(engine.EmbeddedTest):
     evidence: str = field(default="carried", init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        engine.EmbeddedTest.__post_init__(self)
-        engine.BatchSizes.of(self)
+        engine.BatchedTest.__post_init__(self)
+        _ = self._sizes
         engine.check_idle(self, "block_size", "control", "once_a_block")
         blocking = self.blocking
         if blocking is not None and not known_scale(self.problem.noise):
@@ -209,7 +200,7 @@ class CarriedElimination(engine.EmbeddedTest):
         return engine.blocking_of(self.problem, self.blocks, self.block_size, self.control, bool(self.once_a_block))
 
     def init(self) -> SequentialState:
-        state: SequentialState = engine.EmbeddedTest.init(self)
+        state: SequentialState = engine.BatchedTest.init(self)
         waiting = self._waiting
         if not waiting:
             return state
@@ -344,10 +335,6 @@ class CarriedElimination(engine.EmbeddedTest):
     def _planner(self) -> Planner:
         dim = None if self.dim is None else self.dim + self._levelled.max_dim - self.embedding.max_dim
         return Planner(self._situation, dim, self.tolerance, self._sizes)
-
-    @property
-    def _sizes(self) -> engine.BatchSizes:
-        return engine.BatchSizes.of(self)
 
     def _noise_mgf(self, seen: Observations) -> Mgf:
         return self._situation.noise_mgf(seen)

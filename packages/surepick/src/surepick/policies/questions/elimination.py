@@ -24,7 +24,7 @@ from surepick.policies.options import option
 from surepick.policies.questions import outlook
 from surepick.policies.questions.outlook import Ground, RemainingOfBets
 from surepick.policies.sequential import batches, engine as block_options
-from surepick.policies.sequential.engine import BatchSizes, EmbeddedTest, Grid, jointly_normal
+from surepick.policies.sequential.engine import BatchedTest, Grid, jointly_normal
 from surepick.policies.sequential.first_designs import first_dimension
 from surepick.policies.sequential.state import SequentialState
 from surepick.questions import Constraint, constraints_of, inquiry_of
@@ -175,7 +175,7 @@ HEURISTIC_FIRST_BOUNDED = 1  # ... where constraints have to be kept: what break
 
 
 @record
-class CertifiedLists(EmbeddedTest):
+class CertifiedLists(BatchedTest):
     """Answer a question by lists: collect evidence, for each arm, against what would make its place on a list false.
 
         E = product over batches of exp(t (m - beta - xhat) - allowance)        against "a difference is above m"
@@ -196,23 +196,14 @@ class CertifiedLists(EmbeddedTest):
     (2022) for e-BH.
     """
 
-    dim: int | None = None
-    tolerance: float = option(0.05, options.tolerance)
-    reserve: float = option(0.05, options.check_share)
-    largest_batch: int | None = option(None, options.largest_batch)
-    batch_size: int | None = option(None, options.batch_size)
-    max_batches: int | None = option(None, options.max_batches)
-    batch_cost: float = option(0.0, options.batch_cost)
-    blocks: str | None = option(None, options.block_name)
-    block_size: int | None = option(None, options.block_size)
     once_a_block: bool | None = option(None, options.yes)
     streams: str | None = option(None, options.block_name)
     evidence: str = field(default="lists", init=False, compare=False, repr=False)
     _inquiry: Inquiry = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        EmbeddedTest.__post_init__(self)
-        BatchSizes.of(self)
+        BatchedTest.__post_init__(self)
+        _ = self._sizes
         block_options.check_idle(self, "block_size", "once_a_block")
         if self.blocks is not None and self.streams is not None:
             raise InvalidInput("blocks and streams are both given; name one.")
@@ -243,7 +234,7 @@ class CertifiedLists(EmbeddedTest):
         )
 
     def init(self) -> SequentialState:
-        start: SequentialState = EmbeddedTest.init(self)
+        start: SequentialState = BatchedTest.init(self)
         return replace(start, beaten=~self._inquiry.asked(self.problem), finished="")
 
     def ask(self, state: SequentialState) -> Plan:
@@ -317,7 +308,7 @@ class CertifiedLists(EmbeddedTest):
 
     def _equal(self, state: SequentialState, least: int = model_checks.FEWEST) -> IntArray:
         if not self._in_pairs:
-            return EmbeddedTest._equal(self, state, least)
+            return BatchedTest._equal(self, state, least)
         return model_checks.equal_repeats(self.problem, self._apart(state, state.blocks), least)
 
     def _endless(self, state: SequentialState) -> bool:
@@ -328,7 +319,7 @@ class CertifiedLists(EmbeddedTest):
     def _answer(self, state: SequentialState) -> dict[str, Any]:
         active = model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed)
         others = assumed_of(constraints_of(self.problem.question), state.seen)
-        answer = EmbeddedTest._answer(self, state) | {"assumptions": (*active, *others, *self._shared_effect)}
+        answer = BatchedTest._answer(self, state) | {"assumptions": (*active, *others, *self._shared_effect)}
         answer |= {"of_draws": False} if self._in_pairs else {}
         uneven = " ".join(
             f"{UNEVEN.format(one.name)}: declare it, e.g. {one.name}{one.sign}{one.bound:g},tolerance=...,"
@@ -393,10 +384,6 @@ class CertifiedLists(EmbeddedTest):
         if not known_scale(self.problem.noise):
             return tuning.HEURISTIC_REPEATS
         return HEURISTIC_FIRST_BOUNDED if self._limits else HEURISTIC_FIRST_PULLS
-
-    @property
-    def _sizes(self) -> BatchSizes:
-        return BatchSizes.of(self)
 
     def _unmeasured(self, state: SequentialState) -> Plan | None:
         """With batches of a given size: the next arms, until each had its turn."""
@@ -478,4 +465,4 @@ class CertifiedLists(EmbeddedTest):
             mgf = outlook.mgf_of_differences(known, failure_probability(self.problem.noise, self.problem.delta))
             far = model_checks.spread_of_repeats(self.problem, mgf, known, news)
             return (*uneven, far) if far else uneven
-        return uneven + EmbeddedTest.failed_checks(self, state, plan, seen)
+        return uneven + BatchedTest.failed_checks(self, state, plan, seen)

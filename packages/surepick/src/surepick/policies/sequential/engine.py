@@ -35,9 +35,9 @@ from surepick.errors import InvalidInput
 from surepick.estimators import Mgf, noise_mgf_after, normal_mgf_after
 from surepick.linalg.factorisations import Whitened, whitened
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import model_checks, tuning
+from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, delta_for_test, trace_row
-from surepick.policies.options import check_options
+from surepick.policies.options import check_options, option
 from surepick.policies.sequential.state import SequentialState
 from surepick.questions.protocol import Lists
 from surepick.text import did_you_mean, quoted
@@ -187,12 +187,6 @@ class BatchSizes:
                 f"largest_batch is {self.largest} and batch_size {self.exact}; a batch of exactly that size has no "
                 "other limit: give one of the two."
             )
-
-    @staticmethod
-    def of(policy: Any) -> BatchSizes:
-        """What the options of a policy say."""
-        fixed = policy.batch_cost / policy.problem.cheapest_cost
-        return BatchSizes(policy.largest_batch, policy.batch_size, policy.max_batches, fixed, policy.reserve)
 
     def over(self, round_number: int) -> bool:
         """Whether no further batch is allowed, the next of which would be that one."""
@@ -466,6 +460,26 @@ class EmbeddedTest(SequentialTest):
         active = model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed)
         why = model_checks.why_not_certified(self.embedding, state.alarms, state.compressed)
         return {"assumptions": (*active, *self._shared_effect), "why_heuristic": why}
+
+
+@record
+class BatchedTest(EmbeddedTest):
+    """One that plans designs, in batches of which a user says something; `CarriedElimination` explains the options."""
+
+    dim: int | None = None
+    tolerance: float = option(0.05, options.tolerance)
+    reserve: float = option(0.05, options.check_share)
+    largest_batch: int | None = option(None, options.largest_batch)
+    batch_size: int | None = option(None, options.batch_size)
+    max_batches: int | None = option(None, options.max_batches)
+    batch_cost: float = option(0.0, options.batch_cost)
+    blocks: str | None = option(None, options.block_name)
+    block_size: int | None = option(None, options.block_size)
+
+    @property
+    def _sizes(self) -> BatchSizes:
+        fixed = self.batch_cost / self.problem.cheapest_cost
+        return BatchSizes(self.largest_batch, self.batch_size, self.max_batches, fixed, self.reserve)
 
 
 def listed_row(row: RoundRecord, after: SequentialState) -> RoundRecord:

@@ -137,15 +137,17 @@ class DecisionContext:
 
     def _fit(self, processes: VectorProcesses, seen: Observations) -> guesses.PooledFit:
         def form() -> guesses.PooledFit:
-            noise_scales = self._typical_scales(seen)
-            vectors = self.vectors(processes.dim)
-            if guesses.follows_noise(processes.dim):
-                return guesses.shrunk_fit(vectors.white, vectors.back, seen, noise_scales, vectors.norm_bound)
+            vectors, scales = self.vectors(processes.dim), self._typical_scales(seen)
             white = self.cache.white(self.embedding, processes.dim)
-            regular = None if white is None else RegularLeastSquares.of(white, seen)
-            if regular is not None:
-                return guesses.PooledFit(regular.scores, regular, float(noise_scales.max()))
-            return guesses.pooled_fit(vectors.embedded, seen, noise_scales, white=white)
+            fit: RegularLeastSquares | None
+            if guesses.follows_noise(processes.dim):
+                told = vectors.white, vectors.back, seen
+                fit = RegularLeastSquares.shrunk(*told, noise_scales=scales, norm_bound=vectors.norm_bound)
+            else:
+                fit = None if white is None else RegularLeastSquares.of(white, seen)
+            if fit is not None:
+                return guesses.PooledFit(fit.scores, fit, float(scales.max()))
+            return guesses.pooled_fit(vectors.embedded, seen, scales, white=white)
 
         return self.cache.last("fit", (processes.dim, seen), form)
 

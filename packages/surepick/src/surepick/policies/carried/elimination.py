@@ -20,7 +20,7 @@ from surepick.policies.carried import block_rule, lockstep, means_rule, vectors_
 from surepick.policies.carried.block_rule import BlockBets
 from surepick.policies.carried.means_rule import Bets
 from surepick.policies.carried.planning import Planner
-from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later
+from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later, without_arms
 from surepick.policies.carried.vectors_rule import VectorBets
 from surepick.policies.options import option
 from surepick.policies.sequential import engine
@@ -296,7 +296,7 @@ class CarriedElimination(engine.EmbeddedTest):
         """
         if step.state.finished == "given":
             return step
-        return self._relisted(step, *self._situation.without(step.state, arms, independent))
+        return self._relisted(step, *without_arms(step.state, arms, independent))
 
     def add(self, step: Step[SequentialState], arms: IntArray) -> Step[SequentialState]:
         """The step, when some of the arms that may come later are there. Their processes begin with the next batch.

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 from carried_outcomes import TRUTHS, TwoValued, bernoulli, few_pulls
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import surepick as sp
 from surepick.core.observations import Observations

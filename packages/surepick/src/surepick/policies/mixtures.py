@@ -22,8 +22,7 @@ from surepick.policies.base import Problem, Traits, threshold_of
 from surepick.policies.carried.means_rule import whole_shares
 from surepick.policies.carried.situation import carried_intervals, without_arms
 from surepick.policies.options import option
-from surepick.policies.sequential import batches, engine
-from surepick.policies.sequential import state as states
+from surepick.policies.sequential import batches, engine, state as states
 from surepick.policies.sequential.state import SequentialState
 from surepick.questions.protocol import Lists
 

@@ -16,7 +16,7 @@ from surepick.core.observations import Observations
 from surepick.core.random_streams import streams
 from surepick.core.records import rows_of
 from surepick.policies.mixtures import MixtureRules, Rows
-from surepick.studies.rehearsal import received
+from surepick.studies.rehearsal import received_as_drawn
 
 DELTA = 0.1
 OUTSIDE = 1.001  # of epsilon: by how much bad candidates are worse
@@ -77,7 +77,7 @@ def wrong_answers(environment, runs: int, choose, batches: int = 40, rules: type
     planned = play.first(runs)
     for number in range(batches):
         drawn = environment.law.draw_many(planned.counts, streams(seeds.tolist(), "rewards", number))
-        rows = play.tell(rows, planned, received(drawn, minimize=False))
+        rows = play.tell(rows, planned, received_as_drawn(drawn, minimize=False))
         wrong += int(np.count_nonzero(rows.finished & (rows.leader != 0)))
         left = np.flatnonzero(~rows.finished)
         if len(left) == 0:

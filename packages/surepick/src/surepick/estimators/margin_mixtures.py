@@ -179,8 +179,8 @@ def upper_bounds(
         bounds = np.where(np.isfinite(bounds), np.minimum(bounds * ROUNDED_UP, UNKNOWN), UNKNOWN)
         if beaten.any():
             at = np.nonzero(beaten)
-            flat = (each_of.reshape(number, num_arms, -1)[at] for each_of in (held, flows))
-            worse = _solved(*flat, np.full(len(at[0]), threshold), below=True)
+            whole_held, whole_flows = (each_of.reshape(number, num_arms, -1)[at] for each_of in (held, flows))
+            worse = _solved(whole_held, whole_flows, np.full(len(at[0]), threshold), below=True)
             bounds[at] = np.minimum(worse, -np.finfo(np.float64).tiny)[:, None]
     every = np.arange(num_arms)
     bounds[:, every, every] = 0.0

@@ -54,18 +54,18 @@ def _nothing(inverse: FloatArray) -> FloatArray:
 class NoStructure:
     """Nothing is assumed: any means. A rival is bounded only where what its flows take from it they give to others.
 
-    Source: docs/certified-elimination.md, line 39; docs/mixtures.md, line 45: only the best arm need be bounded, and
-    what is given to arms beside the candidate speaks no less against it.
+    Source: docs/certified-elimination.md, line 39; docs/mixtures.md, line 45: of the best arm, which alone need be
+    bounded, what is given to arms beside the candidate says nothing false.
     """
 
     def support(self, lines: Lines) -> Support:
         amount, flows = lines.at(lines.candidate), lines.held.flows
         taken, given = -lines.at(lines.rivals), np.maximum(flows, 0.0).sum(axis=1)
-        below = np.count_nonzero(flows < 0.0, axis=1) == 1
-        matched = (amount > 0.0) & below & (np.abs(given - taken) <= lines.rounding * taken)
+        alone = np.count_nonzero(flows < 0.0, axis=1) == 1
+        matched = (amount > 0.0) & alone & (np.abs(given - taken) <= lines.rounding * taken)
 
         def rest(inverse: FloatArray) -> FloatArray:
-            return np.where(matched & (inverse * amount >= 1.0 - 4.0 * EPS), 0.0, np.inf)
+            return np.where(matched & (np.abs(inverse * amount - 1.0) <= 4.0 * EPS), 0.0, np.inf)
 
         return Support(rest)
 
@@ -98,13 +98,12 @@ class InRange:
         parts = lines.parts()
         high, low = (-self.low, -self.high) if lines.negated else (self.high, self.low)
         middle, half = 0.5 * (high + low), 0.5 * (high - low)
-        totals, otherwise = lines.totals, NoStructure().support(lines).rest
+        totals = lines.totals
 
         def rest(inverse: FloatArray) -> FloatArray:
             gained, lost = parts(inverse)  # sum D f = middle sum D + sum D (f - middle)
             off = lines.rounding * (inverse * lines.held.lengths + 2.0)
-            found = ROUNDED_UP * (half * (gained + lost) + abs(middle) * off) + middle * inverse * totals
-            return np.asarray(np.minimum(found, otherwise(inverse)))
+            return np.asarray(ROUNDED_UP * (half * (gained + lost) + abs(middle) * off) + middle * inverse * totals)
 
         return Support(rest)
 

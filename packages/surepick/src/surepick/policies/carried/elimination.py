@@ -18,7 +18,7 @@ from surepick.policies import model_checks, options
 from surepick.policies.base import Traits
 from surepick.policies.carried import block_rule, lockstep, means_rule, vectors_rule
 from surepick.policies.carried.planning import Planner
-from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later
+from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later, without_arms
 from surepick.policies.options import option
 from surepick.policies.sequential import engine, state as states
 from surepick.policies.sequential.state import SequentialState
@@ -279,7 +279,7 @@ class CarriedElimination(engine.BatchedTest):
         """
         if step.state.finished == "given":
             return step
-        return self._relisted(step, *self._situation.without(step.state, arms, independent))
+        return self._relisted(step, *without_arms(step.state, arms, independent))
 
     def add(self, step: Step[SequentialState], arms: IntArray) -> Step[SequentialState]:
         """The step, when some of the arms that may come later are there. Their processes begin with the next batch.

@@ -28,6 +28,7 @@ from surepick.questions.protocol import Lists
 
 HEURISTIC_SHARE = 0.03  # of the pulls so far: those of a batch
 HEURISTIC_LEADER = 0.35  # the leader has (arms that are measured - 1) to this power times the pulls of another one
+READ_AFTER = 1.25  # times the pulls at the last one: when a reading looks at the evidence again
 HEURISTIC_UNMIXED = 2.0  # units of evidence that a mixture has less than its best part, when a rival is settled
 
 # --- The rules, for many studies at once; of one study n is 1.
@@ -322,16 +323,19 @@ class MixtureElimination(engine.EmbeddedTest):
     def weigh(self, state: MixtureState, plan: Plan, seen: Observations) -> Weighed | None:
         """One process an arm, in place of the parts: their weighted mean, with the weights that say most of the leader.
 
+        At the end of a study, and each time that there are a quarter more pulls: a reading looks at each of these.
+
         Source: docs/mixtures.md, line 50.
         """
-        if self._less_level(state, seen)[0].total == 0:
-            return None
         after = self.tell(state, plan, seen).state
+        number = math.floor(math.log(max(after.pulls, 1)) / math.log(READ_AFTER))
+        if seen.total == 0 or (not after.finished and state.pulls >= READ_AFTER**number):
+            return None
         pulled = np.flatnonzero(after.seen.counts)
-        (before, _), (now, values) = self._averaged(state), self._averaged(after)
+        now, values = self._averaged(after)
         counts, arms = after.seen.counts[pulled], np.arange(self.problem.num_arms)
-        change = (now - before)[:, pulled] / counts
-        batch = BatchWeights(arms, pulled, counts, change, now[:, pulled], plain=False)
+        # each time the whole flow: its lengths add up to more than it can be off by
+        batch = BatchWeights(arms, pulled, counts, now[:, pulled] / counts, now[:, pulled], plain=False)
         return Weighed(batch, np.ones_like(arms), values, self._threshold)
 
     def _averaged(self, state: MixtureState) -> tuple[FloatArray, FloatArray]:

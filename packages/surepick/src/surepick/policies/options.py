@@ -13,7 +13,7 @@ from surepick.core import values
 from surepick.core.arms import Arms
 from surepick.core.plugins import EMBEDDINGS, plugin_names
 from surepick.core.records import FloatArray
-from surepick.embeddings.base import ExactFeatures, embedding_spec
+from surepick.embeddings.base import ExactFeatures, embedding_spec, free_dim
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, PilotGaussian, known_scale
 from surepick.policies.base import Problem
@@ -273,7 +273,7 @@ HEURISTIC_BIASED = 0.2  # of epsilon: where the bias stays larger, evidence is u
 
 def stays_biased(embedding: embeddings.ArmEmbedding | None, dim: int | None, epsilon: float) -> bool:
     """Whether misspecification eats much of epsilon in the largest dimension that may be used (docs/decisions/0022)."""
-    if embedding is None or embedding.norm_bound is None:
+    if embedding is None or embedding.norm_bound is None or (dim is None and free_dim(embedding)):
         return False
     used = dim if isinstance(dim, int) and 1 <= dim <= embedding.max_dim else embedding.max_dim
     return 2.0 * embedding.misspecification(used) > HEURISTIC_BIASED * epsilon

@@ -369,7 +369,7 @@ class MixtureElimination(engine.EmbeddedTest):
             only = "single" if np.count_nonzero(~roster.excluded) == 1 else "withdrawn"
             after = replace(after, leader=leader, finished=only if alone else why)
         row = replace(step.record, active=after.active, leader=after.leader, certified_gap=self._gap(after))
-        return Step(after, engine.listed_row(row, after), self._deciding(after, None))
+        return Step(after, engine.listed_row(row, after), self._deciding(after))
 
     def failed_checks(self, state: MixtureState, plan: Plan, seen: Observations) -> tuple[str, ...]:  # noqa: ARG002
         return ()
@@ -472,7 +472,7 @@ class MixtureElimination(engine.EmbeddedTest):
         found = min(states.gap_of(state, state.leader), UNKNOWN if given is None else given)
         return None if found >= UNKNOWN else found
 
-    def _deciding(self, after: MixtureState, found: Any) -> Deciding | None:  # noqa: ARG002
+    def _deciding(self, after: MixtureState) -> Deciding | None:
         if not after.begun:
             return None
 

@@ -6,7 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from together import of_each
 
+import surepick as sp
+from surepick.certificates.document import certificate_document
 from surepick.embeddings import ArmEmbedding, GaussianKernel, KernelEmbedding, MaternKernel
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import pivoted_cholesky, symmetric_spectrum
@@ -88,8 +91,8 @@ def test_directions_below_rounding_are_cut_and_count_as_misspecification():
     assert coarse.misspecification(coarse.max_dim) >= exact_worst(coarse, coarse.max_dim)
 
 
-@pytest.mark.parametrize("kernel", [GaussianKernel(0.1), MaternKernel(2.5, 2.0)])
-@pytest.mark.parametrize("bound", ["row-tail", "paper"])
+@of_each("kernel", [GaussianKernel(0.1), MaternKernel(2.5, 2.0)])
+@of_each("bound", ["row-tail", "paper"])
 def test_the_nystrom_bound_covers_the_exact_error_and_the_row_tail_is_tight(kernel, bound):
     features = np.repeat(arms(150, 3, 2), 2, axis=0)
     embedding = KernelEmbedding(features, kernel=kernel, norm_bound=1.0, bound=bound, nystrom_above=20, max_rank=40)
@@ -103,6 +106,50 @@ def test_the_nystrom_bound_covers_the_exact_error_and_the_row_tail_is_tight(kern
     assert "40 directions approximate the kernel on 150 distinct arms" in embedding.traits.caveats[0]
 
 
+def test_one_rule_from_a_thousand_distinct_arms_on():
+    features = np.random.default_rng(0).standard_normal((1_000, 1))
+    made = [KernelEmbedding(rows, kernel="gaussian:1", norm_bound=1.0) for rows in (features, features[1:])]
+    assert [one.approximate for one in made] == [True, False]
+    assert [one.max_rank for one in made] == [707, 707]
+    assert made[0].misspecification(10) == pytest.approx(exact_worst(made[0], 10), rel=1e-6)
+    assert KernelEmbedding(np.resize(features, (20_000, 1)), kernel="gaussian:1", norm_bound=1.0).max_rank == 707
+    many = np.random.default_rng(1).standard_normal((20_000, 1))
+    assert KernelEmbedding(many, kernel="gaussian:1", norm_bound=1.0).max_rank == 200
+
+
+def test_where_columns_are_left_out_nothing_is_assumed_in_as_many_dimensions_as_arms():
+    few = {"kernel": GaussianKernel(30.0), "norm_bound": 1.0, "nystrom_above": 20, "max_rank": 5}
+    embedding = KernelEmbedding(arms(60), **few)
+    assert (embedding.max_dim, embedding.free_dim) == (5, 60)
+    assert embedding.misspecification(5) > 0.5
+    assert embedding.misspecification(60) == 0.0
+    assert not embedding.at(60).structured
+    for dim in (6, 59, 61):
+        with pytest.raises(InvalidInput, match=r"use 1 \.\. 5"):
+            embedding.at(dim)
+    for whole in (
+        KernelEmbedding(np.repeat(arms(30), 2, axis=0), **few),
+        KernelEmbedding(arms(60), **few | {"max_rank": 60}),
+        KernelEmbedding(arms(60), kernel=GaussianKernel(30.0), norm_bound=1.0),
+    ):
+        assert whole.free_dim == 0
+        with pytest.raises(InvalidInput, match="dimension 0"):
+            whole.at(0)
+
+
+@pytest.mark.parametrize("name", ["certified-kernel", "fixed-kernel", "kernel-embedding"])
+def test_a_kernel_that_few_columns_do_not_show_is_certified_without_it(name):
+    options = {"kernel": "gaussian:30", "norm_bound": 2.0, "nystrom_above": 20, "max_rank": 5}
+    features, truth = arms(60), np.linspace(0.0, 1.0, 60)
+    policy = sp.make_policy(name, sp.Arms(features), epsilon=0.3, delta=0.05, noise="subgaussian:0.2", **options)
+    study, random = sp.Study(policy), np.random.default_rng(0)
+    assert study.ask().dim == 60
+    result = study.run(lambda ids: truth[[int(one) for one in ids]] + 0.2 * random.standard_normal(len(ids)))
+    assert result.verdict == "certified"
+    assert truth[int(result.best_arm)] >= 0.7
+    assert sp.verify_certificate(certificate_document(study)).holds
+
+
 def test_nystrom_with_every_column_is_the_whole_kernel():
     features = arms(50, 2, 3)
     embedding = KernelEmbedding(features, kernel=GaussianKernel(5.0), norm_bound=1.0, nystrom_above=10, max_rank=50)
@@ -111,7 +158,7 @@ def test_nystrom_with_every_column_is_the_whole_kernel():
     assert embedding.misspecification(embedding.max_dim) < 1e-5
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("kernel", "message"),
     [
         (lambda left, right: -(left @ right.T), "not positive semi-definite"),
@@ -130,13 +177,23 @@ def three_for_others(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.where(np.all(left[:, None] == right[None], axis=2), 1.0, 3.0)
 
 
+def test_a_function_that_is_not_symmetric_is_refused_beyond_the_limit_too():
+    with pytest.raises(InvalidInput, match="not symmetric"):
+        KernelEmbedding(
+            arms(),
+            kernel=lambda left, right: np.exp(-((left[:, None, 0] - 1.01 * right[None, :, 0]) ** 2)),
+            norm_bound=1.0,
+            nystrom_above=10,
+        )
+
+
 @pytest.mark.parametrize("kernel", [lambda left, right: -(left @ right.T), three_for_others])
 def test_functions_that_are_no_kernel_are_refused_beyond_the_limit_too(kernel):
     with pytest.raises(InvalidInput, match="not positive semi-definite"):
         KernelEmbedding(arms(), kernel=kernel, norm_bound=1.0, nystrom_above=10)
 
 
-@pytest.mark.parametrize(
+@of_each(
     "options",
     [
         {"norm_bound": 0.0},

@@ -1,5 +1,6 @@
 """A closed study in a file, changes behind the back of the library, and chains of hashes computed anew."""
 
+import json
 import sqlite3
 
 import numpy as np
@@ -45,13 +46,13 @@ def run(path, *statements) -> None:
     database.close()
 
 
-def change(path, table, column, edit) -> None:
-    """Put edit(value) for the value of the third plan's row."""
+def change(path, table, column, edit, *, plan: int = PLAN) -> None:
+    """Put edit(value) for the value of a plan's row."""
     where = {"plan": "number", "decision": "plan"}[table]
     database = sqlite3.connect(path)
-    (value,) = database.execute(f"SELECT {column} FROM {table} WHERE {where} = {PLAN}").fetchone()
+    (value,) = database.execute(f"SELECT {column} FROM {table} WHERE {where} = {plan}").fetchone()
     assert edit(value) != value
-    database.execute(f"UPDATE {table} SET {column} = ? WHERE {where} = {PLAN}", (edit(value),))
+    database.execute(f"UPDATE {table} SET {column} = ? WHERE {where} = {plan}", (edit(value),))
     database.commit()
     database.close()
 
@@ -100,3 +101,36 @@ def refused(path, what: str) -> str:
     assert "'x'" in str(caught.value), "the study is not named"
     assert path.read_bytes() == before
     return str(caught.value)
+
+
+def edit_json(*where, by):
+    """An edit of one entry of a JSON text."""
+
+    def edit(text: str) -> str:
+        document = json.loads(text)
+        part = document
+        for name in where[:-1]:
+            part = part[name]
+        part[where[-1]] = by(part[where[-1]])
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+    return edit
+
+
+FORGED = {
+    "the state": ("state", lambda text: text.replace("0.", "1.", 1)),
+    "unreadable state": ("state", lambda _: "{"),
+    "another kind of state": ("state", lambda _: "[]"),
+    "a sum that was seen": ("seen", edit_json("sums", 0, by=lambda number: number + 0.5)),
+    "pulls that were seen": ("seen", edit_json("counts", 0, by=lambda number: number + 1)),
+    "the leader of the trace": ("trace", edit_json("leader", by=lambda number: number + 1)),
+    "the arms not ruled out": ("trace", edit_json("active", by=lambda active: active[:-1])),
+    "the certified gap": ("trace", edit_json("certified_gap", by=lambda _: 0.01)),
+    "an alarm": ("trace", edit_json("alarms", by=lambda _: ["invented"])),
+    "surplus": ("deviations", edit_json("surplus", by=lambda known: not known)),
+    "repetitions": ("deviations", edit_json("repeated", by=lambda number: number + 1)),
+    "a reason": ("deviations", edit_json("abandoned", by=lambda _: ["lost"])),
+    "the verdict": ("verdict", lambda _: "certified"),
+    "the leader": ("leader", lambda leader: (leader + 1) % 4),
+    "stopped": ("stopped", lambda _: 1),
+}

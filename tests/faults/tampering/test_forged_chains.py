@@ -4,44 +4,11 @@ import json
 import sqlite3
 
 import pytest
-from tampered_studies import PLAN, address, change, closed, rechain, refused, run
+from tampered_studies import FORGED, PLAN, address, change, closed, edit_json, rechain, refused, run
 
 import surepick as sp
 from surepick.studies.audit import audit
 from surepick.studies.database import resume_stored_study
-
-
-def edit_json(*where, by):
-    """An edit of one entry of a JSON text."""
-
-    def edit(text: str) -> str:
-        document = json.loads(text)
-        part = document
-        for name in where[:-1]:
-            part = part[name]
-        part[where[-1]] = by(part[where[-1]])
-        return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-
-    return edit
-
-
-FORGED = {
-    "the state": ("state", lambda text: text.replace("0.", "1.", 1)),
-    "unreadable state": ("state", lambda _: "{"),
-    "another kind of state": ("state", lambda _: "[]"),
-    "a sum that was seen": ("seen", edit_json("sums", 0, by=lambda number: number + 0.5)),
-    "pulls that were seen": ("seen", edit_json("counts", 0, by=lambda number: number + 1)),
-    "the leader of the trace": ("trace", edit_json("leader", by=lambda number: number + 1)),
-    "the arms not ruled out": ("trace", edit_json("active", by=lambda active: active[:-1])),
-    "the certified gap": ("trace", edit_json("certified_gap", by=lambda _: 0.01)),
-    "an alarm": ("trace", edit_json("alarms", by=lambda _: ["invented"])),
-    "surplus": ("deviations", edit_json("surplus", by=lambda known: not known)),
-    "repetitions": ("deviations", edit_json("repeated", by=lambda number: number + 1)),
-    "a reason": ("deviations", edit_json("abandoned", by=lambda _: ["lost"])),
-    "the verdict": ("verdict", lambda _: "certified"),
-    "the leader": ("leader", lambda leader: (leader + 1) % 4),
-    "stopped": ("stopped", lambda _: 1),
-}
 
 
 @pytest.mark.cases(8)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from bounds import failures_allowed
+from together import of_each
 
 import surepick as sp
 from surepick.assumptions import likely_norm
@@ -193,7 +194,7 @@ def test_bets_are_functions_of_the_past_and_of_counts():
         state = policy.tell(state, plan, seen).state
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("options", "words"),
     [
         ({"assume": "nothing"}, "write linear or smooth"),

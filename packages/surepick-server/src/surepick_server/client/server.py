@@ -54,7 +54,7 @@ class Server:
         Args:
             name: of the study.
             policy: one that is given must be the study's.
-            check: the server is to compute all decisions again first, as `open_study` does.
+            check: the server is to compute all decisions again first, as for `open_study`.
 
         Raises:
             InvalidInput: there is no such study, the token may not see it, or the policy is another one.

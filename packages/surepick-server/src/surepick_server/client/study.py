@@ -52,7 +52,7 @@ class RemoteStudy(Study):
     Args:
         transport: sends the requests.
         name: of the study.
-        check: the server is to compute all decisions again first, as `open_study` does.
+        check: the server is to compute all decisions again first, as for `open_study`.
     """
 
     def __init__(self, transport: Transport, name: str, *, check: bool = False) -> None:

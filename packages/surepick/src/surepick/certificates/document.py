@@ -74,7 +74,7 @@ def certificate_document(
         policy, spec = study.policy, spec_of(study.policy)
         if several and spec is not None and is_named(spec.get("name")) and policy.traits.rows is None:
             policy = built_policy(arms=study.arms, **spec)  # without what several threads may have computed
-        checked = audited(study, name or "") if check else None
+        checked = audited(study, name or "") if check or study.unchecked is not None else None
         looks = judged_plans(study.log, len(study.ids), minimize=study.minimize)
         looks = looks if checked is None else looks[: checked.judged]
         facts = Facts(
@@ -92,7 +92,12 @@ def certificate_document(
         )
         repeated = signature.Repeated(policy, signature.quick_plans(policy, len(looks)))
         replayed = None if checked is None or policy is not study.policy else checked.replayed
+        if checked is not None and replayed is None:
+            for _ in checked.replayed:  # decisions were computed as threads were then
+                pass
         document = document_of(facts, watch=repeated.watch, replayed=replayed, every_candidate=every_candidate)
+        if checked is not None:
+            study.unchecked = None
         return signature.sealed({**document, "reproduced": repeated.equal})
 
 

@@ -36,9 +36,17 @@ ERFC = (
     1.4448658046252675e-9, -3.9171820510271858e-8, 1.1172352263623758e-8, 4.0608821469697202e-9, -1.8902306008944537e-9,
 )  # fmt: skip
 
+AT_ONCE = 16_384  # entries
+
 
 def log_tail(x: FloatArray) -> FloatArray:
     """log Phi(-|x|) = log(erfc(|x| / sqrt 2) / 2) entry by entry, in the form of Schonfelder (1978)."""
+    if x.size > AT_ONCE:  # a block of entries stays in the processor's cache through all terms
+        entries = np.ravel(x)
+        whole = np.empty(entries.shape)
+        for first in range(0, len(entries), AT_ONCE):
+            whole[first : first + AT_ONCE] = log_tail(entries[first : first + AT_ONCE])
+        return whole.reshape(x.shape)
     t = 2.0 / (2.0 + np.abs(x) * math.sqrt(0.5))
     place, found = 2.0 * t - 1.0, np.full_like(t, ERFC[-1])
     for coefficient in ERFC[-2::-1]:  # Horner
@@ -52,5 +60,6 @@ def log_tail(x: FloatArray) -> FloatArray:
 
 def log_ndtr(x: FloatArray) -> FloatArray:
     """log Phi(x) entry by entry, also where Phi(x) is smaller than any number, or 1 - Phi(x) is."""
-    tail = log_tail(x)
-    return np.where(x > 0.0, np.log1p(-np.exp(tail)), tail)
+    found = log_tail(x)
+    np.log1p(-np.exp(found), out=found, where=x > 0.0)
+    return found

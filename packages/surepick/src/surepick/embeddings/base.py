@@ -79,6 +79,11 @@ def checked_dim(dim: int, largest: int) -> int:
     return int(dim)
 
 
+def free_dim(embedding: ArmEmbedding) -> int:
+    """The dimension beyond `max_dim` in which nothing is assumed of the arms, K; 0 where an embedding has none."""
+    return int(getattr(embedding, "free_dim", 0))
+
+
 def leading(scores: FloatArray, dim: int) -> FloatArray:
     """The first columns of (K, r): a view of a large array, so that nothing is copied each time; else a dense copy."""
     columns = scores[:, :dim]
@@ -246,6 +251,12 @@ class CentredWithinBlocks:
         return self.inner.num_distinct
 
     @property
+    def free_dim(self) -> int:
+        """That of the embedding, and one more."""
+        inner = free_dim(self.inner)
+        return inner + 1 if inner else 0
+
+    @property
     def norm_bound(self) -> float | None:
         return self.inner.norm_bound
 
@@ -259,6 +270,8 @@ class CentredWithinBlocks:
 
     def at(self, dim: int) -> Embedded:
         """The features of d - 1 dimensions, and a last one that is as large as the longest of these, for every arm."""
+        if dim and dim == self.free_dim:
+            return IndependentArms(self.num_arms)
         dim = checked_dim(dim, self.max_dim)
         known = self._kept.get(dim)
         if known is not None:

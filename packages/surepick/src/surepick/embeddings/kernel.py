@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from surepick.chunks.moments import Largest
 from surepick.chunks.passes import Passes
 from surepick.core.arms import feature_matrix
-from surepick.core.plans import Embedding
+from surepick.core.plans import Embedded, Embedding, IndependentArms
 from surepick.core.records import FloatArray, IntArray, record, set_fields
 from surepick.core.values import check_choice, positive_number, whole_number
 from surepick.embeddings import base, kernel_functions
@@ -208,6 +208,9 @@ def make_kernel(kernel: kernel_functions.Kernel | kernel_functions.KernelFunctio
 
 
 NEGATIVE_SHARE = 64.0
+LEAST_COLUMNS = 200  # of the gram matrix, where not all are computed
+LOOKED_AT = 64  # rows of a matrix that is not formed, whose kernel must be symmetric
+COLUMN_WORK = 500_000_000  # K rank^2: about a third of a second
 
 
 @record
@@ -221,14 +224,16 @@ class KernelEmbedding:
 
     e is what rounding may have done. At d = K nothing is left: 0. The proofs are in docs/reference/embeddings.md.
 
-    *More than `nystrom_above` distinct arms.* Partial Cholesky with greedy pivots, G = L L' + R with R >= 0: at most
-    `max_rank` columns of G are computed, never G. With L = U diag(sqrt(s)) V', psi_j = (L V)_j = sqrt(s_j) u_j,
+    *More than `nystrom_above` distinct arms*, of any number. Partial Cholesky with greedy pivots, G = L L' + R with
+    R >= 0: at most `max_rank` columns of G are computed, never G. With L = U diag(sqrt(s)) V',
+    psi_j = (L V)_j = sqrt(s_j) u_j,
 
         "row-tail":  gamma-tilde(d) = C max_x sqrt(R_xx + e + sum_{j>d} s_j u_xj^2)
         "paper":     gamma-tilde(d) = C sqrt(e + sum_x R_xx + sum_{j>d} s_j)
 
     Equal rows of the features are one arm with a multiplicity: they get equal vectors, bit by bit, and cost nothing.
-    Directions with s_j <= e are left out of `max_dim`; what they hold counts as misspecification.
+    Directions with s_j <= e are left out of `max_dim`; what they hold counts as misspecification. Where columns are
+    left out and all arms differ, there is one dimension more, K: arms of which nothing is assumed.
 
     Args:
         features: X, shape (K, D), finite; a read-only float array that nobody can write to, as a memory-mapped one, is
@@ -237,7 +242,7 @@ class KernelEmbedding:
         norm_bound: C > 0, a bound on ||h||_H in reward units per square root of kernel units.
         bound: which misspecification bound, "row-tail" or "paper".
         nystrom_above: most distinct arms for which the whole gram matrix is decomposed.
-        max_rank: most columns of the gram matrix beyond that.
+        max_rank: most columns of the gram matrix beyond that; None: 200, and more while K rank^2 is at most 5e8.
         rounding: share of trace(G) that is taken for rounding, e; None means e = eps (K s_1 + (D + 16) trace(G)), or
             eps (rank + D + 16) trace(G) beyond `nystrom_above`: right for kernels whose values are accurate to D + 16
             machine epsilons of sqrt(G_xx G_zz), as those here are. A kernel in single precision needs about 1e-6.
@@ -277,16 +282,18 @@ class KernelEmbedding:
         kernel: kernel_functions.Kernel | kernel_functions.KernelFunction | str,
         norm_bound: float,
         bound: str = "row-tail",
-        nystrom_above: int = 5_000,
-        max_rank: int = 200,
+        nystrom_above: int = 999,
+        max_rank: int | None = None,
         rounding: float | None = None,
         norm_source: str = base.DECLARED,
     ) -> None:
         matrix = feature_matrix(features)
         base.check_norm(norm_bound, norm_source, of=base.IN_SPACE)
-        _check(matrix, bound, nystrom_above, max_rank, rounding)
+        _check(matrix, bound, nystrom_above, LEAST_COLUMNS if max_rank is None else max_rank, rounding)
         kernel = make_kernel(kernel)
         classes = equal_rows(matrix)
+        if max_rank is None:
+            max_rank = max(LEAST_COLUMNS, math.isqrt(COLUMN_WORK // len(classes.first)))
         rows = np.asarray(matrix[classes.first], dtype=np.float64)
         order = np.lexsort(rows.T[::-1])  # a function of the rows alone, so that the order of the arms decides no bit
         rows, copies = rows[order], np.bincount(classes.group)[order]
@@ -302,15 +309,24 @@ class KernelEmbedding:
         set_fields(self, _scores=scores, _tails=tails)
 
     def misspecification(self, dim: int) -> float:
+        if dim and dim == self.free_dim:
+            return 0.0
         return self.norm_bound * float(self._tails[base.checked_dim(dim, self.max_dim)])
 
-    def at(self, dim: int) -> Embedding:
+    def at(self, dim: int) -> Embedded:
+        if dim and dim == self.free_dim:
+            return IndependentArms(self.num_arms)
         return Embedding(base.leading(self._scores, base.checked_dim(dim, self.max_dim)), self.misspecification(dim))
 
     @property
     def approximate(self) -> bool:
         """Only some columns of the gram matrix were computed; the bound accounts for the others."""
         return self.num_distinct > self.nystrom_above
+
+    @property
+    def free_dim(self) -> int:
+        """K, where nothing is assumed of the arms, if only some columns were computed and all arms differ; else 0."""
+        return self.num_arms if self.approximate and self.max_dim < self.num_distinct == self.num_arms else 0
 
     @property
     def traits(self) -> base.EmbeddingTraits:
@@ -387,6 +403,8 @@ def _approximated(
     """The same from the columns of at most `max_rank` pivots."""
     roots = np.sqrt(copies)[:, None]
     diagonal = kernel.diagonal(rows)
+    few = rows[np.linspace(0, len(rows) - 1, min(len(rows), LOOKED_AT)).astype(np.int64)]
+    _check_symmetric(kernel.gram(few, few), (rows.shape[1] + 16) * EPS if rounding is None else rounding)
     share = (max_rank + rows.shape[1] + 16) * EPS if rounding is None else rounding
     lost = share * float(copies @ diagonal)
     partial = factorisations.pivoted_cholesky(

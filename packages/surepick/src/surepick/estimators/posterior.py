@@ -14,7 +14,7 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Embedded
 from surepick.core.random_streams import stream
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
-from surepick.core.special_functions import log_tail
+from surepick.core.special_functions import log_ndtr, log_tail
 from surepick.errors import ContractError
 from surepick.estimators.least_squares import Estimate, LeastSquaresEstimate, RegularLeastSquares, estimate
 from surepick.estimators.noise_mgf import ROUNDED_UP
@@ -30,7 +30,7 @@ HEURISTIC_DECLARED = 10  # pulls that the declared noise scale is worth beside w
 HEURISTIC_SPREADS = 25  # spreads of the means that are tried
 HEURISTIC_SHRUNK = 48  # directions from which on guesses are drawn towards 0: least squares follow the noise there
 MOST_ERRORS = 3  # centres whose errors are kept
-MOST_AT_ONCE = 1_000_000  # entries that are formed of a grid
+MOST_AT_ONCE = 65_536  # entries that are formed of a grid: they stay in the processor's cache
 
 # Leads as guesses have them, lowered or raised by part of their standard errors.
 HEURISTIC_CAUTION = 0.5  # by which leads are lowered where pulls are planned
@@ -156,16 +156,9 @@ class PooledFit:
 
 
 def pooled_fit(
-    embedded: Embedded,
-    pooled: Observations,
-    noise_scales: FloatArray,
-    *,
-    white: Whitened | None = None,
-    norm_bound: float | None = None,
+    embedded: Embedded, pooled: Observations, noise_scales: FloatArray, *, white: Whitened | None = None
 ) -> PooledFit:
     """The fit of everything told; an arm without structure and pulls is as good as the best."""
-    if embedded.structured and norm_bound is not None and follows_noise(embedded.dim):
-        return shrunk_fit(embedded.features, None, pooled, noise_scales, norm_bound)
     fitted = estimate(embedded, pooled, white=white)
     scores = fitted.scores
     if not embedded.structured and pooled.total > 0:
@@ -176,14 +169,6 @@ def pooled_fit(
 def follows_noise(dim: int) -> bool:
     """Whether least squares in so many directions follow the noise, so that guesses are drawn towards 0."""
     return dim >= HEURISTIC_SHRUNK
-
-
-def shrunk_fit(
-    basis: FloatArray, back: FloatArray | None, pooled: Observations, noise_scales: FloatArray, norm_bound: float
-) -> PooledFit:
-    """The fit of `RegularLeastSquares.shrunk`, whose arguments these are."""
-    fitted = RegularLeastSquares.shrunk(basis, back, pooled, noise_scales=noise_scales, norm_bound=norm_bound)
-    return PooledFit(fitted.scores, fitted, float(noise_scales.max()))
 
 
 def posterior_of_means(
@@ -270,6 +255,9 @@ HEURISTIC_DRAWS = 400  # of the parameter
 HEURISTIC_PLACES = (-2.0, -1.0, 0.0, 1.0, 2.0)  # errors at which the distribution of the best mean is worked out ...
 HEURISTIC_PLACED = 40  # ... of so many arms
 MANY = 16_384  # arms of which only those are looked at that can be on the short list
+FURTHER_AT_ONCE = 500  # arms beyond the short list
+_SETTLED = -60.0  # log of a chance that is nothing beside rounding
+_CERTAIN = 9.0  # errors above an arm, where log Phi is nothing beside rounding
 HEURISTIC_RIVALS = 2000  # arms that are looked at one by one; of the others a sample of that size
 
 
@@ -286,7 +274,7 @@ def chances_in_rows(scores: FloatArray, errors: FloatArray, epsilon: float) -> F
     The product is worked out at places where a factor rises or an arm may lie; between two of them it counts with its
     mean there, times the chance that h_c lies between. A place and the one epsilon below it share what is alike.
 
-    Cost: O(K log K), and 4,000 arms at 400 places.
+    Cost: O(K log K), and at most 4,000 arms at 400 places: none at a place that is settled, or far above an arm.
     """
     order = np.argsort(-(scores + 2.0 * errors), axis=1, kind="stable")
     columns, times = _sampled(scores.shape[1])
@@ -294,13 +282,21 @@ def chances_in_rows(scores: FloatArray, errors: FloatArray, epsilon: float) -> F
     centres, widths = (np.take_along_axis(one, rivals, 1) for one in (scores, errors))
     beside, few = centres[:, :HEURISTIC_PLACED], short.shape[1]
     places = beside[:, :, None] + np.array(HEURISTIC_PLACES) * widths[:, :HEURISTIC_PLACED, None]
-    places = places.reshape(len(scores), -1, 1)
-    centres, widths = centres[:, None], widths[:, None]
-    at, above = (places - centres) / widths, (places + epsilon - centres) / widths
-    beneath = (places - epsilon - centres[:, :, :few]) / widths[:, :, :few]
+    places = places.reshape(len(scores), -1)
+    at, above, beneath = (
+        (moved[:, :, None] - centres[:, None, :few]) / widths[:, None, :few]
+        for moved in (places, places + epsilon, places - epsilon)
+    )
     (here, log_here), (_, log_above), (below, _) = _phis(at, above, beneath)
-    reached = np.concatenate([here[:, :, :few], below], axis=1)
-    others = [(logs @ times)[:, :, None] - logs[:, :, :few] for logs in (log_above, log_here)]
+    others = []
+    for logs, moved in ((log_above, places + epsilon), (log_here, places)):
+        total = logs @ times[:few]
+        if len(times) > few:
+            least = _SETTLED + logs.min(axis=2)
+            _add_further(total, least, moved, centres[:, few:], widths[:, few:], times[few:])
+        others.append(total[:, :, None] - logs)
+    places = places[:, :, None]
+    reached = np.concatenate([here, below], axis=1)
     product = np.exp(np.minimum(np.concatenate(others, axis=1), 0.0))
     rising = np.argsort(np.concatenate([places, places - epsilon], axis=1), axis=1)
     reached, product = (np.take_along_axis(one, rising, 1) for one in (reached, product))
@@ -309,6 +305,19 @@ def chances_in_rows(scores: FloatArray, errors: FloatArray, epsilon: float) -> F
     chances = np.zeros_like(scores)
     np.put_along_axis(chances, short, between + beyond, 1)
     return chances
+
+
+def _add_further(
+    total: FloatArray, least: FloatArray, places: FloatArray, centres: FloatArray, widths: FloatArray, times: FloatArray
+) -> None:
+    """Add t_j log Phi((place - f_j) / s_j) of more arms, (n, m), to the totals at places, (n, p), that are above
+    `least`: below it no chance is left. Each place by itself, so that others change no bit of it."""
+    for first in range(0, len(times), FURTHER_AT_ONCE):
+        study, place = np.nonzero(total > least)
+        some = slice(first, first + FURTHER_AT_ONCE)
+        x = (places[study, place, None] - centres[study, some]) / widths[study, some]
+        near = np.flatnonzero(x.min(axis=1) < _CERTAIN)
+        total[study[near], place[near]] += np.vecdot(log_ndtr(x[near]), times[some])
 
 
 def _phis(*arrays: FloatArray) -> list[tuple[FloatArray, FloatArray]]:

@@ -15,6 +15,7 @@ from surepick import designs
 from surepick.core.plans import Design, Embedded
 from surepick.core.records import IntArray, record
 from surepick.embeddings import ArmEmbedding
+from surepick.embeddings.base import free_dim
 from surepick.errors import ContractError, NotConverged
 from surepick.policies import tuning
 
@@ -60,6 +61,12 @@ def worst_gap(misspecification: float, value: float, slack: float) -> float:
     return misspecification * (16.0 + 8.0 * math.sqrt((1.0 + slack) * value))
 
 
+def every_dimension(embedding: ArmEmbedding) -> list[int]:
+    """The dimensions of an embedding, ascending."""
+    free = free_dim(embedding)
+    return [*range(1, embedding.max_dim + 1), *([free] if free else [])]
+
+
 def effective_dimension(embedding: ArmEmbedding, epsilon: float, *, slack: float = 0.1) -> int:
     """d_eff(epsilon), with 4 d in place of the optimal design value (an upper bound by Kiefer-Wolfowitz).
 
@@ -77,7 +84,7 @@ def effective_dimension(embedding: ArmEmbedding, epsilon: float, *, slack: float
     Source: Definition 1, and the paper's implementation details (g(d, zeta) replaced by 4 (1 + zeta) d).
     """
     best = math.inf
-    for dim in range(1, embedding.max_dim + 1):
+    for dim in every_dimension(embedding):
         reached = worst_gap(embedding.misspecification(dim), 4.0 * dim, slack)
         if reached <= epsilon:
             return dim
@@ -95,7 +102,7 @@ def check_room(
 
     Cost: nothing where 4 d in place of tau(d) already leaves room; else as `cheapest_dimension`, or one design.
     """
-    dims = range(1, embedding.max_dim + 1) if dim is None else (dim,)
+    dims = every_dimension(embedding) if dim is None else (dim,)
     if any(bias(embedding.misspecification(d), 4.0 * d, slack) < accuracy for d in dims):
         return
     everybody = np.arange(embedding.num_arms)
@@ -245,7 +252,7 @@ def _candidates(embedding: ArmEmbedding) -> list[int]:
             middle = (low + high) // 2
             low, high = (low, middle) if embedding.misspecification(middle) == 0.0 else (middle, high)
         dims.add(high)
-    return sorted(dims)
+    return sorted(dims | {free_dim(embedding)} - {0})
 
 
 def uniform_pulls(num_arms: int, *, sigma: float, epsilon: float, delta: float) -> int:

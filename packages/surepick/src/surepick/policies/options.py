@@ -13,9 +13,10 @@ from surepick.core import values
 from surepick.core.arms import Arms
 from surepick.core.plugins import EMBEDDINGS, plugin_names
 from surepick.core.records import FloatArray
-from surepick.embeddings.base import ExactFeatures, embedding_spec
+from surepick.embeddings.base import ExactFeatures, embedding_spec, free_dim
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, PilotGaussian, known_scale
+from surepick.policies.base import Problem
 from surepick.questions import BEST, NAMES, Question, asked_of, own_fields, question_name, taken_question
 from surepick.text import quoted
 
@@ -252,12 +253,27 @@ def are_paired(options: Mapping[str, Any], *, known_scale: bool) -> bool:
     return options.get("streams") is not None or (options.get("blocks") is not None and not known_scale)
 
 
+MOST_MIXED = 30  # candidates for which mixtures can be asked for: their numbers grow with the square
+
+
+def unfit_for_mixtures(problem: Problem, given: Mapping[str, Any]) -> str:
+    """Why mixtures over comparators and margins are no evidence for a study with these options; "" if they are."""
+    if not 2 <= problem.num_arms <= MOST_MIXED:
+        return f"{problem.num_arms} candidates are not between 2 and {MOST_MIXED}"
+    if not known_scale(problem.noise):
+        return "the scale of the noise is unknown"
+    if problem.question is not None or problem.relative_costs is not None:
+        return "measurements have unlike costs" if problem.question is None else "the question is another one"
+    small = [name for name in ("batch_size", "largest_batch") if (given.get(name) or MOST_MIXED) < problem.num_arms]
+    return f"{small[0]} is below their number" if small else ""
+
+
 HEURISTIC_BIASED = 0.2  # of epsilon: where the bias stays larger, evidence is usually steered for and read
 
 
 def stays_biased(embedding: embeddings.ArmEmbedding | None, dim: int | None, epsilon: float) -> bool:
     """Whether misspecification eats much of epsilon in the largest dimension that may be used (docs/decisions/0022)."""
-    if embedding is None or embedding.norm_bound is None:
+    if embedding is None or embedding.norm_bound is None or (dim is None and free_dim(embedding)):
         return False
     used = dim if isinstance(dim, int) and 1 <= dim <= embedding.max_dim else embedding.max_dim
     return 2.0 * embedding.misspecification(used) > HEURISTIC_BIASED * epsilon

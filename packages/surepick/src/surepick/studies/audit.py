@@ -35,18 +35,30 @@ class Audit:
     replayed: Iterator[replay.Judged]
 
 
-def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
-    """Replay the log with the stored plans, and compare decisions: words exactly, numbers within `tolerance`."""
-    for _ in audited(study, name, tolerance=tolerance).replayed:
+LATEST = 8  # decisions that are computed again when a study is opened
+
+
+def audit(study: Study, name: str, *, tolerance: float = TOLERANCE, latest: int | None = None) -> None:
+    """Replay the log with the stored plans, and compare decisions: words exactly, numbers within `tolerance`. Of the
+    `latest` ones alone: from the state that is stored with the decision before them, which the chain of hashes binds to
+    all that came before it, and with that chain from the first plan on."""
+    for _ in audited(study, name, tolerance=tolerance, latest=latest).replayed:
         pass
 
 
-def audited(study: Study, name: str, *, tolerance: float = TOLERANCE) -> Audit:
+def audited(study: Study, name: str, *, tolerance: float = TOLERANCE, latest: int | None = None) -> Audit:
     """As `audit`, for those who need the replay too: the log is read now, and replayed while one goes through it."""
     _ = study.policy  # built before the replay: what is wrong with the policy is not wrong with the log
-    stored = _all(study.log.decisions(), "decision", 0, name)  # before the plans: others may go on between two looks
-    plans = _all(study.log.plans(), "plan", 1, name)
-    study.log.check_rows()
+    first = 0
+    if latest is not None and (last := study.log.last_decision()) is not None:
+        first = max(last.plan - latest, 0)
+    if first > 0:
+        study.log.check_rows()
+    # before the plans: others may go on between two looks
+    stored = _all(study.log.decisions(first - 1), "decision", first, name)
+    plans = _all(study.log.plans(first), "plan", first + 1, name)
+    if first == 0:
+        study.log.check_rows()
     return Audit(max((one.plan for one in stored), default=0), _replayed(study, name, stored, plans, tolerance))
 
 
@@ -54,9 +66,13 @@ def _replayed(
     study: Study, name: str, stored: list[Decision], plans: list[Planned], tolerance: float
 ) -> Iterator[replay.Judged]:
     policy, doubtful = study.policy, False
-    repeats = Repeats(policy)
-    steps = replay.replay(policy, replay.in_order(_closed(study, planned, name) for planned in plans))
-    for planned, decision in zip_longest([None, *plans], stored):
+    repeats, state = Repeats(policy), None
+    if stored and stored[0].plan > 0:  # checked by its hash
+        known, stored = stored[0], stored[1:]
+        said, doubtful, state = known.deviations, known.deviations.doubtful, study.replay.state_of(known)
+        repeats = Repeats(policy, study.replay.seen_up_to(known.plan), said.contradicted)
+    steps = replay.replay(policy, replay.in_order(_closed(study, planned, name) for planned in plans), state=state)
+    for planned, decision in zip_longest(plans if state is not None else [None, *plans], stored):
         if decision is None:  # the plan is open, or closed and about to be judged: nothing may be wanting
             try:
                 open_plan = None if planned is None else _open_plan(study, planned)
@@ -177,6 +193,7 @@ def export_results(study: Study, path: str | Path) -> int:
         content, number = study.elsewhere.export(Path(path).suffix.removeprefix("."))
         write_whole(path, content, what="the results")
         return number
+    study.check_all()
     columns: dict[str, list[Any]] = {name: [] for name in KINDS}
     blocks: list[str | None] = []
     items: list[int] = []

@@ -3,7 +3,7 @@
 import json
 import weakref
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from surepick.errors import InvalidInput, StorageError
 from surepick.noise import parse_noise
 from surepick.policies.base import Policy, name_of, spec_of, stopped
 from surepick.policies.verdict import PolicySummary
-from surepick.studies.audit import audit
+from surepick.studies.audit import LATEST, audit
 from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Planned, Surplus, system_clock
 from surepick.studies.logs.hash_chain import arms_hash, chained, hash_of_arms, reading
 from surepick.studies.logs.sql import schema as tables
@@ -362,19 +362,24 @@ def create_stored_study(
 
 
 def open_stored_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
-    """A study in a database; all that was decided in it is computed again and compared."""
+    """A study in a database; its chain of hashes is checked, and the latest decisions are computed again. The others
+    are computed again before an answer is given."""
     database = Database(url)
     with released(database.engine):
         study = database.resume(name, policy)
-        audit(study, name)
+        audit(study, name, latest=LATEST)
+        study.unchecked = partial(audit, name=name)
     return study
 
 
 def resume_stored_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
-    """As `open_study`, without computing anything again: only the last decision's bytes are checked."""
+    """As `open_study`, without computing anything again before an answer is given: only the last decision's bytes are
+    checked."""
     database = Database(url)
     with released(database.engine):
-        return _alone(database, database.resume(name, policy))
+        study = database.resume(name, policy)
+        study.unchecked = partial(audit, name=name)
+        return _alone(database, study)
 
 
 def _alone(database: Database, study: Study) -> Study:

@@ -128,7 +128,9 @@ def create_study(
 
 
 def open_study(url: str, name: str, policy: Policy[Any] | None = None, *, token: str | None = None) -> Study:
-    """A study in a database or on a server; all that was decided in it is computed again and compared.
+    """A study in a database or on a server. In a database its chain of hashes is checked, the latest decisions are
+    computed again and compared, and all of them before an answer is given (`certificate`, `read`, an export); a server
+    computes all of them again now.
 
     Args:
         url, name, token: as in `create_study`.
@@ -136,8 +138,8 @@ def open_study(url: str, name: str, policy: Policy[Any] | None = None, *, token:
 
     Raises:
         InvalidInput: there is no such study, or the policy that was given is another one.
-        StorageError: the database or the server cannot be reached, is not ours, or holds something that does not
-            follow from the reported results; the row is named.
+        StorageError: the database or the server cannot be reached, is not ours, or holds something that is not what
+            was stored, or does not follow from the reported results; the row is named.
     """
     if is_http(url):
         found: Study = _server("open_study", url, token).study(name, policy, check=True)
@@ -147,7 +149,7 @@ def open_study(url: str, name: str, policy: Policy[Any] | None = None, *, token:
 
 
 def resume_study(url: str, name: str, policy: Policy[Any] | None = None, *, token: str | None = None) -> Study:
-    """As `open_study`, without computing anything again."""
+    """As `open_study`, without computing anything again before an answer is given."""
     if is_http(url):
         found: Study = _server("resume_study", url, token).study(name, policy)
     else:

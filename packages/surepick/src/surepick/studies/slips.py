@@ -39,6 +39,7 @@ UNLIKE = 8  # of so many others one may be unlike
 SHIFTS = (0.001, 0.01, 0.1, 10.0, 100.0, 1000.0, -1.0)  # times what was meant: a point or a sign in the wrong place
 FAR = 50.0  # times the largest of the others: whatever the digits
 SCALES_APART = 10.0
+FEW = 16  # rows that are added up one by one
 
 
 @record
@@ -79,11 +80,24 @@ class _Base:
 
     def add(self, rows: _Rows) -> None:
         """Take rows in, without loss by rounding (Chan, Golub and LeVeque 1983)."""
-        for arm, pulls, mean, within in zip(rows.arms, rows.pulls, rows.means, rows.within, strict=True):
-            number, apart = self.counts[arm] + pulls, mean - self.means[arm]
-            self.within[arm] += within + apart * apart * (self.counts[arm] * pulls / number)
-            self.means[arm] += apart * (pulls / number)
-            self.counts[arm] = number
+        order = np.argsort(rows.arms, kind="stable")
+        ordered = rows.arms[order]
+        turns = np.empty(len(order), np.int64)  # the first row of each candidate, then the second of each, ...
+        turns[order] = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+        in_turn = np.split(np.argsort(turns, kind="stable"), np.cumsum(np.bincount(turns)))
+        few = next((place for place, one in enumerate(in_turn) if len(one) < FEW), len(in_turn))
+        for one in in_turn[:few]:
+            self._add(rows.arms[one], rows.pulls[one], rows.means[one], rows.within[one])
+        left = rows.of(np.concatenate([np.empty(0, np.int64), *in_turn[few:]]))
+        for row in zip(left.arms, left.pulls, left.means, left.within, strict=True):
+            self._add(*row)
+
+    def _add(self, arms: Any, pulls: Any, means: Any, within: Any) -> None:
+        """A row, or the columns of rows of different candidates."""
+        number, apart = self.counts[arms] + pulls, means - self.means[arms]
+        self.within[arms] += within + apart * apart * (self.counts[arms] * pulls / number)
+        self.means[arms] += apart * (pulls / number)
+        self.counts[arms] = number
 
 
 def asks(noise: Noise) -> bool:

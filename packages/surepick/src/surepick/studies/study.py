@@ -63,6 +63,7 @@ class Study(Operations, Stated, Home):
     judging: Judge  # when results are judged
     surplus: Surplus  # what becomes of results beyond what was asked
     study_id: str  # drawn when it was made, or given
+    unchecked: Callable[[Study], None] | None = None  # computes all decisions again; None: they are known to follow
     originals = item_originals = Originals()  # what ids of arms and of test items were before they were texts, here
 
     def __init__(
@@ -359,8 +360,18 @@ class Study(Operations, Stated, Home):
             leader = replay.policy.claim(relisted(replay.policy, step, open_plan.deviations).state).leader
         return self.ids[leader]
 
+    def check_all(self) -> None:
+        """Compute all decisions again, where only the latest were when the study was opened: answers rest on all."""
+        if self.unchecked is not None:
+            self.unchecked(self)
+            self.unchecked = None
+
     def certificate(self) -> Certificate:
-        """The answer and what it rests on, from the plans that are closed; its verdict says what may be claimed."""
+        """The answer and what it rests on, from the plans that are closed; its verdict says what may be claimed.
+
+        Raises StorageError if a decision of a stored study does not follow from the reported results.
+        """
+        self.check_all()
         replay = self.replay
         last = replay.settle().decision
         return answer_of(
@@ -397,6 +408,7 @@ class Study(Operations, Stated, Home):
                 "sp.verify_certificate(FILE, assume=[...])."
             )
         self.replay.settle()
+        self.check_all()
         looks = judged_plans(self.log, len(self.ids), minimize=self.minimize)
         return read_evidence(Evidence(self.policy, self.arms, looks, self.minimize), *assumed)
 

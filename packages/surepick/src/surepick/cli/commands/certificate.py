@@ -63,7 +63,7 @@ def certificate(
         if not whole:
             raise InvalidInput("--sign signs the file, which is not written: add --out FILE, or --format json.")
         signing_key(sign)  # before the work, so that a wrong key costs nothing
-    study = resume_study(url, name) if whole else open_study(url, name)
+    study = resume_study(url, name)
     if whole:  # one pass over the log computes all decisions again and writes the document
         document = certificate_document(study, name, check=True)
         document = document if sign is None else sign_certificate(document, sign)

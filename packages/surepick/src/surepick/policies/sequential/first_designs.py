@@ -11,6 +11,7 @@ from surepick.core.plans import Design, Embedded, Embedding
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
+from surepick.embeddings.base import free_dim
 from surepick.errors import ContractError
 from surepick.policies import model_checks, tuning
 from surepick.policies.base import Problem
@@ -129,7 +130,7 @@ def first_dimension(
     """The dimension that tells all differences to within epsilon for the fewest pulls, and its design."""
     everybody = np.arange(problem.num_arms)
     if dim is not None or model_checks.norm_bound_uninformative(embedding, problem.epsilon):
-        taken = embedding.max_dim if dim is None else dim
+        taken = (free_dim(embedding) or embedding.max_dim) if dim is None else dim
     else:
         distinct = embedding.num_distinct > 2
         try:
@@ -143,7 +144,7 @@ def first_dimension(
                 design_of=design_of,
             )
         except ContractError:  # no room for equal arms anywhere; arms that differ by more may still be rejected
-            taken = embedding.max_dim
+            taken = free_dim(embedding) or embedding.max_dim
         else:
             return choice.dim, choice.design
     embedded = embedded_in(embedding, taken)

@@ -365,7 +365,8 @@ class Log(Protocol):
     def plan(self, number: int) -> Planned | None:
         """The plan of that number; None if there is none."""
 
-    def plans(self) -> Iterator[Planned]: ...
+    def plans(self, after: int = 0) -> Iterator[Planned]:
+        """Those with a larger number, in order."""
 
     def add_lease(self, leased: Leased, at: float) -> None: ...
 
@@ -430,4 +431,5 @@ class Log(Protocol):
         """The latest time of the last entries; 0 if there is none."""
 
     def check_rows(self) -> None:
-        """Compare the rows of closed plans with their hashes: a StorageError names what was altered."""
+        """Compare plans, decisions and the rows of closed plans with their hashes: a StorageError names what was
+        altered."""

@@ -306,23 +306,35 @@ def known_deviations(pulls: IntArray, within: FloatArray | None) -> FloatArray |
 def deviations_of(parts: Iterable[Columns], num_arms: int) -> FloatArray | None:
     """sum (r - mean)^2 of each arm, (K,), the same in any order of the rows; None where some row does not say it.
     Differences from the median row are added up: so equal rewards have exactly 0, and an offset costs no digit."""
-    rows: dict[int, list[tuple[float, int, float]]] = defaultdict(list)
+    told = []
     for arms, pulls, sums, within in parts:
         own = known_deviations(pulls, within)
         if own is None:
             return None
-        means = np.divide(sums, pulls, out=np.zeros(len(sums)), where=pulls > 0)
-        for arm, mean, number, apart in zip(arms.tolist(), means.tolist(), pulls.tolist(), own.tolist(), strict=True):
-            if number:
-                rows[arm].append((mean, number, apart))
+        some = np.flatnonzero(pulls)
+        told.append((arms[some], pulls[some], sums[some] / pulls[some], own[some]))
     found = np.zeros(num_arms)
-    for arm, several in rows.items():
+    if not told:
+        return found
+    arms, pulls, means, apart = (np.concatenate(columns) for columns in zip(*told, strict=True))
+    order, ends = _by_arm(arms, num_arms)
+    alone = order[ends[:-1][np.diff(ends) == 1]]
+    found[arms[alone]] = np.maximum(apart[alone], 0.0)
+    rows = list(zip(means[order].tolist(), pulls[order].tolist(), apart[order].tolist(), strict=True))
+    for arm in np.flatnonzero(np.diff(ends) > 1).tolist():
+        several = rows[ends[arm] : ends[arm + 1]]
         middle = sorted(several)[(len(several) - 1) // 2][0]
-        away = [(mean - middle, number, apart) for mean, number, apart in several]
+        away = [(mean - middle, number, own) for mean, number, own in several]
         first = math.fsum(number * one for one, number, _ in away)
-        second = math.fsum(apart + number * one * one for one, number, apart in away)
+        second = math.fsum(own + number * one * one for one, number, own in away)
         found[arm] = max(second - first * first / sum(number for _, number, _ in away), 0.0)
     return found
+
+
+def _by_arm(arms: IntArray, num_arms: int) -> tuple[IntArray, IntArray]:
+    """(an order in which the rows of an arm are neighbours, where those of each arm begin in it, (K + 1,))."""
+    order = np.argsort(arms, kind="stable")
+    return order, np.searchsorted(arms[order], np.arange(num_arms + 1))
 
 
 # --- Quantities that are measured beside the reward: how they are stored and added up.
@@ -360,10 +372,11 @@ def quantity_totals(results: Sequence[Results], num_arms: int) -> tuple[Quantity
 
 def exact_sums(arms: IntArray, values: Sequence[FloatArray], num_arms: int) -> FloatArray:
     """The sum of the values of each arm, each formed exactly, (K,); `arms`: of all parts together."""
-    parts: dict[int, list[float]] = defaultdict(list)
-    for arm, value in zip(arms.tolist(), np.concatenate([np.empty(0), *values]).tolist(), strict=True):
-        parts[arm].append(value)
-    found = np.zeros(num_arms)
-    for arm, own in parts.items():
-        found[arm] = math.fsum(own)
+    order, ends = _by_arm(arms, num_arms)
+    sorted_values, found = np.concatenate([np.empty(0), *values])[order], np.zeros(num_arms)
+    alone = np.diff(ends) == 1
+    found[alone] = sorted_values[ends[:-1][alone]] + 0.0  # -0.0 as 0.0, as in a sum
+    rows = sorted_values.tolist()
+    for arm in np.flatnonzero(np.diff(ends) > 1).tolist():
+        found[arm] = math.fsum(rows[ends[arm] : ends[arm + 1]])
     return found

@@ -82,8 +82,8 @@ class MemoryLog:
     def plan(self, number: int) -> base.Planned | None:
         return self._plans[number - 1] if 1 <= number <= len(self._plans) else None
 
-    def plans(self) -> Iterator[base.Planned]:
-        return iter(self._plans)
+    def plans(self, after: int = 0) -> Iterator[base.Planned]:
+        return iter(self._plans[after:])
 
     def add_lease(self, leased: base.Leased, at: float) -> None:
         self._leased.append(leased)

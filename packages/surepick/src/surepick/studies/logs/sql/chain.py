@@ -111,7 +111,8 @@ class ChainedRows:
         self._owner = 0
         self._turns = Turns(engine, study)
         self._plans: dict[int, Planned] = {}
-        self._hashes: dict[int, str] = {}
+        self._hashes: dict[int, str] = {}  # of decisions
+        self._chained: dict[int, str] = {}  # what they are chained to
         self._latest: Decision | None = None
 
     @property
@@ -194,10 +195,11 @@ class ChainedRows:
         number = self._value(LAST_PLAN)
         return None if number is None else self.plan(int(number))
 
-    def plans(self) -> Iterator[Planned]:
+    def plans(self, after: int = 0) -> Iterator[Planned]:
         columns = tables.plan.c
-        rows = self._all(sa.select(tables.plan).where(columns.study == self._study).order_by(columns.number))
-        for position, row in enumerate(rows, start=1):
+        wanted = sa.select(tables.plan).where(columns.study == self._study, columns.number > after)
+        rows = self._all(wanted.order_by(columns.number))
+        for position, row in enumerate(rows, start=after + 1):
             if row.number != position:
                 raise StorageError(f"study {self._name!r}: plan {position} is missing; take the latest backup.")
             yield self._planned(row)
@@ -268,6 +270,30 @@ class ChainedRows:
                 raise StorageError(altered(f"what comes before decision {row.plan}", self._name))
             yield self._decided(row)
 
+    def _altered_chain(self, connection: Connection) -> Iterator[str]:
+        """The first plan or decision whose bytes, or those of one before it, are not what was stored, in words. Hashes
+        that are right are remembered."""
+        plans, decisions = tables.plan, tables.decision
+        of_plans = sa.select(plans).where(plans.c.study == self._study).order_by(plans.c.number)
+        of_decisions = sa.select(decisions).where(decisions.c.study == self._study).order_by(decisions.c.plan)
+        opened = {row.number: row for row in connection.execute(of_plans)}
+        before = self._start
+        for number, row in enumerate(connection.execute(of_decisions)):
+            if row.plan != number or (number > 0 and number not in opened):
+                yield f"what comes before decision {row.plan}"
+                return
+            if number > 0:
+                planned = opened[number]
+                if planned.hash != plan_hash(before, planned.plan, planned.opened_at):
+                    yield f"plan {number}"
+                    return
+                before = planned.hash
+            if row.previous != before or row.hash != decision_hash(row._mapping):
+                yield f"decision {number}"
+                return
+            self._chained[number] = before
+            self._hashes[number] = before = row.hash
+
     def _decision(self, plan: int) -> Decision | None:
         columns = tables.decision.c
         rows = self._all(sa.select(tables.decision).where(columns.study == self._study, columns.plan == plan))
@@ -306,7 +332,8 @@ class ChainedRows:
 
     def _hash_before(self, plan: int) -> str:
         """What a decision is chained to: its plan, or the study."""
-        return self._start if plan == 0 else self._stored_hash(tables.plan, tables.plan.c.number, plan)
+        known = self._start if plan == 0 else self._chained.get(plan)
+        return self._stored_hash(tables.plan, tables.plan.c.number, plan) if known is None else known
 
     def _stored_hash(self, table: sa.Table, column: sa.ColumnElement[int], number: int) -> str:
         """The hash of the plan, or the decision, of that number."""

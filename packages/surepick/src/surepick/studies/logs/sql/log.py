@@ -266,6 +266,7 @@ class SqlLog(chain.ChainedRows):
     def check_rows(self) -> None:
         with self._reading() as connection:
             for row in (
+                *self._altered_chain(connection),
                 *tables.altered_records(connection, self._study),
                 *tables.altered_aside(connection, self._study, self._start),
                 *tables.altered_end(connection, self._study, self._start),

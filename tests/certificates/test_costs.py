@@ -101,7 +101,7 @@ def test_money_where_results_are_judged_as_they_come():
         rewards = [0.9 * (one == "a") + 0.3 * rng.normal() for one, _ in told]
         study.tell([one for one, _ in told], rewards, [key for _, key in told], worker="ann")
         late = kept
-        study.judge()
+        study.interim()
     progress = study.progress()
     spent = study.log.measured(progress.judged)
     assert sum(spent.values()) == progress.pulls

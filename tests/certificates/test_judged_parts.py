@@ -76,7 +76,7 @@ def test_with_the_code_a_forgery_of_each_kind_is_refused(plans, within, least):
 def test_results_of_an_arm_that_no_plan_asked_for_are_refused():
     study = small_study("certified-linear", epsilon=0.2)
     tell_keys(study, study.lease().keys()[:1])
-    study.judge()
+    study.interim()
     document = certificate_document(study)
     look = document["rounds"][0]["looks"][0]
     look["asked"] = {**look["asked"], "arms": [1], "pulls": [1]}

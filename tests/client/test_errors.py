@@ -71,7 +71,7 @@ CALLS = {
     "withdraw": lambda study: study.withdraw(["a"], " "),
     "add": lambda study: study.add(["a"]),
     "add nothing": lambda study: study.add([]),
-    "judge": lambda study: study.judge(),
+    "interim": lambda study: study.interim(),
     "recorded": lambda study: study.recorded(["a"], []),
     "run": lambda study: study.run(lambda ids: [0.5]),
     "told after the end": stopped(lambda study: study.tell(["a"], [0.5])),

@@ -83,7 +83,7 @@ WRITING = {
     "create",
     "abandon",
     "run-study",
-    "judge",
+    "interim",
     "withdraw",
     "add",
 }  # make a study, or close its open plan, after which it may be seen; the last two show its status, as "status" does

@@ -118,5 +118,5 @@ def study_in_parts(name: str, plans: int = 4) -> sp.Study:
             break
         tell_keys(study, [*out, *part.keys()[::2]])
         out = part.keys()[1::2]
-        study.judge()
+        study.interim()
     return study

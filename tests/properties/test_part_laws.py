@@ -4,8 +4,7 @@ import sys
 
 import numpy as np
 from budgets import budget
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from judged_parts import OPTIONS, small_study, tell_keys
 
 from surepick.certificates.document import certificate_document
@@ -35,8 +34,8 @@ def test_any_order_and_any_parts(name, seed):
             assert receipt.counted + receipt.late == len(came)
             assert receipt.late == 0
         if rng.random() < 0.6:
-            study.judge()
-    study.judge()
+            study.interim()
+    study.interim()
     assert study.certificate().pulls == told
     document = certificate_document(study, "parts")
     found = verify_certificate(document, registered=study.registration)

@@ -38,7 +38,7 @@ MATRIX = [  # method, path, body, the least role
     ("POST", f"{PAINT}/abandon", {"reason": "broken", "ids": ["a"]}, "owner"),
     ("POST", f"{PAINT}/withdraw", {"reason": "sold out", "ids": ["a"]}, "owner"),
     ("POST", f"{PAINT}/add", {"ids": ["a"]}, "owner"),
-    ("POST", f"{PAINT}/judge", None, "owner"),
+    ("POST", f"{PAINT}/interim", None, "owner"),
     ("POST", f"{PAINT}/close", {}, "owner"),
     ("GET", f"{PAINT}/webhooks", None, "owner"),
     ("POST", f"{PAINT}/webhooks", {"url": "https://example.org/"}, "owner"),

@@ -110,7 +110,7 @@ CASES = {
     f"{API}/studies/{{name}}/webhooks": [("GET", f"{STUDY}/webhooks", {})],  # a new one has a random secret
     f"{API}/studies/{{name}}/webhooks/{{number}}": [("DELETE", f"{STUDY}/webhooks/1", {})],
     f"{API}/studies/{{name}}/webhooks/{{number}}/allow": [("POST", f"{STUDY}/webhooks/1/allow", {"json": {}})],
-    f"{API}/studies/{{name}}/judge": [("POST", f"{STUDY}/judge", {})],
+    f"{API}/studies/{{name}}/interim": [("POST", f"{STUDY}/interim", {})],
     f"{API}/studies/{{name}}/add": [("POST", f"{STUDY}/add", {"json": {"ids": ["c"]}})],
     f"{API}/studies/{{name}}/withdraw": [("POST", f"{STUDY}/withdraw", {"json": {"ids": ["b"], "reason": "sold out"}})],
     f"{API}/studies/{{name}}/abandon": [
@@ -118,7 +118,7 @@ CASES = {
     ],
     f"{API}/studies/{{name}}/close": [("POST", f"{STUDY}/close", {"json": {"reason": "enough"}})],
 }
-CHANGING = ("abandon", "withdraw", "add", "judge", "close", "release")
+CHANGING = ("abandon", "withdraw", "add", "interim", "close", "release")
 AFTERWARDS = [("GET", STUDY, {}), ("GET", f"{STUDY}/certificate", {}), ("GET", f"{STUDY}/history", {})]
 
 

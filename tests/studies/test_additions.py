@@ -93,7 +93,7 @@ def test_results_may_be_judged_as_they_come():
     study.tell([keys[0][0]], [0.5], [keys[0][1]])
     study.add(["a"])
     study.withdraw(["b"], INDEPENDENT_OF_VALUE)
-    assert study.judge()
+    assert study.interim()
     assert study.trace[-1].waiting == 1
     assert "b" not in asked_of(study)
     for arm, key in keys[1:]:

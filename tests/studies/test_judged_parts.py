@@ -1,4 +1,4 @@
-"""Studies that are judged as their results come: `judge()` judges what is in, and what comes later counts after it."""
+"""Studies that are judged as results come: `interim()` judges what is in, and what comes later counts after it."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def begun(study: sp.Study) -> list[tuple[str, str]]:
     keys = study.lease(worker="ann").keys()
     assert [arm for arm, _ in keys] == [*IDS]
     tell_keys(study, keys[:1])
-    assert study.judge()
+    assert study.interim()
     return keys[1:]
 
 
@@ -54,7 +54,7 @@ def test_what_comes_later_counts_in_the_next_part():
     study.ask()
     receipt = tell_keys(study, rest)
     assert (receipt.plan, receipt.counted, receipt.late) == (2, 2, 0)
-    study.judge()
+    study.interim()
     assert study.trace[-1].total_pulls == 3
     assert study.progress().set_aside == (0, 0)
     assert to_json(study.replay.state_of(study.log.last_decision())) == states_by_hand(study)[-1]
@@ -79,7 +79,7 @@ def test_a_batch_of_an_earlier_plan_counts_where_it_is_told():
     study = small_study()
     batch = study.ask()
     study.tell(["a"], [1.0])
-    study.judge()
+    study.interim()
     assert study.tell(batch, [1.0, 0.3, 0.2]).counted == 3
 
 
@@ -87,7 +87,7 @@ def test_a_late_result_counts_once():
     study = small_study()
     rest = begun(study)
     tell_keys(study, rest)
-    study.judge()
+    study.interim()
     receipt = tell_keys(study, rest)
     assert (receipt.counted, receipt.repeated) == (0, 2)
     assert study.certificate().pulls == 3
@@ -118,7 +118,7 @@ def test_an_arm_that_no_plan_asked_for_is_refused():
     study = sp.Study(sp.make_policy("certified-linear", arms, **asked), judge=AS_THEY_COME)
     plan = study.ask()
     study.tell([plan.table()[0][0]], [1.0])
-    study.judge()
+    study.interim()
     stray = int(np.flatnonzero(plan.counts + study.ask().counts == 0)[0])
     with pytest.raises(sp.InvalidInput, match="did not ask for"):
         study.tell([str(stray)], [1.0], plan=1)
@@ -126,9 +126,9 @@ def test_an_arm_that_no_plan_asked_for_is_refused():
 
 def test_judging_nothing_changes_nothing():
     study = small_study()
-    assert not study.judge()
+    assert not study.interim()
     study.ask()
-    assert not study.judge()
+    assert not study.interim()
     assert study.log.last_decision().plan == 0
 
 
@@ -148,7 +148,7 @@ def test_after_an_early_end_nothing_is_judged():
     study.ask()
     tell_keys(study, rest)
     study.close("no money")
-    assert not study.judge()
+    assert not study.interim()
     assert study.certificate().pulls == 1
 
 
@@ -168,7 +168,7 @@ def test_a_study_of_closed_rounds_judges_no_part():
     study.ask()
     study.tell(["a"], [1.0])
     with pytest.raises(sp.InvalidInput, match="this study judges closed rounds"):
-        study.judge()
+        study.interim()
     assert study.log.last_decision().plan == 0
 
 
@@ -190,7 +190,7 @@ def test_the_certificate_says_it_and_nothing_of_surplus():
     study = small_study()
     tell_keys(study, begun(study))
     tell_keys(study, study.lease(worker="bob").keys())
-    study.judge()
+    study.interim()
     said = study.certificate().assumptions
     assert AS_THEY_CAME in said
     assert not any("More results came" in sentence for sentence in said)
@@ -222,7 +222,7 @@ def test_a_study_in_a_database_does_the_same(database_url):
             if part is None:
                 break
             tell_keys(study, part.keys()[: 1 + number % 3])
-            study.judge()
+            study.interim()
             if number % 4 == 3:
                 tell_keys(study, part.keys())
     again = sp.open_study(database_url, "parts")
@@ -244,5 +244,5 @@ def test_a_round_that_was_closed_short_does_not_follow_in_a_study_of_closed_roun
 def test_the_audit_replays_parts(sqlite_url):
     study = sp.create_study(sqlite_url, "parts", small_policy(), judge="as they come")
     tell_keys(study, begun(study))
-    study.judge()
+    study.interim()
     assert sp.open_study(sqlite_url, "parts").certificate().pulls == 3

@@ -252,7 +252,7 @@ def test_what_was_judged_as_it_came_stays():
     study = sp.Study(policy(), judge="as they come")
     study.ask()
     study.tell(["a", "b"], [57.0, 61.0], ["k1", "k2"], worker="ann")
-    assert study.judge()
+    assert study.interim()
     with pytest.raises(sp.OutOfTurn, match=r"its round is closed.*surepick correct"):
         study.undo(["k1"], worker="ann")
     study.ask()

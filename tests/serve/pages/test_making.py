@@ -226,7 +226,7 @@ def test_owners_withdraw_give_up_and_close(server, study, visit):
     assert (refused.status_code, 'role="alert"' in refused.text) == (422, True)
     assert own.send("/studies/coffee/abandon", ids="b", independent="yes").status_code == 303
     assert own.get("/api/v1/studies/coffee").json()["progress"]["asked"] == 1
-    for path in ("/judge", "/add"):
+    for path in ("/interim", "/add"):
         assert own.send(f"/studies/coffee{path}", typed_ids="c").status_code == 422
     closed = own.send("/studies/coffee/close", reason="out of <beans>")
     page = own.get(closed.headers["location"]).text

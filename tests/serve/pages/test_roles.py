@@ -34,7 +34,7 @@ FORMS = {
     "/studies/coffee/abandon": "owner",
     "/studies/coffee/withdraw": "owner",
     "/studies/coffee/add": "owner",
-    "/studies/coffee/judge": "owner",
+    "/studies/coffee/interim": "owner",
     "/studies/coffee/close": "owner",
 }
 ROLES = ["viewer", "measurer", "owner", "admin"]

@@ -14,7 +14,7 @@ from surepick.studies.study import Study
 from surepick.tables import keeping_notes
 from surepick.tables.content import refuse_foreign
 from surepick.tables.delimited import Delimited, read_delimited
-from surepick.tables.numbers import Notation, Written, cell_number, is_missing, notation, truth
+from surepick.tables.numbers import Notation, Written, cell_number, is_missing, truth
 from surepick.tables.rows import FAILED, key_column
 from surepick.tables.table import Understood, check_distinct
 from surepick.text import did_you_mean
@@ -119,13 +119,13 @@ def add_candidates(name: str, which: models.Ids, request: Request, server: Share
         return study_status(study, name)
 
 
-@routes.add("POST", "/studies/{name}/judge", Visibility.closed, who=Role.owner)
-def judge_round(name: str, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
+@routes.add("POST", "/studies/{name}/interim", Visibility.closed, who=Role.owner)
+def interim_judgement(name: str, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """Judge what is in of the open round, in a study that judges results as they come."""
     with server.studies.open(name) as study:
-        judged = study.judge()
+        judged = study.interim()
         study.ask()
-        server.trail.add(caller.name, address_of(request), "judge", name)
+        server.trail.add(caller.name, address_of(request), "interim", name)
         return {**study_status(study, name), "judged": judged}
 
 
@@ -227,7 +227,7 @@ def _text(cell: str, line: int) -> str:
 def _notation(cells: list[str], name: str, table: Delimited) -> Notation:
     """How the numbers of a column are written."""
     words = [cell for cell in cells if cell.strip().lower() != FAILED]
-    found = notation(words, Written(continental=table.separator == ";"))
+    found = Notation.of(words, Written(continental=table.separator == ";"))
     if found.doubt:
         raise InvalidInput(f"the table, column {name!r}: {found.question} {models.PLAIN} Nothing was stored.")
     return found

@@ -239,9 +239,9 @@ class RemoteStudy(Study):
         """As `Study.add`; it takes the role owner."""
         self._post("add", {"ids": list(self._entries.arms_of(ids)[1])})
 
-    def judge(self) -> bool:
-        """As `Study.judge`; it takes the role owner."""
-        return bool(self._post("judge", {})["judged"])
+    def interim(self) -> bool:
+        """As `Study.interim`; it takes the role owner."""
+        return bool(self._post("interim", {})["judged"])
 
     def close(self, reason: str = "") -> None:
         """As `Study.close`; it takes the role owner."""

@@ -385,7 +385,7 @@ class Operations:
                     act(open_plan)
                     return
 
-    def judge(self) -> bool:
+    def interim(self) -> bool:
         """Judge what is in of the open plan; `ask` makes a new one, and what comes later counts with its results.
 
         Valid only if which results are in, and the moment, do not depend on values that were not judged before.

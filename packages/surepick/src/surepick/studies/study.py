@@ -53,7 +53,7 @@ class Study(Operations, Stated, Home):
             those of `make_policy` do.
         minimize: small rewards are good.
         log: keeps plans and results; in memory by default. A log that is not empty is resumed.
-        judge: "closed rounds", or "as they come": `judge()` judges what is in, and what comes later counts after it.
+        judge: "closed rounds", or "as they come": `interim()` judges what is in, and what comes later counts after it.
         surplus: "count", or "refuse": results of the open round beyond what it asks for are refused.
         study_id: a text in the registration code; None: drawn now, so that no other study has this code.
 

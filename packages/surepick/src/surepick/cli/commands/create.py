@@ -37,7 +37,7 @@ def create(
     policy: PolicyOptions,
     seed: int | None = opt("For policies that draw at random.", min=0),
     judge: Literal["closed-rounds", "as-they-come"] = opt(
-        "When results are judged: a round when it is complete, or what is in, by `surepick judge`.",
+        "When results are judged: a round when it is complete, or what is in, by `surepick interim`.",
         default="closed-rounds",
     ),
     surplus: Literal["count", "refuse"] | None = opt(

@@ -134,7 +134,7 @@ def _print_plan(
         for line in (f"Nothing is free now: the {missing:,} missing pulls are out.", *leases):
             say(line)
         if progress.judge == AS_THEY_COME and progress.told:
-            say(f"To go on with the {times(progress.told, 'result')} that came: {command_line('judge', *study)}")
+            say(f"To go on with the {times(progress.told, 'result')} that came: {command_line('interim', *study)}")
         return
     until = "" if plan.lease is None else f" for {plan.lease.worker}, until {format_time(plan.lease.until)}"
     paid = "".join(f", which cost {money(amount)}" for amount in cost.values())

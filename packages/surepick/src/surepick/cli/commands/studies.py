@@ -12,7 +12,7 @@ from surepick.studies.opening import open_study, resume_study
 from surepick.studies.progress import PROVED, Progress, times
 from surepick.studies.study import Study
 
-# --- `surepick judge`, `release`, `abandon`, `withdraw`, `close`: an end to waiting, leases, results, arms, a study.
+# --- `surepick interim`, `release`, `abandon`, `withdraw`, `close`: an end to waiting, leases, results, arms, a study.
 
 
 def release(
@@ -104,14 +104,14 @@ def add(
     _print_status(study, name, output)
 
 
-def judge(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
+def interim(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
     """Judge what is in, without waiting for the rest of the round.
 
     For studies that were created with --judge as-they-come. What is still out may come later, and counts then. Which
     results are in, and when they are judged, must not depend on values that were not judged before.
     """
     study = resume_study(url, name)
-    judged = study.judge()
+    judged = study.interim()
     study.ask()  # the next plan
     if not judged:
         note("nothing came since the last judgement.")
@@ -208,7 +208,7 @@ def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = 
     if prior:
         say(f"  {times(prior, 'prior result')}: kept, and not used")
     if progress.judge != CLOSED_ROUNDS:
-        say(f"  results are judged {progress.judge}: `surepick judge` judges what is in")
+        say(f"  results are judged {progress.judge}: `surepick interim` judges what is in")
     if progress.steered and progress.judged and study.elsewhere is None:
         from surepick.studies.readings import standing_so_far  # noqa: PLC0415 (the policy, and its readings)
 

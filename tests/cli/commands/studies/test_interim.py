@@ -11,10 +11,10 @@ def test_a_part_is_judged_and_the_rest_counts_later(lab):
     lab.create("--judge", "as-they-come", "--option", "evidence=carried")
     keys = lab.json("ask", "--worker", "ann")["measurements"]
     assert lab.told(rows(keys[:3]))["counted"] == 3
-    assert "round 2; " in lab.done("judge")
+    assert "round 2; " in lab.done("interim")
     receipt = lab.told(rows(keys[3:]))
     assert (receipt["counted"], receipt["late"]) == (len(keys) - 3, 0)
-    lab.done("judge")
+    lab.done("interim")
     answer = lab.json("certificate", code=3)
     assert answer["pulls"] == len(keys)
     assert any("Results were judged in parts, as they came" in sentence for sentence in answer["assumptions"])
@@ -22,7 +22,7 @@ def test_a_part_is_judged_and_the_rest_counts_later(lab):
 
 def test_nothing_to_judge_is_said(lab):
     lab.create("--judge", "as-they-come", "--option", "evidence=carried")
-    code, _, noted = lab("judge")
+    code, _, noted = lab("interim")
     assert (code, "nothing came since the last judgement" in noted) == (0, True)
     assert lab.json("status")["plan"] == 1
 
@@ -30,11 +30,11 @@ def test_nothing_to_judge_is_said(lab):
 def test_it_is_said_where_results_are_judged_as_they_come(lab):
     lab.create("--judge", "as-they-come", "--option", "evidence=carried")
     keys = lab.json("ask", "--worker", "ann")["measurements"]
-    assert "results are judged as they come: `surepick judge` judges what is in" in lab.done("status")
+    assert "results are judged as they come: `surepick interim` judges what is in" in lab.done("status")
     assert lab.json("status")["judge"] == "as they come"
-    assert "surepick judge" not in lab.done("ask")
+    assert "surepick interim" not in lab.done("ask")
     lab.told(rows(keys[:3]))
-    assert "To go on with the 3 results that came: surepick judge" in lab.done("ask")
+    assert "To go on with the 3 results that came: surepick interim" in lab.done("ask")
     _, _, noted = lab("close")
     assert "3 results of the open round came and were not judged" in noted
 
@@ -48,7 +48,7 @@ def test_closed_rounds_are_the_default_and_go_without_saying(paint):
 
 def test_a_study_of_closed_rounds_refuses(paint, refused):
     paint.told([{"id": IDS[0], "reward": 0.5}])
-    assert "this study judges closed rounds" in refused("judge", paint.url, "paint")
+    assert "this study judges closed rounds" in refused("interim", paint.url, "paint")
 
 
 def test_a_policy_that_judges_whole_rounds_refuses(lab, refused):

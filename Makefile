@@ -23,7 +23,7 @@ docs-test: .venv/.dev
 browser: .venv/.dev
 	$(BIN)/python -m pytest -q tests/browser
 
-# Long proofs, every example of the properties, of which `make test` tries a fifth, and every case of a test.
+# Long proofs, every example of the properties, of which `make test` tries an eighth, and every case of a test.
 prove: export SUREPICK_ALL_EXAMPLES = 1
 prove: .venv/.dev
 	$(BIN)/python -m pytest -q -m "(slow or hypothesis or cases) and not alone" -n 2 --dist worksteal -rP

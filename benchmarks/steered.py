@@ -101,14 +101,10 @@ def photo(_: int) -> sp.environments.Environment:
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 COLOURS = "QAgNO3(%),Qpva(%),Qtsc(%),Qseed(%),Qtot(uL/min)"
-PLANE = "linear:level=no"
 ROWS = {
-    "soare d 10 angle .6": Row(lambda seed: worlds.soare(10, 0.6, seed), PLANE, must=340),
-    "soare, with a level": Row(lambda seed: worlds.soare(10, 0.6, seed), "linear"),
-    "sphere 100 x 10": Row(lambda seed: worlds.sphere(100, 10, seed), PLANE, must=4_100),
-    "sphere, with a level": Row(lambda seed: worlds.sphere(100, 10, seed), "linear"),
-    "two clusters 250 x 25": Row(clusters, PLANE, must=62),
-    "two clusters, with a level": Row(clusters, "linear"),
+    "soare d 10 angle .6": Row(lambda seed: worlds.soare(10, 0.6, seed), "linear", must=340),
+    "sphere 100 x 10": Row(lambda seed: worlds.sphere(100, 10, seed), "linear", must=4_100),
+    "two clusters 250 x 25": Row(clusters, "linear", must=62),
     "linear K 200 d 5, roughly": Row(linear(200, 5), "linear", "roughly", share=0.42),
     "ten bumps, K 200 d 6, roughly": Row(linear(200, 6, 10), "linear", "roughly", share=0.5),
     "two clusters, roughly": Row(clusters, "linear", "roughly", share=0.5),

@@ -117,15 +117,6 @@ def connections_closed() -> Iterator[None]:
             connection.close()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def made_once() -> Iterator[None]:
-    """What tests need hundreds of times, and is always the same, is made once in this process."""
-    from made_once import usual_things
-
-    with usual_things():
-        yield
-
-
 @pytest.fixture
 def postgres_url() -> Iterator[str]:
     """The address of a fresh database on the PostgreSQL server of the tests, dropped afterwards; skips without one."""
@@ -199,15 +190,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @pytest.fixture(scope="session", autouse=True)
-def templates_are_compiled_once() -> Iterator[None]:
-    """A report is a tenth of a second of compiling its templates, and thousands of tests make one."""
-    from compiled_templates import compiled_once
+def of_this_process() -> Iterator[None]:
+    """What tests need hundreds of times, and is always the same, is made once; and every certificate is checked.
 
-    with compiled_once():
+    One fixture, since a test pays for each that it has.
+    """
+    from made_once import usual_things
+
+    with usual_things(), every_certificate_is_of_the_published_form():
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
+@contextmanager
 def every_certificate_is_of_the_published_form() -> Iterator[None]:
     """Certificates that tests of this process make are compared with the published JSON Schema: each form once.
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from together import of_each
 
 import surepick as sp
 from surepick.noise import Noise, failure_probability, known_scale, largest_scale, scales
@@ -21,8 +22,8 @@ def test_the_scales():
     assert (sp.SubGaussian(1).support, sp.Bounded(-1, 5).support, sp.Bernoulli().support) == (None, (-1, 5), (0, 1))
 
 
-@pytest.mark.parametrize("noise", [sp.Bounded(-1.0, 5.0), sp.Bounded(0.0, 1e-6)])
-@pytest.mark.parametrize("share", [0.01, 0.3, 0.5, 0.9])
+@of_each("noise", [sp.Bounded(-1.0, 5.0), sp.Bounded(0.0, 1e-6)])
+@of_each("share", [0.01, 0.3, 0.5, 0.9])
 def test_a_bounded_reward_has_the_sub_gaussian_scale(noise, share):
     """E exp(s (X - mu)) <= exp(s^2 sigma^2 / 2) for the most spread law on [low, high], and for no smaller scale."""
     width = noise.high - noise.low
@@ -65,7 +66,7 @@ def test_texts():
     assert sp.parse_noise(sp.SubGaussian((1,)).spec) == sp.SubGaussian((1,))
 
 
-@pytest.mark.parametrize(
+@of_each(
     "text",
     ["", "normal:x", "bernoulli:1", "bounded:1", "bounded:0:1:2", "subgaussian", "subgaussian:", "subgaussian:1,,",
      "subgaussian:x", "Bernoulli"],
@@ -75,7 +76,7 @@ def test_texts_that_are_not_understood(text):
         sp.parse_noise(text)
 
 
-@pytest.mark.parametrize("sigma", [0, -1, math.nan, math.inf, (), (1.0, 0.0), ((1.0,),), None])
+@of_each("sigma", [0, -1, math.nan, math.inf, (), (1.0, 0.0), ((1.0,),), None])
 def test_scales_without_meaning_are_refused(sigma):
     with pytest.raises(sp.InvalidInput, match="sub-Gaussian scale must be"):
         sp.SubGaussian(sigma)
@@ -87,7 +88,7 @@ def test_texts_of_scales_without_meaning_say_why(text):
         sp.parse_noise(text)
 
 
-@pytest.mark.parametrize("bounds", [(1, 1), (2, 1), (0, math.inf), (-math.inf, 0), (math.nan, 1)])
+@of_each("bounds", [(1, 1), (2, 1), (0, math.inf), (-math.inf, 0), (math.nan, 1)])
 def test_bounds_without_meaning_are_refused(bounds):
     with pytest.raises(sp.InvalidInput, match="low must be below high"):
         sp.Bounded(*bounds)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from refusals import refused
+from together import of_each
 
 import surepick as sp
 from surepick.cli.policy_options import PolicyOptions
@@ -83,7 +84,7 @@ def test_constraints_have_a_text_each_from_which_they_come_again(constraints):
     assert question.constraints == tuple(constraints)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("given", "words"),
     [
         ("temp", "not understood"),
@@ -113,7 +114,7 @@ def test_the_best_arm_is_no_record(nothing):
     assert question_spec(None) is None
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("words", "asked"),
     [
         ({"question": "above", "threshold": 3}, Above(threshold=3.0)),
@@ -161,8 +162,8 @@ def test_above_needs_a_threshold_or_a_control(wrong):
     refused(lambda: Above(**wrong), "needs threshold, a number, or control", "not both")
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "many", True, None, [1.0]])
-@pytest.mark.parametrize("name", ["threshold", "by"])
+@of_each("value", [math.nan, math.inf, -math.inf, "many", True, None, [1.0]])
+@of_each("name", ["threshold", "by"])
 def test_numbers_are_finite(name, value):
     given_to = {"threshold": 0.0, name: value}
     if name == "threshold" and value is None:
@@ -170,7 +171,7 @@ def test_numbers_are_finite(name, value):
     refused(lambda: Above(**given_to), name, repr(value))
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("make", "words"),
     [
         (lambda: Above(control=3), ("control", "must be a text")),
@@ -192,7 +193,7 @@ def test_values_without_a_meaning_are_refused(make, words):
     refused(make, *words)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("asked", "options", "words"),
     [
         ("which", {}, ("question is 'which'", "best, above, top, all-good, one-of")),
@@ -227,7 +228,7 @@ def test_options_without_a_question_are_refused_by_policies():
 SOURCES = Path(__file__).parents[1] / "packages"
 
 
-@pytest.mark.parametrize("made", [Above, TopM, AllGood, BestFeasible])
+@of_each("made", [Above, TopM, AllGood, BestFeasible])
 def test_nobody_but_the_registry_knows_a_question(made):
     """So that a new one is a file, and a name in two others: forms, commands, words and the truth are made of it."""
     files = [*SOURCES.glob("surepick*/src/**/*.py*"), *SOURCES.glob("surepick-server/src/**/*.html")]
@@ -236,7 +237,7 @@ def test_nobody_but_the_registry_knows_a_question(made):
     assert naming == {f"{made.__module__.rpartition('.')[2]}.py", "registry.py", "__init__.pyi"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@of_each("name", NAMES)
 def test_the_command_line_has_what_a_question_lets_it_set(name):
     group = {each.name: each.metadata for each in fields(PolicyOptions)}
     said = [each for each in fields(NAMES[name]) if each.metadata]

@@ -31,6 +31,20 @@ def test_a_case_that_holds_says_nothing_and_no_case_is_refused():
         of_each("one", [])
 
 
+def test_a_case_that_is_passed_over_keeps_no_other_from_being_tried():
+    tried = []
+
+    def test(number):
+        tried.append(number)
+        if number == 1:
+            pytest.skip("not here")
+
+    of_each("number", [1, 2])(test)()
+    assert tried == [1, 2]
+    with pytest.raises(pytest.skip.Exception):
+        of_each("number", [1, 1])(test)()
+
+
 @of_each("number", [1, 2])
 def test_what_pytest_asks_for_is_only_the_fixtures(number, tmp_path):
     assert number in (1, 2)

@@ -2,6 +2,7 @@
 
 import pytest
 from hypothesis import given, strategies as st
+from together import of_each
 
 import surepick as sp
 from surepick.assumptions import (
@@ -33,7 +34,7 @@ def test_a_text_gives_an_equal_assumption(assumption):
     assert parse_assumption(str(assumption)) == assumption
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("text", "meant"),
     [
         ("nothing", NoStructure()),
@@ -54,7 +55,7 @@ def test_what_a_text_means(text, meant):
     assert parse_assumption(meant) is meant
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("text", "words"),
     [
         ("lineer", "Did you mean 'linear'"),

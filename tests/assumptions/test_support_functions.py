@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
+from together import of_each
 
 import surepick as sp
 from surepick.assumptions import AllOf, Effects, InRange, Linear, Near, NoStructure, Scatter, Smooth, SumOf
@@ -158,7 +159,7 @@ def test_rounding_is_on_the_safe_side_where_flows_cancel(kind):
     assert np.all(found < 1e-5 * 3.0 * LEVEL)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("make", "words"),
     [
         (lambda: Linear(0.0), "norm is 0"),

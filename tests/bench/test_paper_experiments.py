@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick_bench.datasets.registry import make_environment
@@ -75,7 +76,7 @@ def test_every_policy_is_in_an_experiment():
     assert {cell.policy.name for cell in CELLS.values()} == set(sp.policy_names(None))
 
 
-@pytest.mark.parametrize("name", experiment_names())
+@of_each("name", experiment_names())
 def test_every_neural_row_has_the_control_beside_it(name):
     policies = {(cell.environment.label, cell.delta, cell.policy.name) for cell in experiment(name).cells}
     for environment, delta, policy in policies:

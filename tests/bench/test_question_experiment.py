@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from together import of_each
 
 from surepick.core.certificate import Listed
 from surepick.policies.base import Problem
@@ -24,8 +25,8 @@ def cells(environment: str, policy: str = "") -> list[Cell]:
     return [cell for cell in CELLS if cell.environment.label == environment and policy in cell.policy.label]
 
 
-@pytest.mark.parametrize("better", [5, 20, 50])
-@pytest.mark.parametrize("kind", ["0", "a control"])
+@of_each("better", [5, 20, 50])
+@of_each("kind", ["0", "a control"])
 def test_either_wrong_list_is_wrong_on_the_shifted_arms(better, kind):
     """Arms at 0 and at .4 stand at the edges, .2 from what is wanted: on the other list each would be wrong."""
     cell = PLACES[f"{better} of 100 above {kind}"]

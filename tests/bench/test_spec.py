@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from small_experiments import LINEAR, MEANS, SMALL, SOARE
+from together import of_each
 
 import surepick as sp
 from surepick_bench.experiments import experiment, experiments
@@ -24,7 +25,7 @@ from surepick_bench.spec import (
 # identity
 
 
-@pytest.mark.parametrize(
+@of_each(
     "change",
     [
         {"experiment": "other"},
@@ -117,7 +118,7 @@ def test_different_settings_need_different_names(tmp_path):
         run_experiments([SMALL, other], out=tmp_path / "r.parquet", runs=1, jobs=1)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("kind", "values", "words"),
     [
         (Cell, {"epsilon": "0.1"}, "epsilon is '0.1'; it must be a number"),

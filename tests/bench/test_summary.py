@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import binomtest
+from together import of_each
 
 from surepick_bench.experiments import PUBLISHED, published_for, read_off
 from surepick_bench.results import Replicate, Results, Round, column_kinds
@@ -44,7 +45,7 @@ def only(*rows: dict, rounds=()):
     return cell
 
 
-@pytest.mark.parametrize(("count", "total"), [(0, 7), (7, 7), (3, 50), (49, 50), (1, 2), (440, 2051)])
+@of_each(("count", "total"), [(0, 7), (7, 7), (3, 50), (49, 50), (1, 2), (440, 2051)])
 def test_the_interval_is_the_exact_one(count, total):
     found = share(count, total)
     expected = binomtest(count, total).proportion_ci(0.95, method="exact")
@@ -82,7 +83,7 @@ def cut(seed, pulls, ended_by):
     )
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("ended", "cuts", "median"),
     [
         ([100, 200, 300], [], None),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from block_functions import added, killed_once, sums, written
 from hypothesis import given, strategies as st
+from together import of_each
 
 from surepick.chunks.passes import Meter, Passes, Processes, Serial, executor_of, runs_for, runs_of, tree
 from surepick.chunks.sources import ArraySource, RowBlocks, rows_of
@@ -49,9 +50,7 @@ def test_the_tree_of_other_runs_is_another_one():
     assert tree((tree(run, nested) for run in runs_of(names, 3)), nested) != tree(names, nested)
 
 
-@pytest.mark.parametrize(
-    ("blocks", "workers", "size"), [(77, 2, 8), (77, 0, 16), (3, 2, 1), (770, 100, 1), (770, 2, 64)]
-)
+@of_each(("blocks", "workers", "size"), [(77, 2, 8), (77, 0, 16), (3, 2, 1), (770, 100, 1), (770, 2, 64)])
 def test_each_worker_has_several_runs(blocks, workers, size):
     runs = runs_for(range(blocks), workers)
     assert [len(run) for run in runs[:-1]] == [size] * (len(runs) - 1)
@@ -136,7 +135,7 @@ def test_executors_by_name():
     assert executor_of("processes:3") == Processes(3)
 
 
-@pytest.mark.parametrize("what", ["processes", "processes:x", "threads:2", "dask:", 3])
+@of_each("what", ["processes", "processes:x", "threads:2", "dask:", 3])
 def test_executors_that_there_are_none_of_are_refused(what):
     with pytest.raises(InvalidInput, match="give serial, processes:N or dask:tcp://HOST:PORT"):
         executor_of(what)

@@ -8,6 +8,7 @@ import pytest
 from block_functions import written
 from budgets import budget
 from hypothesis import HealthCheck, given, settings, strategies as st
+from together import of_each
 
 from surepick.chunks.merkle import LEAF_ROWS, Path, leaves_of
 from surepick.chunks.moments import first_look
@@ -37,7 +38,7 @@ def by_the_book(leaves):
     return hashlib.sha256(b"\1" + by_the_book(leaves[:half]) + by_the_book(leaves[half:])).digest()
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 5, 8, 13, 31])
+@of_each("number", [1, 2, 3, 5, 8, 13, 31])
 def test_the_root_is_that_of_the_definition(number):
     features, rows = sourced([LEAF_ROWS * number - 3])
     digests = leaves_of(features, 0)
@@ -61,9 +62,7 @@ def test_the_root_does_not_depend_on_the_size_of_blocks(tmp_path):
     assert tree_of(small).root == tree_of(RowBlocks(small.sources)).root
 
 
-@pytest.mark.parametrize(
-    "what", ["a number", "the row", "a neighbour", "one less", "one more", "type", "root", "sizes"]
-)
+@of_each("what", ["a number", "the row", "a neighbour", "one less", "one more", "type", "root", "sizes"])
 def test_what_is_altered_is_refused(what):
     _, rows = sourced([300, 77])
     tree = tree_of(rows)

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 from block_functions import written
+from together import of_each
 
 from surepick.chunks.sources import ArraySource, NpySource, RowBlocks, rows_of
 from surepick.errors import InvalidInput
@@ -46,7 +47,7 @@ def test_single_rows_are_read_without_the_others(tmp_path, where):
     assert rows.take(wanted[:0]).shape == (0, 3)
 
 
-@pytest.mark.parametrize("wanted", [[-1], [1000], [3, 3], [4, 2]])
+@of_each("wanted", [[-1], [1000], [3, 3], [4, 2]])
 def test_rows_that_are_not_there_are_refused(wanted):
     with pytest.raises(InvalidInput, match="from 0 to 999, ascending"):
         rows_of(FEATURES).take(np.array(wanted))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import surepick
+from together import of_each
 
 import surepick as sp
 from surepick.cli import main
@@ -21,7 +22,7 @@ def in_a_process(*arguments) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("command", [(), ("demo",), ("run",), ("design",)])
+@of_each("command", [(), ("demo",), ("run",), ("design",)])
 def test_every_command_explains_itself(command):
     code, output, errors = surepick(*command, "--help", columns=120)
     assert (code, errors) == (0, "")

@@ -6,6 +6,7 @@ import pytest
 from budgets import budget
 from fuzz_commands import run
 from hypothesis import given, settings, strategies as st
+from together import of_each
 
 import surepick as sp
 from surepick.cli.app import command_names
@@ -17,7 +18,7 @@ COMMANDS = command_names()
 QUESTION = {"epsilon": 0.5, "delta": 0.05, "noise": "bernoulli"}
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("line", "meant"),
     [
         ("rnu t.csv", "'run'"),
@@ -56,7 +57,7 @@ def test_long_lists_are_only_looked_at_for_spellings():
     assert did_you_mean("sku-x", many) == ""
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("typed", "known", "meant"),
     [
         ("1.0", ["1", "2"], "'1'"),
@@ -72,7 +73,7 @@ def test_spellings(typed, known, meant):
     assert did_you_mean(typed, known).replace("\\\\", "\\") == f" Did you mean {meant}?".replace("\\\\", "\\")
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("call", "meant"),
     [
         (lambda: sp.make_policy("certified-lineal", ARMS, norm_bound=1.0, **QUESTION), "certified-linear"),

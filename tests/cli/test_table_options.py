@@ -5,6 +5,7 @@ import shlex
 import sys
 
 import pytest
+from together import of_each
 from typer.testing import CliRunner
 from workbooks import write_xlsx
 
@@ -44,7 +45,7 @@ def book(tmp_path):
     return write_xlsx(tmp_path / "my book.xlsx", {"Notes": [["hello"], ["you"]], "Data 1": rows})
 
 
-@pytest.mark.parametrize("command", READERS)
+@of_each("command", READERS)
 def test_every_command_that_reads_a_table_has_the_options(command):
     shown, _ = surepick(command, "--help")
     for option in ("--sheet", "--percent", "--drop-missing"):

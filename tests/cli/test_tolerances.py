@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from fuzz_commands import run
+from together import of_each
 
 import surepick as sp
 from surepick.cli.answers import mean_spread, rough_pulls, tolerances_near
@@ -67,14 +68,14 @@ def test_examples_say_it_too_and_the_demo_has_its_own():
     assert run(["demo", "--format", "json"]).code == 0
 
 
-@pytest.mark.parametrize("size", [1e-200, 3e-7, 0.1, 0.34, 7.0, 1e9, 1e200])
+@of_each("size", [1e-200, 3e-7, 0.1, 0.34, 7.0, 1e9, 1e200])
 def test_three_round_numbers_about_a_size(size):
     low, middle, high = tolerances_near(size)
     assert low < middle < high
     assert 0.5 <= middle / size <= 2.0
 
 
-@pytest.mark.parametrize("size", [0.0, -1.0, float("nan"), float("inf")])
+@of_each("size", [0.0, -1.0, float("nan"), float("inf")])
 def test_no_size_has_no_tolerances(size):
     assert tolerances_near(size) == ()
 

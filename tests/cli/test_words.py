@@ -87,9 +87,7 @@ def test_a_pilot_is_no_picture():
     assert "(pilot:100: 100 measurements)" in shown("run", "--help")
 
 
-@pytest.mark.parametrize(
-    "text", ["pilot:100:", "a [b] c:100::smile: d", ":smile:", "x:y", "::", ":a:b:", "[a[b]]", "\\[a]"]
-)
+@of_each("text", ["pilot:100:", "a [b] c:100::smile: d", ":smile:", "x:y", "::", ":a:b:", "[a[b]]", "\\[a]"])
 def test_text_is_not_markup(text):
     assert Text.from_markup(as_written(text)).plain == text
 
@@ -115,7 +113,7 @@ def test_commands_stand_in_groups():
 # bounds that say nothing
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("gap", "noise", "stated"),
     [
         (1.0, "bernoulli", None),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from servers import serving, token_for
+from together import of_each
 
 import surepick as sp
 from surepick.core.plans import Design
@@ -197,7 +198,7 @@ def test_nobody_else_s_results_are_tried_out(server):
         bob.fail(["b"], [part.keys()[1][1]])
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("address", "why"),
     [
         ("http://example.org", "is another machine, and http is not encrypted"),
@@ -227,7 +228,7 @@ def test_http_to_another_machine_where_it_is_meant(monkeypatch):
         assert checked_address(usual, insecure=False) == usual
 
 
-@pytest.mark.parametrize("token", ["spk_é", "a\nb", "a\0b", 7])
+@of_each("token", ["spk_é", "a\nb", "a\0b", 7])
 def test_a_token_that_no_request_can_carry(token):
     with pytest.raises(sp.InvalidInput, match="characters that no token has") as refused:
         Server("http://127.0.0.1:1", token=token)

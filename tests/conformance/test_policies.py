@@ -71,6 +71,7 @@ def broken(tested: PolicyUnderTest, *, but: str = "") -> dict[str, str]:
 ALIKE = {"kernel-embedding", "fixed-kernel", "certified-kernel", "fixed-linear"}
 
 
+@pytest.mark.cases(len(NAMES))  # all; in `make prove` again, at eight turns
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ALIKE else []) for name in NAMES]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
-import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.text import MOST_ROWS, html_table
@@ -60,8 +60,8 @@ def test_every_text_is_escaped():
     assert Cells(text).rows[2] == ["<script>alert('x')</script> & \"quotes\"\\n\\x1b[31m"]
 
 
-@pytest.mark.parametrize("rows", [0, 1, MOST_ROWS, MOST_ROWS + 1, 1234])
-@pytest.mark.parametrize("counted", [False, True])
+@of_each("rows", [0, 1, MOST_ROWS, MOST_ROWS + 1, 1234])
+@of_each("counted", [False, True])
 def test_no_more_than_ten_rows_are_shown_and_the_others_counted(rows, counted):
     cells = Cells(html_table(["n"], ([str(row)] for row in range(rows)), total=rows if counted else None)).rows[1:]
     more = [[f"... and {rows - MOST_ROWS:,} more"]] if rows > MOST_ROWS else []

@@ -6,6 +6,7 @@ import logging
 
 import numpy as np
 import pytest
+from together import of_each
 from typer.testing import CliRunner
 
 import surepick as sp
@@ -81,6 +82,6 @@ def test_only_a_much_longer_wait_is_announced_again(capsys):
     )
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(31.0, "30 s"), (99.0, "100 s"), (290.0, "5 min"), (7200.0, "2 h")])
+@of_each(("seconds", "words"), [(31.0, "30 s"), (99.0, "100 s"), (290.0, "5 min"), (7200.0, "2 h")])
 def test_durations_are_spoken(seconds, words):
     assert arms.spoken(seconds) == words

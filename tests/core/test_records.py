@@ -97,7 +97,7 @@ def test_numbers_that_json_cannot_carry_are_refused(number):
         to_json(sp.Design([1.0], number, 0.0, 1))
 
 
-@pytest.mark.parametrize("change", ["missing", "extra", "renamed", "nested"])
+@of_each("change", ["missing", "extra", "renamed", "nested"])
 def test_wrong_fields_are_a_storage_error(change):
     data = json.loads(to_json(EliminationState(2, [0, 2], PLAN, SEEN, 9, 2, 0.3, "")))
     if change == "missing":
@@ -112,7 +112,7 @@ def test_wrong_fields_are_a_storage_error(change):
         from_json(EliminationState, json.dumps(data))
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"counts":[1]', "[1]", '"plan"'])
+@of_each("text", ["", "{", '{"counts":[1]', "[1]", '"plan"'])
 def test_text_that_is_not_a_record_is_a_storage_error(text):
     with pytest.raises(sp.StorageError):
         from_json(sp.Plan, text)
@@ -141,7 +141,7 @@ def test_an_array_that_nobody_can_write_to_is_shared():
     assert sp.Embedding(own, 0.0).features is own
 
 
-@pytest.mark.parametrize(
+@of_each(
     "array",
     [
         np.ones((3, 2)),
@@ -293,7 +293,7 @@ def test_arms_without_features_have_ids():
     assert sp.Arms([[1], [2]]).features.dtype == np.float64
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("features", "ids", "message"),
     [
         (None, None, "features, or ids"),
@@ -327,7 +327,7 @@ def test_what_measurements_cost_is_a_read_only_copy():
     assert arms == sp.Arms(ids=["a", "b"], costs=[1.0, 20.0])
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("costs", "message"),
     [
         (["dear", "cheap", "free"], "costs are not numbers"),

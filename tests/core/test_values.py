@@ -99,7 +99,7 @@ def test_nothing_that_is_masked_is_counted():
     assert study.tell(["a", "b"], np.ma.array([1.0, 2.0], mask=False)).counted == 2
 
 
-@pytest.mark.parametrize(
+@of_each(
     "fine",
     [
         [1, 0],
@@ -176,7 +176,7 @@ def test_a_setting_without_a_meaning_is_refused(call):
     refused(call)
 
 
-@pytest.mark.parametrize("value", [Decimal("0.1"), Fraction(1, 10), np.float32(0.1), np.array(0.1), 1, 2**53 + 1])
+@of_each("value", [Decimal("0.1"), Fraction(1, 10), np.float32(0.1), np.array(0.1), 1, 2**53 + 1])
 def test_a_setting_of_any_kind_of_number_is_taken(value):
     asked = open_study(epsilon=value, noise="subgaussian:0.5").policy.problem
     assert asked.epsilon == pytest.approx(float(value))
@@ -210,7 +210,7 @@ LOOK_ALIKE = {
 }
 
 
-@pytest.mark.parametrize("pair", LOOK_ALIKE.values(), ids=LOOK_ALIKE.keys())
+@of_each("pair", LOOK_ALIKE.values(), ids=LOOK_ALIKE.keys())
 def test_two_ids_that_look_alike_are_refused_and_both_are_named(pair):
     message = refused(lambda: sp.Arms(ids=[*pair, "z"]), "look alike")
     assert all(ascii(str(one)) in message for one in pair)
@@ -225,7 +225,7 @@ def test_a_text_and_the_same_with_something_unseen_are_never_two(text):
                 sp.Arms(ids=[text, other])
 
 
-@pytest.mark.parametrize("empty", ["", " ", "\u200b", "\u00a0\t"])
+@of_each("empty", ["", " ", "\u200b", "\u00a0\t"])
 def test_an_id_that_nobody_sees_is_refused(empty):
     refused(lambda: sp.Arms(ids=[empty, "b"]), "empty")
 
@@ -297,7 +297,7 @@ def test_names_that_never_end_are_refused(monkeypatch):
     refused(lambda: listed("ids", range(10**12)), "do not end")
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("value", "text"),
     [
         (7, "7"),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from block_functions import written
+from together import of_each
 
 import surepick as sp
 from surepick.chunks.moments import Directions, Largest
@@ -174,7 +175,7 @@ def test_whoever_makes_the_passes_finds_the_same_bits(tmp_path):
     assert sp.solve_design(rows, executor="processes:2") == sp.solve_design(rows)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("features", "more", "said"),
     [
         (rows_of(KINDS["few"]), {"active": [0, 1]}, "all rows in blocks are active"),

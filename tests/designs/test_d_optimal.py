@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from block_functions import written
+from together import of_each
 
 from surepick.chunks.moments import directions, moments
 from surepick.chunks.passes import Passes
@@ -30,7 +31,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@of_each("kind", KINDS)
 def test_the_value_is_that_of_all_rows(kind):
     features = KINDS[kind]
     passes = Passes(rows_of(features))

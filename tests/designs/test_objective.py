@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from design_oracles import whitened_by_svd
+from together import of_each
 
 from surepick.designs import design_value
 from surepick.linalg.farthest_pairs import farthest_pairs
@@ -24,7 +25,7 @@ def spanning_weights(features: np.ndarray, seed: int) -> np.ndarray:
     return weights / weights.sum()
 
 
-@pytest.mark.parametrize("dim", [1, 2, 3, 5])
+@of_each("dim", [1, 2, 3, 5])
 def test_the_value_is_that_of_every_pair_and_an_explicit_inverse(dim):
     for seed in range(20):
         features = np.random.default_rng(seed).standard_normal((30, dim))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from budgets import budget
 from hypothesis import given, settings, strategies as st
+from together import of_each
 
 from surepick.designs import independent_star_design
 from surepick.designs.problem import independent_pairs_design
@@ -41,7 +42,7 @@ def some_pairs(rng: np.random.Generator, num_arms: int, count: int):
     return first, second, 10.0 ** rng.uniform(-1.0, 1.0, count), 10.0 ** rng.uniform(-0.5, 0.5, num_arms)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@of_each("seed", range(12))
 def test_the_optimum_of_a_convex_program_lies_between_the_bounds(seed):
     rng = np.random.default_rng([seed, 60])
     first, second, accuracies, noises = some_pairs(rng, int(rng.integers(3, 7)), int(rng.integers(1, 10)))
@@ -77,7 +78,7 @@ def test_the_value_is_that_of_the_weights_and_never_below_the_bound(seed):
     assert design.lower_bound <= worst(equal, *given_to) * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("num_arms", [2, 3, 8, 100])
+@of_each("num_arms", [2, 3, 8, 100])
 def test_pairs_with_one_centre_are_a_star(num_arms):
     rng = np.random.default_rng([num_arms, 61])
     centre, scales = num_arms // 2, rng.uniform(0.1, 2.0, num_arms)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from together import of_each
 
 from surepick.designs import working_set
 from surepick.designs.working_set import LEAST_ARMS, LEAST_DIRECTIONS, Master, solve_master
@@ -43,7 +44,7 @@ def test_value_and_bound_agree_to_the_target(kind, target, monkeypatch):
     assert value == pytest.approx(value_and_bound(arms, pairs, exact)[0], rel=1e-3)
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-25, 1e25, 1e150])
+@of_each("scale", [1e-150, 1e-25, 1e25, 1e150])
 def test_pairs_of_any_length(scale):
     arms, pairs = problem("even")
     start = Master(np.full(len(arms), 1.0 / len(arms)), np.full(len(pairs), 1.0 / len(pairs)))

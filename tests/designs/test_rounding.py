@@ -37,7 +37,7 @@ def test_the_smallest_ratio_is_that_of_adams_divisor_method(seed):
         assert np.min(counts[support] / weights[support]) == pytest.approx(adams(weights, int(total)), rel=1e-12)
 
 
-@pytest.mark.parametrize("total", [30, 31, 40, 100, 352, 1000])
+@of_each("total", [30, 31, 40, 100, 352, 1000])
 def test_many_tiny_weights_take_their_pulls_from_the_largest(total):
     weights = np.r_[0.6, 0.25, 0.1, 0.05 - 27e-5, np.full(26, 1e-5), 1e-5]
     weights = weights[: min(total, 31)] / weights[: min(total, 31)].sum()
@@ -84,14 +84,14 @@ def test_fewer_pulls_than_supported_arms_are_refused_with_the_numbers():
         round_design([0.2, 0.0, 0.3, 0.5], 2)
 
 
-@pytest.mark.parametrize("weights", [[0.0, 0.0], [-0.1, 1.1], [np.nan, 1.0], [[0.5, 0.5]], []])
+@of_each("weights", [[0.0, 0.0], [-0.1, 1.1], [np.nan, 1.0], [[0.5, 0.5]], []])
 def test_weights_that_are_none_are_refused(weights):
     with pytest.raises(InvalidInput, match="weight"):
         round_design(weights, 10)
 
 
-@pytest.mark.parametrize("slack", [0.02, 0.1, 0.25])
-@pytest.mark.parametrize("seed", range(4))
+@of_each("slack", [0.02, 0.1, 0.25])
+@of_each("seed", range(4))
 def test_the_realised_value_keeps_the_promise(seed, slack):
     features = np.random.default_rng(seed).standard_normal((60, 5))
     design = solve_design(features)

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from together import of_each
 
 from surepick.core.plans import Design
 from surepick.designs import solve_design
@@ -257,7 +258,7 @@ def test_small_problems_are_quick_even_on_a_busy_machine(make, num_arms, dim):
     assert median_milliseconds(make(num_arms, dim), time.process_time) <= NOISY * SMALL_MILLISECONDS
 
 
-@pytest.mark.parametrize("make", [gaussian, disc, circle, clusters, line])
+@of_each("make", [gaussian, disc, circle, clusters, line])
 def test_ten_thousand_arms_in_the_plane_are_quick_even_on_a_busy_machine(make):
     assert median_milliseconds(make(10_000, 2), time.process_time) <= NOISY * PLANE_MILLISECONDS
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from design_oracles import whitened_by_svd
 from scipy.optimize import linprog
+from together import of_each
 
 from surepick.designs import design_value, solve_design, solve_target_design
 from surepick.errors import InvalidInput, NotConverged
@@ -64,7 +65,7 @@ def test_the_optimum_of_a_semidefinite_program_lies_between_the_bounds(seed):
     assert design.gap <= 1e-3
 
 
-@pytest.mark.parametrize("seed", range(10))
+@of_each("seed", range(10))
 def test_one_difference_costs_its_squared_l1_representation(seed):
     rng = np.random.default_rng(seed)
     features = rng.standard_normal((20, 4)) if seed % 2 else rng.integers(-3, 4, (20, 4)) * 1.0
@@ -77,7 +78,7 @@ def test_one_difference_costs_its_squared_l1_representation(seed):
     assert np.count_nonzero(design.weights) <= 6  # 4 at a vertex of the linear program; optima may form a face
 
 
-@pytest.mark.parametrize("num_arms", [2, 3, 7, 40])
+@of_each("num_arms", [2, 3, 7, 40])
 def test_orthonormal_arms_have_value_2k_at_equal_weights(num_arms):
     rotation = np.linalg.qr(np.random.default_rng(0).standard_normal((num_arms, num_arms)))[0]
     design = solve_design(rotation)
@@ -110,7 +111,7 @@ def test_on_a_line_all_weight_goes_to_the_longest_arm(scale):
     assert design.lower_bound <= (1.5 / 3.0) ** 2
 
 
-@pytest.mark.parametrize("num_arms", [4, 5, 12, 101])
+@of_each("num_arms", [4, 5, 12, 101])
 def test_points_on_a_circle(num_arms):
     angles = 2 * np.pi * np.arange(num_arms) / num_arms
     features = np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -151,7 +152,7 @@ def test_the_scale_of_the_columns_does_not_matter():
     assert holds(features * scales, tolerance=1e-3) == pytest.approx(holds(features, tolerance=1e-3), rel=1e-3)
 
 
-@pytest.mark.parametrize("perturbation", [1e-3, 1e-6, 1e-9, 1e-12])
+@of_each("perturbation", [1e-3, 1e-6, 1e-9, 1e-12])
 def test_tight_clusters_are_valued_in_exact_coordinates(perturbation):
     features = clusters(40, 3, perturbation)
     design = solve_design(features, tolerance=1e-3, rank_tolerance=1e-14)
@@ -188,7 +189,7 @@ def test_features_rounded_to_decimals_need_a_coarser_rank_cut():
     assert coarse.value == pytest.approx(solve_design(flat).value, rel=0.02)
 
 
-@pytest.mark.parametrize(("num_arms", "dim"), [(200, 20), (60, 59), (30, 30), (100, 100), (120, 110), (7, 20)])
+@of_each(("num_arms", "dim"), [(200, 20), (60, 59), (30, 30), (100, 100), (120, 110), (7, 20)])
 def test_gaussian_arms_of_many_shapes(num_arms, dim):
     features = np.random.default_rng(0).standard_normal((num_arms, dim))
     value = holds(features)
@@ -244,7 +245,7 @@ def test_too_few_steps_are_admitted_with_the_best_design():
     assert best.value == design_value(features, best.weights)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("features", "active", "message"),
     [
         ([[1.0, np.nan], [0.0, 1.0]], None, "1 of 2 rows have NaN or infinite features: rows 0"),
@@ -273,14 +274,14 @@ def test_a_tolerance_must_be_positive(tolerance):
         solve_design(np.eye(2), tolerance=tolerance)
 
 
-@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [np.nan, 1.0], [0.0, 0.0]])
+@of_each("weights", [[1.0], [1.0, -1.0], [np.nan, 1.0], [0.0, 0.0]])
 def test_wrong_weights_are_refused(weights):
     with pytest.raises(InvalidInput, match="weight"):
         design_value(np.eye(2), weights)
 
 
-@pytest.mark.parametrize("spread", [1e-6, 1e-9, 1e-12])
-@pytest.mark.parametrize("seed", range(4))
+@of_each("spread", [1e-6, 1e-9, 1e-12])
+@of_each("seed", range(4))
 def test_active_arms_close_together_in_the_plane(seed, spread):
     rng = np.random.default_rng(seed)
     features = rng.standard_normal((200, 2))

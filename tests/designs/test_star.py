@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from together import of_each
 
 from surepick.designs import independent_star_design, solve_design, solve_star_design, solve_target_design
 from surepick.errors import InvalidInput, NotConverged
@@ -29,7 +30,7 @@ def longest(features: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> f
     return float(np.max(np.einsum("ij,jk,ik->i", targets, inverse, targets)))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@of_each("seed", range(10))
 def test_the_optimum_of_a_semidefinite_program_lies_between_the_bounds(seed):
     rng = np.random.default_rng(seed)
     num_arms, dim, count = int(rng.integers(4, 12)), int(rng.integers(2, 5)), int(rng.integers(2, 9))
@@ -44,7 +45,7 @@ def test_the_optimum_of_a_semidefinite_program_lies_between_the_bounds(seed):
     assert longest(features, targets, mixed) <= design.value * 1.0011
 
 
-@pytest.mark.parametrize("seed", range(8))
+@of_each("seed", range(8))
 def test_one_target_is_a_linear_program(seed):
     """min over lambda of ||y||^2 in A^-1 is (min ||c||_1 with X'c = y)^2 (Elfving)."""
     rng = np.random.default_rng(seed)
@@ -58,7 +59,7 @@ def test_one_target_is_a_linear_program(seed):
     assert design.value >= shortest**2 * (1 - 1e-7)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@of_each("seed", range(6))
 def test_pairs_given_as_targets_are_the_transductive_design(seed):
     rng = np.random.default_rng(seed)
     features = rng.standard_normal((30, 4)) * [1.0, 1e3, 1e-5, 1.0]
@@ -70,7 +71,7 @@ def test_pairs_given_as_targets_are_the_transductive_design(seed):
     assert targets.lower_bound <= pairs.value * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@of_each("seed", range(6))
 def test_a_star_is_its_targets(seed):
     rng = np.random.default_rng(seed)
     features = rng.standard_normal((20, 5))
@@ -139,7 +140,7 @@ def test_what_cannot_be_measured_is_refused():
     assert solve_target_design(flat, [[4.0, 1e-3]], span_tolerance=1e-2).value == pytest.approx(4.0)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("targets", "words"),
     [([1.0, 2.0], "shape"), ([[1.0, 2.0, 3.0]], "shape"), (np.empty((0, 2)), "no target"), ([[1.0, np.nan]], "NaN")],
 )
@@ -164,7 +165,7 @@ def test_bad_stars_and_tolerances_are_refused():
     assert caught.value.best.lower_bound <= caught.value.best.value
 
 
-@pytest.mark.parametrize("seed", [5, 309, 432, 40, 95])
+@of_each("seed", [5, 309, 432, 40, 95])
 def test_rivals_of_very_different_accuracies_leave_the_solver_something_to_work_with(seed):
     """All pairs in use and a gap above ten made every pair look idle: the first three ended in a traceback, the others
     dropped and took up the same pairs 200 times."""

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
@@ -90,8 +91,8 @@ def test_directions_below_rounding_are_cut_and_count_as_misspecification():
     assert coarse.misspecification(coarse.max_dim) >= exact_worst(coarse, coarse.max_dim)
 
 
-@pytest.mark.parametrize("kernel", [GaussianKernel(0.1), MaternKernel(2.5, 2.0)])
-@pytest.mark.parametrize("bound", ["row-tail", "paper"])
+@of_each("kernel", [GaussianKernel(0.1), MaternKernel(2.5, 2.0)])
+@of_each("bound", ["row-tail", "paper"])
 def test_the_nystrom_bound_covers_the_exact_error_and_the_row_tail_is_tight(kernel, bound):
     features = np.repeat(arms(150, 3, 2), 2, axis=0)
     embedding = KernelEmbedding(features, kernel=kernel, norm_bound=1.0, bound=bound, nystrom_above=20, max_rank=40)
@@ -157,7 +158,7 @@ def test_nystrom_with_every_column_is_the_whole_kernel():
     assert embedding.misspecification(embedding.max_dim) < 1e-5
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("kernel", "message"),
     [
         (lambda left, right: -(left @ right.T), "not positive semi-definite"),
@@ -192,7 +193,7 @@ def test_functions_that_are_no_kernel_are_refused_beyond_the_limit_too(kernel):
         KernelEmbedding(arms(), kernel=kernel, norm_bound=1.0, nystrom_above=10)
 
 
-@pytest.mark.parametrize(
+@of_each(
     "options",
     [
         {"norm_bound": 0.0},

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from block_functions import written
+from together import of_each
 
 from surepick.chunks.passes import Passes
 from surepick.chunks.sources import rows_of
@@ -24,8 +25,8 @@ def drawn(kernel, seed, number=5):
     return kernel.gram(ROWS, centres) @ weights, centres, weights, norm
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.spec)
-@pytest.mark.parametrize("max_rank", [3, 20, 120])
+@of_each("kernel", KERNELS, ids=lambda kernel: kernel.spec)
+@of_each("max_rank", [3, 20, 120])
 def test_what_is_left_of_a_function_is_bounded(kernel, max_rank):
     where = kernel_directions(Passes(rows_of(ROWS)), kernel, norm_bound=1.0, epsilon=0.5, max_rank=max_rank)
     assert where.rank <= max_rank

@@ -45,7 +45,7 @@ def relative_error(approximation: np.ndarray, exact: np.ndarray) -> float:
     return float(np.linalg.norm(approximation - exact) / np.linalg.norm(exact))
 
 
-@pytest.mark.parametrize("kernel", NAMED, ids=lambda kernel: kernel.spec)
+@of_each("kernel", NAMED, ids=lambda kernel: kernel.spec)
 def test_the_text_of_a_kernel_rebuilds_it_and_its_diagonal_is_that_of_its_gram(kernel):
     assert parse_kernel(kernel.spec) == kernel
     arms = unit_rows((12, 4))
@@ -72,7 +72,7 @@ def test_the_gaussian_kernel_keeps_the_digits_of_a_tight_cluster_far_from_the_or
     assert GaussianKernel(1e9).gram(arms, arms)[0, 0] == 1.0
 
 
-@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, 3.5, 0.3, 1.0, 1.3, 7.1])
+@of_each("nu", [0.5, 1.5, 2.5, 3.5, 0.3, 1.0, 1.3, 7.1])
 def test_matern_agrees_with_scikit_learn(nu):
     reference = pytest.importorskip("sklearn.gaussian_process.kernels")
     rng = np.random.default_rng(2)
@@ -81,7 +81,7 @@ def test_matern_agrees_with_scikit_learn(nu):
     np.testing.assert_allclose(MaternKernel(nu, 0.8).gram(left, right), expected, rtol=1e-10, atol=1e-300)
 
 
-@pytest.mark.parametrize("nu", [0.05, 0.3, 2.0, 10.2, 25.0, 29.5, 29.9])
+@of_each("nu", [0.05, 0.3, 2.0, 10.2, 25.0, 29.5, 29.9])
 def test_matern_is_one_at_distance_zero_falls_with_distance_and_vanishes_far_away(nu):
     points = np.concatenate([[0.0], 10.0 ** np.arange(-140.0, 140.0, 0.5)])[:, None]
     values = MaternKernel(nu).gram(points[:1], points)[0]

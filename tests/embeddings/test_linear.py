@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.core.plans import IndependentArms
@@ -65,7 +66,7 @@ def test_a_dimension_that_does_not_exist_is_refused(dim):
             call(dim)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("features", "options", "message"),
     [
         (np.empty((3, 0)), {}, "no feature column"),

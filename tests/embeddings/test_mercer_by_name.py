@@ -42,8 +42,8 @@ def test_the_expansion_decides_the_embedding(name):
     assert "norm at most 1.5 (estimated from measurements)" in cut.traits.assumptions[0]
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("options", [{}, {"max_dim": 9}, {"norm_source": "estimated"}])
+@of_each("name", NAMES)
+@of_each("options", [{}, {"max_dim": 9}, {"norm_source": "estimated"}])
 def test_the_spec_rebuilds_an_equal_policy(name, options):
     policy = make(name, **options)
     spec = json.loads(json.dumps(policy.spec))
@@ -99,7 +99,7 @@ def test_arms_at_which_every_eigenfunction_is_zero_are_refused():
         sp.MercerEmbedding(np.zeros((3, 1)), expansion=SINE, norm_bound=1.0)
 
 
-@pytest.mark.parametrize(("arms", "expansion"), CASES)
+@of_each(("arms", "expansion"), CASES)
 def test_equal_arms_have_equal_vectors_wherever_they_stand(arms, expansion):
     order = np.random.default_rng(0).integers(0, arms.num_arms, 101)
     embedding = sp.MercerEmbedding(arms.features[order], expansion=expansion, norm_bound=1.0)

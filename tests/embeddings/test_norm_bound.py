@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from together import of_each
 from typer.testing import CliRunner
 
 import surepick as sp
@@ -30,7 +31,7 @@ def make(name: str, arms: sp.Arms = ARMS, **changes) -> sp.Policy:
     return sp.make_policy(name, arms, **(usual | kernel | changes))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@of_each("name", NAMES)
 def test_only_the_verdict_and_its_reasons_differ(name):
     """The study is pull for pull the one with a declared bound."""
     declared, estimated = (
@@ -46,7 +47,7 @@ def test_only_the_verdict_and_its_reasons_differ(name):
     assert replace(declared, **same) == replace(estimated, **same)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@of_each("name", NAMES)
 def test_where_the_norm_plays_no_part_the_answer_stays_certified(name):
     """As many directions as candidates: every list of means is representable, whatever its norm."""
     arms = sp.Arms(np.eye(4))
@@ -58,7 +59,7 @@ def test_where_the_norm_plays_no_part_the_answer_stays_certified(name):
     assert "Nothing is assumed about the features" in run.certificate.assumptions[0]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@of_each("name", NAMES)
 def test_an_answer_without_a_pull_needs_no_norm(name):
     single = make(name, sp.Arms([[1.0, 2.0]]), norm_source="estimated")
     close = make(name, gap_bound=0.1, norm_source="estimated")
@@ -68,14 +69,14 @@ def test_an_answer_without_a_pull_needs_no_norm(name):
         assert not any("norm" in sentence for sentence in answer.assumptions)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@of_each("name", NAMES)
 def test_an_unfinished_study_is_not_yet_decided(name):
     policy = make(name, norm_source="estimated")
     assert certificate_of(policy, policy.init()).verdict == "not-yet"
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("source", ["declared", "estimated"])
+@of_each("name", NAMES)
+@of_each("source", ["declared", "estimated"])
 def test_the_spec_carries_the_source(name, source):
     policy = make(name, norm_source=source)
     spec = json.loads(json.dumps(policy.spec))
@@ -86,14 +87,14 @@ def test_the_spec_carries_the_source(name, source):
     assert sp.make_policy(arms=ARMS, **(spec | {"norm_source": other})) != policy
 
 
-@pytest.mark.parametrize("name", NAMES)
+@of_each("name", NAMES)
 def test_a_norm_is_declared_unless_it_is_said_to_be_estimated(name):
     assert make(name).embedding.traits.heuristic == ""
     assert make(name) == make(name, norm_source="declared")
     assert make(name, norm_source="estimated").embedding.traits.heuristic == ESTIMATED_NORM
 
 
-@pytest.mark.parametrize("source", ["guessed", "", "Estimated", None, True, 1.0])
+@of_each("source", ["guessed", "", "Estimated", None, True, 1.0])
 def test_another_source_is_refused(source):
     build = (
         lambda: sp.LinearEmbedding(LINE[:, None], norm_bound=1.0, norm_source=source),
@@ -104,7 +105,7 @@ def test_another_source_is_refused(source):
             each()
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@of_each("name", OTHERS)
 def test_policies_that_would_take_it_for_a_bound_do_not_know_it(name):
     assert "norm_source" not in policy_options(name)
 

@@ -8,6 +8,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.certificates.document import _arms_entry
@@ -170,7 +171,7 @@ def test_features_that_are_zero_are_refused_in_blocks_too():
         LinearEmbedding(np.zeros((50, 3)), norm_bound=1.0)
 
 
-@pytest.mark.parametrize("shape", [(1, 4), (4, 4), (5000, 3), (4000, 300)])
+@of_each("shape", [(1, 4), (4, 4), (5000, 3), (4000, 300)])
 def test_the_triangular_factor_has_the_gram_matrix_of_the_rows(shape):
     matrix = np.random.default_rng(4).standard_normal(shape).astype(np.float32)
     factor = triangular_factor(matrix)

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 from sampled_rewards import environment
+from together import of_each
 
 from surepick import environments
 from surepick.core.arms import Arms
@@ -58,7 +59,7 @@ def test_the_constructor_is_keyword_only():
         environments.Environment(Arms([[1.0]]), [0.5], Bernoulli())
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("means", "noise", "words"),
     [
         ([[0.1]], Bernoulli(), r"means have shape \(1, 1\) for 1 arms"),
@@ -74,7 +75,7 @@ def test_an_impossible_truth_is_refused(means, noise, words):
         environment(means, noise)
 
 
-@pytest.mark.parametrize("counts", [[1, 2], [1, 2, -1], [1.0, 2.0, 3.0], [[1, 2, 3]]])
+@of_each("counts", [[1, 2], [1, 2, -1], [1.0, 2.0, 3.0], [[1, 2, 3]]])
 def test_counts_that_are_not_whole_numbers_per_arm_are_refused(counts):
     with pytest.raises(InvalidInput, match="one non-negative integer per arm"):
         environment().pull(counts, np.random.default_rng(0))

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from together import of_each
 
 from surepick.core.random_streams import stream
 from surepick.errors import InvalidInput
@@ -59,10 +60,8 @@ def departures_event_by_event(design, services):
     return np.array(left)
 
 
-@pytest.mark.parametrize(
-    "design", [GOOD, (6, 7, 7, 12, 8), (1, 18, 1, 3, 17), (5, 5, 10, 1, 19), (2, 2, 2, 1, 1), (9, 3, 4, 30, 70)]
-)
-@pytest.mark.parametrize("warm_up", [0, 130])
+@of_each("design", [GOOD, (6, 7, 7, 12, 8), (1, 18, 1, 3, 17), (5, 5, 10, 1, 19), (2, 2, 2, 1, 1), (9, 3, 4, 30, 70)])
+@of_each("warm_up", [0, 130])
 def test_the_recursion_is_the_line_event_by_event(design, warm_up):
     keys = [("common", 3), 17, "a text"]
     found = observe_line([design] * 3, keys, seed=4, warm_up=warm_up, jobs=50)
@@ -121,7 +120,7 @@ def by_uniform_steps(design, jobs):
     return mean
 
 
-@pytest.mark.parametrize("design", [(3, 5, 4, 2, 3), (2, 2, 2, 1, 1), (1, 4, 2, 3, 1), (4, 4, 2, 4, 2)])
+@of_each("design", [(3, 5, 4, 2, 3), (2, 2, 2, 1, 1), (1, 4, 2, 3, 1), (4, 4, 2, 4, 2)])
 def test_the_mean_of_an_observation_is_that_of_the_uniformised_chain(design):
     assert observation_mean(design, jobs=20) == pytest.approx(by_uniform_steps(design, 20), rel=1e-8)
 
@@ -200,7 +199,7 @@ def test_pulls_have_streams_of_their_own(monkeypatch):
     np.testing.assert_allclose(again.sums, seen.sums, rtol=1e-14)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("designs", "streams", "settings", "said"),
     [
         ([(1, 2, 3, 4)], [0], {}, r"shape \(1, 4\)"),

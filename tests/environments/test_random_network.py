@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 
@@ -28,7 +29,7 @@ def test_a_random_network_is_on_the_unit_interval_and_a_function_of_its_seed():
     assert flat.arms.features.std(axis=0) == pytest.approx(np.ones(10), rel=0.15)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("changes", "message"),
     [
         ({"num_arms": 1}, "num_arms is 1"),

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from sampled_rewards import SEEDS, assert_mean, environment
+from together import of_each
 
 from surepick.environments.rewards import NormalRewards, RecordedRewards, TwoPointRewards
 from surepick.noise import Bernoulli, Bounded, SubGaussian
@@ -87,8 +88,8 @@ def test_a_pull_depends_on_the_generator_alone(noise):
 RECORDED = np.array([1.0, 2.0, 6.0])
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("pulls", [1, 2, 3, 20])  # below, at and above the number of recorded rewards
+@of_each("seed", SEEDS)
+@of_each("pulls", [1, 2, 3, 20])  # below, at and above the number of recorded rewards
 def test_recorded_rewards_are_drawn_with_replacement(pulls, seed):
     law = RecordedRewards(np.tile(RECORDED, SAMPLES), np.repeat(np.arange(SAMPLES), 3))
     seen = law.draw(np.full(SAMPLES, pulls), np.random.default_rng(seed))

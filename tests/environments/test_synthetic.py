@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from sampled_rewards import SEEDS, assert_mean
+from together import of_each
 
 from surepick import environments
 from surepick.environments.recorded import row_rank
@@ -18,8 +19,8 @@ from surepick.noise import Bernoulli, SubGaussian
 SHAPES = [(4, 2), (4, 4), (50, 5), (250, 20), (200, 200), (250, 200)]
 
 
-@pytest.mark.parametrize("reward", ["linear", "norm"])
-@pytest.mark.parametrize(("num_arms", "dim"), SHAPES)
+@of_each("reward", ["linear", "norm"])
+@of_each(("num_arms", "dim"), SHAPES)
 def test_two_clusters_are_what_the_definition_says(num_arms, dim, reward):
     for seed in SEEDS:
         env = environments.two_clusters(num_arms=num_arms, dim=dim, reward=reward, seed=seed)
@@ -64,7 +65,7 @@ def test_a_synthetic_instance_depends_on_its_arguments_and_seed_alone():
     assert first != other
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("options", "words"),
     [
         ({"num_arms": 251}, "num_arms is 251.*even"),
@@ -87,7 +88,7 @@ def test_impossible_clusters_are_refused(options, words):
 # the other instances
 
 
-@pytest.mark.parametrize(("dim", "epsilon"), [(1, 0.2), (2, 0.01), (10, 0.1), (50, 0.249)])
+@of_each(("dim", "epsilon"), [(1, 0.2), (2, 0.01), (10, 0.1), (50, 0.249)])
 def test_the_high_dimensional_example_meets_the_papers_four_conditions(dim, epsilon):
     env = environments.high_dimensional(dim, epsilon, seed=3)
     x = dict(zip(env.arms.ids, env.arms.features, strict=True))
@@ -116,7 +117,7 @@ def test_the_seed_shuffles_the_high_dimensional_arms_only():
     assert first == environments.high_dimensional(20, 0.1, 0)
 
 
-@pytest.mark.parametrize(("dim", "epsilon"), [(0, 0.1), (5, 0.25), (5, 0.0), (5, math.nan)])
+@of_each(("dim", "epsilon"), [(0, 0.1), (5, 0.25), (5, 0.0), (5, math.nan)])
 def test_an_impossible_high_dimensional_example_is_refused(dim, epsilon):
     with pytest.raises(InvalidInput, match="0 < epsilon < 1/4"):
         environments.high_dimensional(dim, epsilon)
@@ -153,7 +154,7 @@ CLASSICS = {
 }
 
 
-@pytest.mark.parametrize("name", CLASSICS)
+@of_each("name", CLASSICS)
 def test_sigma_is_the_noise_of_the_classics_and_nothing_else(name):
     usual, quiet = CLASSICS[name](), CLASSICS[name](sigma=0.5)
     assert usual.noise == SubGaussian(1.0)
@@ -209,7 +210,7 @@ def test_the_seed_shuffles_falling_means_only():
     assert (first.means.max(), first.means.min()) == (0.5, 0.0)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("make", "words"),
     [
         (lambda: environments.falling_means(1), "num_arms is 1"),

@@ -65,7 +65,7 @@ def test_a_literal_case():
     assert fitted.distances(np.array([0]), np.array([1]))[0, 0] == pytest.approx(1 / math.sqrt(6))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@of_each("seed", range(5))
 def test_the_squared_distance_is_the_variance_of_the_estimate(seed):
     """score_a - score_b is linear in the rewards; sum over single pulls of the squared weights is the variance."""
     rng = np.random.default_rng(seed)
@@ -185,7 +185,7 @@ def test_an_arm_has_no_distance_to_itself_and_equal_arms_hardly_any():
     assert distances[1, 2] <= 1e-6
 
 
-@pytest.mark.parametrize("seed", range(5))
+@of_each("seed", range(5))
 def test_arm_means_are_least_squares_on_the_identity(seed):
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, 9, 5)

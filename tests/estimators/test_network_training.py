@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -116,8 +117,8 @@ def test_one_gauss_newton_step_is_kernel_ridge_regression_with_the_tangent_kerne
     assert start + jacobian @ moved == pytest.approx(start + kernel[:, :25] @ shares, rel=1e-8, abs=1e-10)
 
 
-@pytest.mark.parametrize("architecture", ["symmetric", "standard"])
-@pytest.mark.parametrize("seed", range(4))
+@of_each("architecture", ["symmetric", "standard"])
+@of_each("seed", range(4))
 def test_gauss_newton_ends_where_the_gradient_is_small(architecture, seed):
     """At most a twentieth of its norm at the start (1 to 3 % was seen); the rest is due to the kinks of the ReLU."""
     features, seen = task(seed)
@@ -202,8 +203,8 @@ def test_training_again_gives_the_same_bits(architecture, trainer, monkeypatch):
         assert not torch.equal(runs[0].weights, other.weights)
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@of_each("trainer", TRAINERS)
+@of_each("architecture", ARCHITECTURES)
 def test_nothing_seen_leaves_the_start(architecture, trainer):
     arms = make(task()[0], architecture)
     trained = train(arms, Observations.nothing(30), trainer=trainer)
@@ -255,14 +256,14 @@ def test_a_loss_that_is_not_finite_breaks_the_contract(trainer):
         train(make(features), huge, trainer=trainer)
 
 
-@pytest.mark.parametrize("trainer", ["", "sgd", "Gauss-Newton", None])
+@of_each("trainer", ["", "sgd", "Gauss-Newton", None])
 def test_an_unknown_trainer_is_refused(trainer):
     with pytest.raises(sp.InvalidInput, match="choose one of 'gauss-newton', 'gradient-descent', 'adamw'"):
         train(make(task()[0]), task()[1], trainer=trainer)
 
 
-@pytest.mark.parametrize("regularization", [0, -1.0, math.nan, math.inf])
-@pytest.mark.parametrize("trainer", TRAINERS)
+@of_each("regularization", [0, -1.0, math.nan, math.inf])
+@of_each("trainer", TRAINERS)
 def test_a_regularisation_that_is_not_positive_is_refused(trainer, regularization):
     with pytest.raises(sp.InvalidInput, match=f"regularization is {regularization!r}; it must be positive and finite"):
         train(make(task()[0]), task()[1], trainer=trainer, regularization=regularization)

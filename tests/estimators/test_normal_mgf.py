@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from bounds import failures_allowed
 from scipy.special import gammaincinv
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -83,8 +84,8 @@ def wide(mgf: NormalMgf, number: int) -> tuple[np.ndarray, ...]:
     return tuple(np.full(number, one[0]) for one in (mgf.variances, mgf.centres, mgf.counts))
 
 
-@pytest.mark.parametrize("pulls", [1, 2, 3])
-@pytest.mark.parametrize("guess", [0.01, 0.6])
+@of_each("pulls", [1, 2, 3])
+@of_each("guess", [0.01, 0.6])
 def test_a_bet_costs_enough_for_every_variance_below_the_bound_and_no_more(pulls, guess):
     """With V = 1, any variance up to V, any centre and any guess, the expectation is at most 1."""
     found = []
@@ -147,7 +148,7 @@ def test_what_was_found_for_a_failure_is_kept_bit_for_bit():
     assert together.tolist() == noise_mgf._least_chi_squares(freedom, 0.012345).tolist()
 
 
-@pytest.mark.parametrize("steep", [1e-9, 0.1, 1.0, 20.0])
+@of_each("steep", [1e-9, 0.1, 1.0, 20.0])
 def test_a_tempered_bet_gains_most(steep):
     """On one arm with many pulls: t w m - v (e^(t^2 w^2 V) - 1) / (2 V) for w = m / v."""
     mgf = NormalMgf(*(np.array([one]) for one in (steep, steep, 1.0, 0.0, 5)))

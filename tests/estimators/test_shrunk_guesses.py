@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from together import of_each
 
 from surepick.core.observations import Observations
 from surepick.estimators import RegularLeastSquares
@@ -36,7 +37,7 @@ def posterior(features, seen, scales):
     return gain @ averages, prior * gram - gain @ (prior * gram[pulled]), prior
 
 
-@pytest.mark.parametrize("seed", range(12))
+@of_each("seed", range(12))
 def test_scores_and_errors_are_those_of_the_posterior(seed):
     features, seen, scales = case(seed)
     fitted = RegularLeastSquares.shrunk(features, None, seen, noise_scales=scales, norm_bound=NORM_BOUND)
@@ -52,7 +53,7 @@ def test_the_prior_depends_on_what_was_measured():
     assert len(priors) > 2
 
 
-@pytest.mark.parametrize("seed", range(4))
+@of_each("seed", range(4))
 def test_whitened_coordinates_change_nothing(seed):
     features, seen, scales = case(seed)
     white = whitened(features).basis

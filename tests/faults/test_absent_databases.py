@@ -5,6 +5,7 @@ import socket
 import pytest
 import sqlalchemy as sa
 from stored_studies import ARMS, SECRET, acknowledged, execute, files_of, policy, released, start, unharmed
+from together import of_each
 
 import surepick as sp
 from surepick.studies.database import list_stored_studies, resume_stored_study
@@ -62,7 +63,7 @@ def test_a_name_that_is_none(sqlite_url, name):
 # addresses
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("url", "what"),
     [
         ("nonsense", "is not the address of a database"),
@@ -98,7 +99,7 @@ def test_no_server_answers():
         assert "127.0.0.1" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@of_each(
     "url",
     [
         "postgresql+psycopg://me:{}@127.0.0.1:{port}/d",
@@ -121,7 +122,7 @@ def test_a_password_is_never_shown(url):
             error = error.__cause__
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("said", "words"),
     [
         ('connection failed: FATAL:  password authentication failed for user "me"', "does not accept this user"),

@@ -52,7 +52,7 @@ def test_neither_features_nor_ids():
     refused(sp.Arms, "features, or ids, or both")
 
 
-@pytest.mark.parametrize("features", [[1.0, 2.0], 3.0, [[[1.0]]], []])
+@of_each("features", [[1.0, 2.0], 3.0, [[[1.0]]], []])
 def test_features_of_another_shape(features):
     refused(lambda: sp.Arms(features), "have shape", "(K, D), one row an arm")
 
@@ -74,7 +74,7 @@ def test_as_many_ids_as_arms():
     refused(lambda: sp.Arms(np.ones((3, 1)), ["x"]), "1 ids for 3 arms", "one id per arm")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@of_each("name", NAMES)
 def test_one_arm_is_not_bad_input(name):
     arms = sp.Arms([[2.0, 1.0]], ["only"])
     study = sp.Study(arms, make(name, arms))
@@ -122,8 +122,8 @@ def test_delta_must_be_a_probability(name, delta):
     refused(lambda: make(name, delta=delta), f"delta is {delta!r}", "strictly between 0 and 1")
 
 
-@pytest.mark.parametrize("name", LINEAR)
-@pytest.mark.parametrize("norm_bound", [0.0, -2.0, NAN, INF])
+@of_each("name", LINEAR)
+@of_each("norm_bound", [0.0, -2.0, NAN, INF])
 def test_the_norm_bound_must_be_positive(name, norm_bound):
     refused(lambda: make(name, norm_bound=norm_bound), f"norm_bound is {norm_bound!r}", "must be positive")
     refused(lambda: sp.LinearEmbedding(ARMS.features, norm_bound=norm_bound), f"norm_bound is {norm_bound!r}")
@@ -142,8 +142,8 @@ def test_the_gap_bound_must_be_positive(name, gap_bound):
     refused(lambda: make(name, gap_bound=gap_bound), f"gap_bound is {gap_bound!r}", "largest possible gap")
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("changes", [{"gap_bound": 0.1}, {"noise": sp.Bounded(3.0, 3.05)}])
+@of_each("name", NAMES)
+@of_each("changes", [{"gap_bound": 0.1}, {"noise": sp.Bounded(3.0, 3.05)}])
 def test_a_gap_bound_below_epsilon_is_an_answer(name, changes):
     study = sp.Study(ARMS, make(name, **changes))
     answer = study.certificate()
@@ -163,7 +163,7 @@ def test_the_slack_must_be_a_share(slack):
     refused(lambda: make("rage", slack=slack), f"slack is {slack!r}", "(0, 1]")
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("option", "value", "known"),
     [
         ("schedule", "hasty", "'convergent'"),
@@ -182,7 +182,7 @@ def test_looks_must_be_one_or_more():
     refused(lambda: make("linear-embedding", looks=0), "looks is 0", "at least once")
 
 
-@pytest.mark.parametrize("growth", [0.0, -1.0, NAN, INF])
+@of_each("growth", [0.0, -1.0, NAN, INF])
 def test_the_growth_must_be_positive(growth):
     refused(lambda: make(growth=growth), f"growth is {growth!r}", "must be positive")
 
@@ -192,7 +192,7 @@ def test_a_dimension_beyond_the_rank(dim):
     refused(lambda: make("linear-embedding", dim=dim), f"dimension {dim}", "use 1 .. 2")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@of_each("name", NAMES)
 def test_an_unknown_option_lists_the_known(name):
     refused(lambda: make(name, colour="red"), f"{name} has no option 'colour'", "it knows", "gap_bound")
 
@@ -206,7 +206,7 @@ def test_a_matrix_is_not_arms():
     refused(lambda: make(arms=np.eye(3)), "arms is a ndarray", "Arms(features, ids)")
 
 
-@pytest.mark.parametrize("name", ["rage", *LINEAR])
+@of_each("name", ["rage", *LINEAR])
 def test_arms_without_features_suit_only_policies_that_ignore_them(name):
     arms = sp.Arms(ids=["a", "b"])
     refused(lambda: make(name, arms), "feature")
@@ -221,22 +221,22 @@ def test_features_that_are_all_zero():
 # what is assumed of the rewards
 
 
-@pytest.mark.parametrize("sigma", [0.0, -1.0, NAN, INF, (), (1.0, 0.0), ((1.0,),)])
+@of_each("sigma", [0.0, -1.0, NAN, INF, (), (1.0, 0.0), ((1.0,),)])
 def test_a_scale_must_be_positive(sigma):
     refused(lambda: sp.SubGaussian(sigma), f"sigma is {sigma!r}", "must be positive")
 
 
-@pytest.mark.parametrize(("low", "high"), [(1.0, 0.0), (0.0, 0.0), (NAN, 1.0), (0.0, INF)])
+@of_each(("low", "high"), [(1.0, 0.0), (0.0, 0.0), (NAN, 1.0), (0.0, INF)])
 def test_bounds_must_be_in_order(low, high):
     refused(lambda: sp.Bounded(low, high), f"[{low!r}, {high!r}]", "low must be below high")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@of_each("name", NAMES)
 def test_as_many_scales_as_arms(name):
     refused(lambda: make(name, noise=sp.SubGaussian((1.0, 2.0))), "2 scales for 3 arms", "one per arm")
 
 
-@pytest.mark.parametrize(
+@of_each(
     "text",
     [
         "",
@@ -255,7 +255,7 @@ def test_a_noise_that_is_not_understood_shows_the_forms(text):
     refused(lambda: make(noise=text), "is not understood")
 
 
-@pytest.mark.parametrize("text", ["subgaussian:0", "subgaussian:nan", "bounded:1:0", "bounded:0:inf"])
+@of_each("text", ["subgaussian:0", "subgaussian:nan", "bounded:1:0", "bounded:0:inf"])
 def test_a_noise_that_is_understood_and_impossible_says_why(text):
     refused(lambda: sp.parse_noise(text), "finite")
 
@@ -274,7 +274,7 @@ def test_complex_features():
     refused(lambda: sp.Arms(np.array([[1j]])), "not a numeric")
 
 
-@pytest.mark.parametrize(
+@of_each(
     "changes",
     [
         {"epsilon": "0.1"},

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from refusals import ARMS, INF, NAN, make, open_study, refused
+from together import of_each
 
 import surepick as sp
 
@@ -12,14 +13,14 @@ def test_tell_before_ask():
     refused(lambda: study.tell(["a"], [1.0]), "nothing has been asked yet", "call ask() first", kind=sp.OutOfTurn)
 
 
-@pytest.mark.parametrize("bad", [NAN, INF, -INF, None])
+@of_each("bad", [NAN, INF, -INF, None])
 def test_rewards_that_are_not_finite(bad):
     study = open_study(noise=sp.SubGaussian(1.0))
     refused(lambda: study.tell(["a", "b"], [1.0, bad]), "1 rewards are not finite", "arm 'b'", "measure again")
     assert study.missing.tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("noise", "reward"),
     [("bernoulli", 0.5), ("bernoulli", 2.0), ("bernoulli", -1.0), ("bounded:0:1", 1.0001), ("bounded:-1:0", 0.5)],
 )
@@ -29,8 +30,8 @@ def test_rewards_outside_what_was_declared(noise, reward):
     assert study.missing.tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("noise", ["bernoulli", "bounded:0:1"])
-@pytest.mark.parametrize("total", [1.5, -0.5])
+@of_each("noise", ["bernoulli", "bounded:0:1"])
+@of_each("total", [1.5, -0.5])
 def test_totals_outside_what_was_declared(noise, total):
     study = open_study(noise=noise)
     refused(
@@ -63,17 +64,17 @@ def test_rewards_of_arms_that_do_not_exist():
     refused(lambda: open_study().tell(["a", "zebra"], [1.0, 0.0]), "1 ids are not arms of this study", "'zebra'")
 
 
-@pytest.mark.parametrize("rewards", [[1.0], [1.0, 0.0, 1.0], [[1.0], [0.0]], 1.0])
+@of_each("rewards", [[1.0], [1.0, 0.0, 1.0], [[1.0], [0.0]], 1.0])
 def test_as_many_rewards_as_ids(rewards):
     refused(lambda: open_study().tell(["a", "b"], rewards), "2 ids", "one reward per id")
 
 
-@pytest.mark.parametrize("rewards", [["high", "low"], [1j, 0], [[1], [1, 2]], [{}, {}]])
+@of_each("rewards", [["high", "low"], [1j, 0], [[1], [1, 2]], [{}, {}]])
 def test_rewards_that_are_not_numbers(rewards):
     refused(lambda: open_study().tell(["a", "b"], rewards), "rewards are not numbers")
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("counts", "sums", "squares", "words"),
     [
         ([1, 1], [0, 0], None, "counts has shape (2,)"),

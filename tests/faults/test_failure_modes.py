@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from budgets import few_and_all
+from together import of_each
 
 import surepick as sp
 
@@ -126,8 +127,8 @@ def test_a_kernel_so_flat_that_its_rank_is_lost_to_rounding(gamma):
         assert not_confident_and_wrong(run)
 
 
-@pytest.mark.parametrize("name", NORM_POLICIES)
-@pytest.mark.parametrize("norm_bound", [1e-6, 1e-2])
+@of_each("name", NORM_POLICIES)
+@of_each("norm_bound", [1e-6, 1e-2])
 def test_two_arms_and_a_norm_bound_far_too_small(name, norm_bound):
     environment = sp.environments.Environment(arms=sp.Arms(np.eye(2)), means=[0.0, 1.0], noise=sp.SubGaussian(0.5))
     for seed in range(5):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from fuzz_commands import HALF, LONG, run
 from fuzz_inputs import real_files
+from together import of_each
 
 import surepick as sp
 import surepick.cli
@@ -49,7 +50,7 @@ def refused(*arguments, code=2):
 # messages
 
 
-@pytest.mark.parametrize("kind", ERRORS)
+@of_each("kind", ERRORS)
 def test_a_message_is_one_line_of_at_most_500_characters(kind):
     advice = "Take a shorter name."
     error = kind(f"the name is {EVIL}{'x' * 10_000}, which is long. {advice}")
@@ -67,7 +68,7 @@ def test_words_are_cut_before_sentences_are():
     assert shortened("abcdefghij", 7) == "ab...ij"
 
 
-@pytest.mark.parametrize("kind", ERRORS)
+@of_each("kind", ERRORS)
 def test_an_error_comes_through_a_pickle_as_it_was(kind):
     error = kind(EVIL + "y" * 1000)
     again = pickle.loads(pickle.dumps(error))
@@ -107,15 +108,13 @@ def test_noise_whose_square_is_no_number(files, text):
     assert "unit" in refused("run", files.tables[0], "--id", "id", "--reward", "y", "--epsilon", "0.1", "--noise", text)
 
 
-@pytest.mark.parametrize(
-    "text", ["subgaussian:inf", "subgaussian:nan", "bounded:-inf:inf", "pilot-gaussian:1:.1:" + "9" * 400]
-)
+@of_each("text", ["subgaussian:inf", "subgaussian:nan", "bounded:-inf:inf", "pilot-gaussian:1:.1:" + "9" * 400])
 def test_noise_of_no_numbers(text):
     with pytest.raises(sp.InvalidInput):
         sp.parse_noise(text)
 
 
-@pytest.mark.parametrize(
+@of_each(
     "call",
     [
         lambda: sp.Arms(ids=[float("nan")]),
@@ -136,7 +135,7 @@ def test_several_ids_from_a_generator():
     assert sp.Arms(ids=(name for name in "ab")).ids == ("a", "b")
 
 
-@pytest.mark.parametrize(
+@of_each(
     "call",
     [
         lambda study: study.tell(["a"], [10**400]),

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
+from together import of_each
 from waiting_studies import NOTHING, refused, start, with_query
 
 import surepick as sp
@@ -200,7 +201,7 @@ def test_too_many_connections(postgres_url, narrow_url):
         list_stored_studies(narrow_url)
 
 
-@pytest.mark.parametrize(
+@of_each(
     "said",
     [
         "FATAL:  sorry, too many clients already",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from forecast_cases import DELTA, linear, said, two_clusters
 from scipy.stats import binom
+from together import of_each
 
 import surepick as sp
 from surepick.errors import ContractError
@@ -161,7 +162,7 @@ def test_bounded_rewards_keep_their_range():
         forecast(policy, [0.0, 1.5, 0.0])
 
 
-@pytest.mark.parametrize("guess", [[0.0, 1.0], [0.0, 1.0, math.nan], "abc", [[0.0, 1.0, 2.0]]])
+@of_each("guess", [[0.0, 1.0], [0.0, 1.0, math.nan], "abc", [[0.0, 1.0, 2.0]]])
 def test_a_guess_that_is_none_is_refused(guess):
     policy = sp.make_policy("action-elimination", sp.Arms(np.eye(3)), epsilon=0.3, delta=DELTA, noise="subgaussian:1")
     with pytest.raises(sp.InvalidInput):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from block_functions import written
+from together import of_each
 
 import surepick as sp
 from surepick.chunks.passes import Meter
@@ -109,7 +110,7 @@ def test_functions_of_a_kernel():
         sp.forecast(rows_of(square), [1.0, 1.0], **asked)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("more", "said"),
     [
         ({"means": np.ones(5)}, r"shape \(5,\); give one finite coefficient for each of the 6"),

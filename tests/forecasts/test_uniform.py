@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
-import pytest
 from bounds import failures_allowed
+from together import of_each
 
 import surepick as sp
 from surepick.policies.dimension import uniform_pulls
@@ -59,14 +59,14 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("wrongly", "asked"), QUESTIONS)
+@of_each(("wrongly", "asked"), QUESTIONS)
 def test_they_answer_the_question(wrongly, asked):
     total = uniform_pulls_for(problem_of(10, **asked), SIGMA)
     assert total % 10 == 0
     assert wrongly(total // 10, 1.0).sum() <= failures_allowed(RUNS, DELTA)
 
 
-@pytest.mark.parametrize(("wrongly", "asked"), QUESTIONS)
+@of_each(("wrongly", "asked"), QUESTIONS)
 def test_a_quarter_of_them_does_not(wrongly, asked):
     total = uniform_pulls_for(problem_of(10, **asked), SIGMA)
     assert wrongly(total // 10, 4.0).sum() > failures_allowed(RUNS, DELTA)

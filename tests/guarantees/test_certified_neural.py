@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from bounds import failures_allowed, trials_to_notice
+from bounds import counted, failures_allowed, trials_to_notice, until_clear
 from neural_instances import one_among_a_hundred
 from scipy.optimize import linprog
 
@@ -158,14 +158,13 @@ def largest_process(policy: CertifiedNeural, seed: int, batches: int = 2) -> flo
 def test_a_network_that_looks_at_the_batch_it_weighs_is_noticed():
     delta, runs, problem = 0.05, trials_to_notice(0.05, 0.99), sp.Problem(32, 1.0, 1e-9, sp.SubGaussian(10.0))
     network = sp.make_policy("certified-neural", told_apart().arms, epsilon=1.0, delta=0.1, noise="subgaussian:10")
-    honest, dishonest = (
-        sum(
-            largest_process(kind(problem, network.features, network=network.network, misspecification=0.0), seed)
-            >= -np.log(delta)
-            for seed in range(runs)
-        )
-        for kind in (Surprised, Peeking)
-    )
+
+    @counted()
+    def fooled(kind: type[Surprised], runs: int, delta: float):
+        policy = kind(problem, network.features, network=network.network, misspecification=0.0)
+        return (largest_process(policy, seed) >= -np.log(delta) for seed in range(runs))
+
+    honest, dishonest = (fooled(kind, runs, delta) for kind in (Surprised, Peeking))
     print(f"\n{honest} honest and {dishonest} peeking of {runs}; {failures_allowed(runs, delta)} allowed")
     assert honest <= failures_allowed(runs, delta) < dishonest
 
@@ -198,7 +197,7 @@ def test_a_bound_that_is_far_too_small_is_noticed(declared, noticed):
                 break
         return state.finished == "certified" and state.leader != 3
 
-    fooled = sum(map(wrong, range(runs)))
+    fooled = until_clear(map(wrong, range(runs)), runs, 0.05)
     print(f"\nmisspecification {declared} declared, about .5 true: {fooled} of {runs} certified and wrong")
     assert (fooled > failures_allowed(runs, 0.05)) == noticed
 

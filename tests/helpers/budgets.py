@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-FEWEST = 10
+FEWEST = 8
 ALL = "SUREPICK_ALL_EXAMPLES"  # set by `make prove`
 # Studies of each belief in `make prove`: of so many, 149 may err at .05 and 699 at .3 (1e-6). docs/prove.md has 5,000.
 STUDIES = int(os.environ.get("SUREPICK_STUDIES", "2000"))
@@ -19,7 +19,7 @@ def budget(examples: int, fewest: int = FEWEST) -> int:
         examples: how many all are.
         fewest: at least so many; fewer than usual where one takes long.
     """
-    return examples if os.environ.get(ALL) else min(examples, max(fewest, examples // 5))
+    return examples if os.environ.get(ALL) else min(examples, max(fewest, examples // 8))
 
 
 def few_and_all(name: str, few: int, every: int) -> pytest.MarkDecorator:

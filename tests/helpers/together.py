@@ -27,17 +27,21 @@ def of_each(names: str | tuple[str, ...], cases: Iterable[Any], **_: Any) -> Cal
     def together(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)
         def all_of_them(*given: Any, **fixtures: Any) -> None:
-            wrong: list[Exception] = []
+            wrong, skipped = list[Exception](), list[BaseException]()
             for row in rows:
                 case = dict(zip(named, row, strict=True))
                 try:
                     test(*given, **fixtures, **case)
+                except pytest.skip.Exception as error:
+                    skipped.append(error)
                 except (Exception, pytest.fail.Exception) as error:
                     kept = error if isinstance(error, Exception) else AssertionError(str(error))
                     kept.add_note(f"the case: {case!r:.300}")
                     wrong.append(kept)
             if wrong:
                 raise ExceptionGroup(f"{len(wrong)} of {len(rows)} cases", wrong)
+            if len(skipped) == len(rows):
+                raise skipped[0]
 
         signature = inspect.signature(test)
         left = [one for name, one in signature.parameters.items() if name not in named]

@@ -111,7 +111,7 @@ def test_no_dimension_leaves_room():
         cheapest_dimension(Family(np.random.default_rng(0).normal(size=(4, 2)), [1.0, 0.3]), np.arange(4), 0.5)
 
 
-@pytest.mark.parametrize("active", [[0, 1], [1, 2, 4], [0, 1, 2, 3, 4], [3]])
+@of_each("active", [[0, 1], [1, 2, 4], [0, 1, 2, 3, 4], [3]])
 def test_the_independent_design_is_the_solution_on_the_identity(active):
     closed, solved = independent_design(5, np.array(active)), sp.solve_design(np.eye(5), active)
     assert closed.value == pytest.approx(solved.value) == pytest.approx(2 * len(active) * (len(active) > 1))
@@ -176,7 +176,7 @@ def costs_of(choice, misspecifications, accuracy):
     return round_cost(misspecifications[choice.dim - 1], choice.design.value, accuracy, 0.1)
 
 
-@pytest.mark.parametrize("decay", [0.016, 0.02, 0.03, 0.05])
+@of_each("decay", [0.016, 0.02, 0.03, 0.05])
 def test_few_dear_dimensions_are_tried_and_hardly_a_better_one_is_missed(decay):
     gammas = [0.3 * math.exp(-decay * d) for d in range(1, 201)]
     cost, best, dear = chosen(lambda d: d * (1.3 - 0.0007 * d), gammas, 0.3)
@@ -191,7 +191,7 @@ def test_a_dimension_that_only_just_leaves_room_is_found():
     assert cost == best < math.inf
 
 
-@pytest.mark.parametrize("least", [1, 3, 4, 5])
+@of_each("least", [1, 3, 4, 5])
 def test_a_dimension_that_is_not_allowed_ends_no_search(least):
     """From d = 3 on nothing is left out, but fewer than `least` dimensions are not allowed."""
     family = Family(np.random.default_rng(0).normal(size=(30, 5)), [0.1, 0.05, 0.0, 0.0, 0.0])

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from together import of_each
 
 import surepick as sp
 from surepick.policies.prices import Costs, added, checked_budget, cost_of
@@ -53,7 +54,7 @@ def test_a_budget_without_prices_or_without_meaning_is_refused():
             checked_budget(wrong, prices)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("amount", "words"),
     [(0.0, "0"), (0.0035, "0.0035"), (7.5, "7.5"), (412.5, "412.50"), (1204.0, "1,204"), (9999.999, "10,000")],
 )

@@ -105,8 +105,8 @@ def test_an_unknown_policy_is_refused_with_the_known(call):
         call("magic")
 
 
-@pytest.mark.parametrize("name", ["linear-embedding", "fixed-linear"])
-@pytest.mark.parametrize("options", [{}, {"norm_bound": None}])
+@of_each("name", ["linear-embedding", "fixed-linear"])
+@of_each("options", [{}, {"norm_bound": None}])
 def test_a_linear_embedding_needs_its_norm_bound(name, options):
     with pytest.raises(sp.InvalidInput, match="needs norm_bound"):
         sp.make_policy(name, ARMS, epsilon=0.1, delta=0.05, noise="bernoulli", **options)
@@ -186,7 +186,7 @@ def test_an_option_without_an_effect_is_refused_with_the_known(name, option):
     )
 
 
-@pytest.mark.parametrize(
+@of_each(
     "option", sorted(set(QUESTION_OPTIONS) - {"control", "constraints"})
 )  # blocks have one as well; alone they are enough
 def test_an_option_of_a_question_needs_the_question(option):
@@ -243,7 +243,7 @@ def test_settings_of_rounds_without_meaning_are_refused(name, changes, message):
         make(name, **changes)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("name", "changes", "message"),
     [
         ("linear-embedding", {"dimension": "any"}, "dimension is 'any'"),

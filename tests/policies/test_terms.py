@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.core.random_streams import stream
@@ -26,7 +27,7 @@ def after(batches, name, **options):
     return study
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("name", "options", "proves", "eliminates"),
     [
         ("certified-independent", {}, True, True),

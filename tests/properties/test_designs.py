@@ -18,15 +18,25 @@ seeds = st.integers(0, 2**32 - 1)
 
 @st.composite
 def arms(draw, most: int = 40) -> tuple[np.ndarray, np.random.Generator]:
-    """Gaussian, integer (with ties and duplicates), nearly flat or rank-deficient arms, and a generator."""
+    """Gaussian, integer (with ties and duplicates), nearly flat or rank-deficient arms, near copies of few rows, rows
+    with heavy tails, of zeros and ones, or of cosines; and a generator."""
     rng = np.random.default_rng(draw(seeds))
     num_arms, dim = draw(st.integers(2, most)), draw(st.integers(1, 6))
-    kind = draw(st.sampled_from(["gaussian", "grid", "flat", "deficient"]))
+    kind = draw(st.sampled_from(["gaussian", "grid", "flat", "deficient", "copies", "tails", "binary", "cosines"]))
     features = rng.standard_normal((num_arms, dim))
     if kind == "grid":
         features = rng.integers(-2, 3, (num_arms, dim)) * 1.0
     elif kind == "flat":
         features[:, -1] *= 1e-6
+    elif kind == "copies":
+        features = features[rng.integers(0, 1 + num_arms // 4, num_arms)]
+        features = features * (1.0 + 10.0 ** rng.uniform(-8, -1) * rng.standard_normal(features.shape))
+    elif kind == "tails":
+        features = rng.standard_cauchy(features.shape)
+    elif kind == "binary":
+        features = rng.integers(0, 2, features.shape) * 1.0
+    elif kind == "cosines":
+        features = np.cos(np.arange(dim) * rng.uniform(0.0, np.pi, (num_arms, 1)))
     elif kind == "deficient":
         features = features[:, : (dim + 1) // 2] @ rng.standard_normal(((dim + 1) // 2, dim))
     return features, rng

@@ -31,6 +31,7 @@ HARMLESS = 1e5  # condition of the features up to which plain floating point is 
 CLOSE = 1e-6
 ROUNDS = 3
 KINDS = ("gaussian", "mixtures", "dependent", "duplicates", "zeros", "scales", "tiny", "huge", "few", "extreme")
+KINDS += ("near copies", "heavy tails", "binary", "cosines")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,15 @@ def arms(rng: np.random.Generator, kind: str) -> np.ndarray:
         features[:, -1] = features[:, 0] + 10.0 ** rng.uniform(-12, -6) * features[:, -1]
     elif kind == "duplicates":
         features = features[rng.integers(0, 1 + num_arms // 2, num_arms)]
+    elif kind == "near copies":
+        features = features[rng.integers(0, 1 + num_arms // 6, num_arms)]
+        features = features * (1.0 + 10.0 ** rng.uniform(-13, -1) * rng.standard_normal(features.shape))
+    elif kind == "heavy tails":
+        features = rng.standard_t(rng.choice([1.0, 2.0]), (num_arms, dim))
+    elif kind == "binary":
+        features = rng.integers(0, 2, (num_arms, dim)) * 1.0
+    elif kind == "cosines":
+        features = np.cos(np.arange(dim) * rng.uniform(0.0, np.pi, (num_arms, 1)))
     elif kind == "zeros":
         features[rng.random(num_arms) < 0.3] = 0.0
     elif kind == "scales":

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from budgets import budget
 from hypothesis import given, settings, strategies as st
+from together import of_each
 
 import surepick as sp
 from surepick.studies.logs import keys as keys_module
@@ -159,7 +160,7 @@ def test_the_laws_would_notice_that_numbers_have_no_one_form(monkeypatch):
     assert counted_twice(opened(), "A", "7", "7.0")
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("key", "same"),
     [
         ("7", ("7.", "7.0", "7.000", "+7", 7, 7.0, np.int64(7), np.float32(7), Decimal("7.0"), "7,0", "７", "7\u200b")),
@@ -180,7 +181,7 @@ def test_one_key_in_many_spellings(key, same):
             study.tell(["A"], [2.0], [other])
 
 
-@pytest.mark.parametrize(("one", "other"), [("007", "7"), ("7²", "72"), ("a", "A"), ("1.2.3", "1.23"), ("7", "17")])
+@of_each(("one", "other"), [("007", "7"), ("7²", "72"), ("a", "A"), ("1.2.3", "1.23"), ("7", "17")])
 def test_keys_that_are_two(one, other):
     study = opened()
     assert study.tell(["A", "A"], [1.0, 1.0], [one, other]).counted == 2
@@ -192,7 +193,7 @@ def test_two_spellings_of_a_number_in_one_call_are_refused(pair):
         opened().tell(["A", "A"], [1.0, 1.0], list(pair))
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("key", "said"),
     [
         (True, "a key is True, a bool"),

@@ -5,6 +5,7 @@ import threading
 import pytest
 import sqlalchemy as sa
 from servers import serving, token_for
+from together import of_each
 
 from surepick.errors import InvalidInput, StorageError
 from surepick.studies.database import Database
@@ -73,7 +74,7 @@ def test_an_identity_is_of_one_person_at_a_time(database):
     assert known.known_as(("ann@example.org",)).name == "ann 2"
 
 
-@pytest.mark.parametrize("text", ["", " ann", "ann ", "a\nb", "é", "x" * 601, None, 5, "ann\x00", "ann\u2028"])
+@of_each("text", ["", " ann", "ann ", "a\nb", "é", "x" * 601, None, 5, "ann\x00", "ann\u2028"])
 def test_an_identity_that_is_none(text):
     with pytest.raises(InvalidInput, match="an identity is"):
         read_identity(text)

@@ -6,6 +6,7 @@ import httpx
 import pytest
 from page_forms import Visitor
 from servers import serving
+from together import of_each
 
 from surepick.errors import InvalidInput
 from surepick_server.access import tokens
@@ -227,13 +228,13 @@ def test_what_a_named_proxy_forwards_is_in_the_trail_and_on_cookies(server):
     browser.close()
 
 
-@pytest.mark.parametrize("given", ["x", "", "10.0.0.5/8", "0.0.0.0/0", "::/0", "example.org", "10.0.0.256", "*"])
+@of_each("given", ["x", "", "10.0.0.5/8", "0.0.0.0/0", "::/0", "example.org", "10.0.0.256", "*"])
 def test_proxies_that_are_none(given):
     with pytest.raises(InvalidInput, match="--trusted-proxy"):
         networks((given,))
 
 
-@pytest.mark.parametrize("name", ["x y", "Cookie", "Host", "authorization", "X-Forwarded-For", "x:", "é", "x" * 200])
+@of_each("name", ["x y", "Cookie", "Host", "authorization", "X-Forwarded-For", "x:", "é", "x" * 200])
 def test_headers_that_cannot_say_who_is_asking(name):
     with pytest.raises(InvalidInput, match="--trusted-header"):
         read_header(name, proxies=True)
@@ -241,7 +242,7 @@ def test_headers_that_cannot_say_who_is_asking(name):
         read_header("X-Forwarded-User", proxies=False)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("client", "number"),
     [
         (("::ffff:10.0.0.5", 1), "10.0.0.5"),

@@ -180,7 +180,7 @@ def test_addresses_of_this_machine_and_of_its_network(number):
     assert not is_public(ipaddress.ip_address(number))
 
 
-@pytest.mark.parametrize("number", OUTSIDE)
+@of_each("number", OUTSIDE)
 def test_addresses_of_the_internet(number):
     assert is_public(ipaddress.ip_address(number))
 

@@ -7,6 +7,7 @@ import signal
 import pytest
 from databases import first_on
 from study_commands import surepick
+from together import of_each
 from withdrawn_studies import ARMS, LATER, POLICIES, asked_of, finish, grown, policy_of, tell_plan
 
 import surepick as sp
@@ -17,7 +18,7 @@ from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.registration import registration_code
 
 
-@pytest.mark.parametrize("kind", sorted(POLICIES.keys() - {"normal"}))
+@of_each("kind", sorted(POLICIES.keys() - {"normal"}))
 def test_who_is_not_there_yet_is_neither_measured_nor_named(kind):
     study = sp.Study(policy_of(kind, later=LATER))
     while study.ask() is not None:
@@ -29,7 +30,7 @@ def test_who_is_not_there_yet_is_neither_measured_nor_named(kind):
     assert "of all that are left" in answer.promise
 
 
-@pytest.mark.parametrize("kind", sorted(POLICIES.keys() - {"normal"}))
+@of_each("kind", sorted(POLICIES.keys() - {"normal"}))
 def test_who_came_is_measured_and_named(kind):
     study = grown(kind=kind)
     assert study.trace[0].waiting == 1
@@ -146,7 +147,7 @@ def test_refusals():
         study.add(["a"])
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("options", "why"),
     [
         ({"later": ("z",)}, "'z' is none of them"),

@@ -64,7 +64,7 @@ def write(file: Path, rows: list[dict]) -> None:
 # 1: a key of a test item is tied to its candidate
 
 
-@pytest.mark.parametrize("spelling", ["item{}@zzz", "item{}@B", "item{}@", "item{}@A\u200b", "Item{}@A", "item0{}@A"])
+@of_each("spelling", ["item{}@zzz", "item{}@B", "item{}@", "item{}@A\u200b", "Item{}@A", "item0{}@A"])
 def test_one_wrong_key_counts_no_answer_twice_and_takes_no_others_place(spelling):
     study = sp.Study(of_items())
     name, index = first_item(study)
@@ -246,7 +246,7 @@ def test_a_block_has_one_spelling(one, other, at_once):
     assert study.tell(["B"], [1.0], blocks=[other]).counted == 1
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("block", "said"),
     [
         (True, "a seed is True, a bool"),

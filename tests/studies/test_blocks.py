@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from databases import first_on
+from together import of_each
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
@@ -68,7 +69,7 @@ def test_results_may_name_blocks_of_their_own_in_any_order():
     assert seen.blocks.counts.sum() == seen.total
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("told", "said"),
     [
         ({}, "names its day"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 
@@ -31,7 +32,7 @@ def test_small_rewards_can_be_good():
     assert find(minimize=True).best_arm == "a"
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("options", "policy"),
     [
         ({}, "certified-independent"),
@@ -58,7 +59,7 @@ def test_measure_gets_one_id_for_each_pull():
     assert sum(map(len, calls)) == found.pulls
 
 
-@pytest.mark.parametrize("rewards", [[0.5], 0.5, [[0.5]] * 3, "half"])
+@of_each("rewards", [[0.5], 0.5, [[0.5]] * 3, "half"])
 def test_another_number_of_rewards_is_refused(rewards):
     with pytest.raises(sp.InvalidInput, match="it must return one reward for each id"):
         find(measure=lambda ids: rewards)

@@ -10,6 +10,7 @@ from certified_files import resealed
 from databases import first_on
 from refusals import refused
 from study_commands import surepick
+from together import of_each
 
 import surepick as sp
 from surepick import environments
@@ -87,7 +88,7 @@ def test_a_key_names_one_reward_and_one_quantity(stored_at):
     refused(lambda: study.tell([name], [(1.0, np.nan)], [key]), "with another value")
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("rows", "words"),
     [
         ([1.0, 2.0], "gives 2 numbers: the reward, then heat"),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from tampered_studies import rechain
+from together import of_each
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
@@ -279,7 +280,7 @@ def test_export_report_and_verification_show_both_values(make, tmp_path):
     assert f"1 result, by what was read: {10.0 * read[2]:.12g} of 'c' in plan 1 became {read[2]:.12g}" in found
 
 
-@pytest.mark.parametrize(
+@of_each(
     "alter",
     [
         lambda look: look["corrections"][0].update(read=65.0),

@@ -11,6 +11,7 @@ import pytest
 from budgets import budget
 from hypothesis import given, settings, strategies as st
 from refusals import refused
+from together import of_each
 
 import surepick as sp
 
@@ -62,7 +63,7 @@ OBJECTS = {
 }
 
 
-@pytest.mark.parametrize("candidates", OBJECTS.values(), ids=OBJECTS.keys())
+@of_each("candidates", OBJECTS.values(), ids=OBJECTS.keys())
 def test_objects_go_in_and_come_out(candidates):
     for good in candidates:
         found = best_of(candidates, good)
@@ -138,7 +139,7 @@ def test_two_objects_with_one_text_are_refused():
 MATRIX = np.array([[0.1, 1.0], [0.2, 0.0]])
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("candidates", "words"),
     [
         (MATRIX, "sp.Arms(X, ids="),
@@ -190,7 +191,7 @@ class Waits:
         return zeros(ids)
 
 
-@pytest.mark.parametrize("measure", [waits, yields, Waits(), functools.partial(waits), Waits().__call__])
+@of_each("measure", [waits, yields, Waits(), functools.partial(waits), Waits().__call__])
 def test_a_coroutine_function_is_recognised_before_anything_is_asked(measure):
     refused(lambda: sp.find_best(["a", "b"], measure, **ASKED), "coroutine", "asyncio.run")
     study = sp.Study(
@@ -212,7 +213,7 @@ def test_a_coroutine_that_comes_back_is_refused():
 TABLE = {"a": 1.0, "b": 2.0}
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("measure", "cause"),
     [
         (lambda i: TABLE[i], TypeError),
@@ -232,9 +233,7 @@ def test_a_function_of_one_id_is_recognised_and_its_error_is_the_cause(measure, 
     assert isinstance(caught.value.__cause__, cause)
 
 
-@pytest.mark.parametrize(
-    "error", [RuntimeError("broken"), ValueError("x"), KeyError("gone"), OSError(5, "no"), TypeError("no int")]
-)
+@of_each("error", [RuntimeError("broken"), ValueError("x"), KeyError("gone"), OSError(5, "no"), TypeError("no int")])
 def test_other_errors_of_the_function_pass(error):
     def measure(ids):
         raise error
@@ -244,7 +243,7 @@ def test_other_errors_of_the_function_pass(error):
     assert caught.value is error
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("measure", "words"),
     [
         (lambda ids: None, "return"),
@@ -271,7 +270,7 @@ def test_what_the_function_may_not_return(measure, words):
     refused(lambda: sp.find_best(["a", "b"], measure, **ASKED), words)
 
 
-@pytest.mark.parametrize(
+@of_each(
     "form",
     [
         list,

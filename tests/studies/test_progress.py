@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from together import of_each
 
 from surepick.studies.logs.base import format_time
 from surepick.studies.progress import Progress
@@ -56,7 +57,7 @@ def test_the_pace_so_far_says_when_the_round_is_done():
     assert f"500 of 2,000 pulls in; at this pace done by {format_time(4_600.0 + 10_800.0)};" in str(progress)
 
 
-@pytest.mark.parametrize(
+@of_each(
     "progress",
     [
         replace(FRESH, told=500),  # no time has passed
@@ -98,17 +99,13 @@ def test_candidates_that_are_out_for_good_are_counted_in_place_of_those_left():
     assert str(replace(unknown, ruled_out=0)).endswith("sku-4, nothing is proved about it yet.")
 
 
-@pytest.mark.parametrize(
-    ("delta", "sure"), [(0.07, "93%"), (1e-6, "99.9999%"), (1e-20, "99.999999999999999999%"), (0.5, "50%")]
-)
+@of_each(("delta", "sure"), [(0.07, "93%"), (1e-6, "99.9999%"), (1e-20, "99.999999999999999999%"), (0.5, "50%")])
 def test_the_confidence_has_all_its_digits(delta, sure):
     assert f"with {sure} confidence" in replace(LATER, delta=delta).proved
     assert replace(LATER, delta=delta).confidence == pytest.approx(1 - delta, abs=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("gap", "said"), [(0.2449, "0.25"), (0.24, "0.24"), (1.01, "1.1"), (121.0, "130"), (3.01e-7, "3.1e-07")]
-)
+@of_each(("gap", "said"), [(0.2449, "0.25"), (0.24, "0.24"), (1.01, "1.1"), (121.0, "130"), (3.01e-7, "3.1e-07")])
 def test_a_bound_is_rounded_up(gap, said):
     assert f"at most {said} worse than" in replace(LATER, certified_gap=gap).proved
 
@@ -154,8 +151,8 @@ def test_closed_early():
     )
 
 
-@pytest.mark.parametrize("told", [0, 12, 30])
-@pytest.mark.parametrize("base", [FRESH, LATER])
+@of_each("told", [0, 12, 30])
+@of_each("base", [FRESH, LATER])
 def test_no_sentence_needs_statistics(base, told):
     variants = (
         replace(base, told=told, now=9_000.0),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.core.random_streams import stream
@@ -53,7 +54,7 @@ def test_plans_trace_and_certificate_are_those_of_a_study_with_a_log(name, minim
     assert to_json(again.certificate()) == to_json(run.certificate)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("name", "options"),
     [
         ("certified-independent", {"noise": "normal"}),

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from databases import first_on
+from together import of_each
 
 import surepick as sp
 from surepick.errors import UnusualResult, UnusualWarning
@@ -289,7 +290,7 @@ def test_replay_export_and_certificate_know_what_was_taken_back(tmp_path, databa
 # repeats that contradict what is declared
 
 
-@pytest.mark.parametrize("name", ["certified-independent", "lucb", "action-elimination", "sequential-halving"])
+@of_each("name", ["certified-independent", "lucb", "action-elimination", "sequential-halving"])
 def test_repeats_farther_apart_than_the_declared_scale_take_the_theorem_away(name):
     """As `--noise normal` does: -999 is told beside 3 for one candidate."""
     rng = np.random.default_rng(3)

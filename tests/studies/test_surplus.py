@@ -4,6 +4,7 @@ import pytest
 from budgets import budget
 from hypothesis import given, settings, strategies as st
 from servers import serving
+from together import of_each
 
 import surepick as sp
 from surepick.errors import InvalidInput
@@ -57,7 +58,7 @@ def test_they_count_where_nothing_is_said_and_the_certificate_says_so():
     assert any("More results came than were asked" in one for one in study.certificate().assumptions)
 
 
-@pytest.mark.parametrize("surplus", ["", "no", None, True, ["refuse"]])
+@of_each("surplus", ["", "no", None, True, ["refuse"]])
 def test_other_words_are_refused(surplus):
     with pytest.raises(InvalidInput, match="surplus"):
         in_memory(surplus)

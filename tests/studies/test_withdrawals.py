@@ -7,6 +7,7 @@ import pytest
 import sqlalchemy as sa
 from databases import first_on
 from study_commands import surepick
+from together import of_each
 from withdrawn_studies import ARMS, POLICIES, SIGMA, asked_of, begun, finish, policy_of, tell_plan
 
 import surepick as sp
@@ -19,7 +20,7 @@ from surepick.studies.logs.sql import schema as tables
 # --- out of stock
 
 
-@pytest.mark.parametrize("kind", POLICIES)
+@of_each("kind", POLICIES)
 def test_who_is_out_of_stock_is_neither_measured_nor_named(kind):
     study = sp.Study(policy_of(kind))
     tell_plan(study)
@@ -85,7 +86,7 @@ def test_who_goes_for_another_reason_still_has_to_be_ruled_out():
     assert not any("withdrawn" in sentence for sentence in answer.assumptions)
 
 
-@pytest.mark.parametrize("kind", POLICIES)
+@of_each("kind", POLICIES)
 def test_where_only_such_a_one_is_not_ruled_out_the_answer_is_heuristic(kind):
     study = sp.Study(policy_of(kind))
     tell_plan(study)
@@ -156,7 +157,7 @@ def test_refusals():
         done.withdraw(["a"], "ugly")
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("name", "options"),
     [
         ("lucb", {}),

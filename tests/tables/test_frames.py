@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from refusals import refused
+from together import of_each
 
 import surepick as sp
 
@@ -165,9 +166,7 @@ def test_all_columns_of_a_frame_that_arms_takes_are_features():
     refused(lambda: sp.Arms(PANDAS, "price"), "no column 'price'", "'sku'")
 
 
-@pytest.mark.parametrize(
-    "name", ["Unnamed: 0", "__index_level_0__", "", "level_0", "_c0", "column 1", "index", "Row No."]
-)
+@of_each("name", ["Unnamed: 0", "__index_level_0__", "", "level_0", "_c0", "column 1", "index", "Row No."])
 def test_a_column_that_numbers_the_rows_is_a_feature_where_it_is_named(name):
     frame = pd.DataFrame({name: [1, 2, 3], "x": [1.0, 0.0, 0.5]})
     refused(lambda: sp.Arms(frame), "row numbers", "features=[...]")
@@ -178,8 +177,8 @@ def test_a_column_that_numbers_the_rows_is_a_feature_where_it_is_named(name):
         assert sp.read_arms(frame, id=name).ids == ("1", "2", "3")
 
 
-@pytest.mark.parametrize("take", [sp.Arms, sp.read_arms, lambda frame: sp.find_best(frame, len, **ASKED)])
-@pytest.mark.parametrize(
+@of_each("take", [sp.Arms, sp.read_arms, lambda frame: sp.find_best(frame, len, **ASKED)])
+@of_each(
     ("frame", "word"),
     [
         (PANDAS.iloc[:0], "no rows"),
@@ -201,7 +200,7 @@ def test_columns_are_for_frames():
     refused(lambda: sp.read_arms(PANDAS, "size"), "no column 'size'")
 
 
-@pytest.mark.parametrize("odd", [5, ["a", "b"], PANDAS["x"], None, np.eye(2), {"a": 1}, b"arms.csv"])
+@of_each("odd", [5, ["a", "b"], PANDAS["x"], None, np.eye(2), {"a": 1}, b"arms.csv"])
 def test_what_is_neither_a_file_nor_a_frame(odd):
     refused(lambda: sp.read_arms(odd))
     refused(lambda: sp.verify_certificate(odd))
@@ -214,8 +213,8 @@ def test_no_library_of_frames_is_loaded_with_ours():
     assert said.strip() == "set()"
 
 
-@pytest.mark.parametrize("cells", [[1.0, np.nan, 2.0], ["p", "q", "r"], [1, 2, 3], [np.inf, 1.0, 2.0], [None] * 3])
-@pytest.mark.parametrize("name", ["x", "Unnamed: 0"])
+@of_each("cells", [[1.0, np.nan, 2.0], ["p", "q", "r"], [1, 2, 3], [np.inf, 1.0, 2.0], [None] * 3])
+@of_each("name", ["x", "Unnamed: 0"])
 def test_a_policy_without_features_looks_at_no_feature_column(name, cells):
     frame = pd.DataFrame({"sku": ["a", "b", "c"], name: cells, "z": [0.0, 1.0, 2.0]})
     found = sp.find_best(frame, lambda ids: [float(i == "b") for i in ids], id="sku", **ASKED)
@@ -241,6 +240,6 @@ def test_nothing_is_said_where_no_feature_is_named(caplog, features):
     assert "not used" not in caplog.text
 
 
-@pytest.mark.parametrize("odd", [5, object(), 1.5, {"x": 1}, "y", ["x", "y"]])
+@of_each("odd", [5, object(), 1.5, {"x": 1}, "y", ["x", "y"]])
 def test_features_that_are_not_there_are_refused_also_where_nobody_uses_them(odd):
     refused(lambda: sp.find_best(PANDAS, len, id="sku", features=odd, **ASKED), "column")

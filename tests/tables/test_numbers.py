@@ -115,7 +115,7 @@ def test_columns_with_one_reading(cells, meant):
     assert numbers(cells) == meant
 
 
-@pytest.mark.parametrize(
+@of_each(
     "cells",
     [
         ["1,234"],
@@ -172,14 +172,12 @@ def test_options_that_say_nothing_are_refused(write, options, words):
         read_table(write("a\n1\n"), **options)
 
 
-@pytest.mark.parametrize(
-    "cell", ["12,34", "1,23,4", "1,2345", "1234,567,890", "01,234", "1_000", "1,,234", ",", "1 23"]
-)
+@of_each("cell", ["12,34", "1,23,4", "1,2345", "1234,567,890", "01,234", "1_000", "1,,234", ",", "1 23"])
 def test_marks_that_stand_as_no_marks_stand_are_not_taken_away(cell):
     assert cell_number(cell, decimal=POINT) is None
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("cell", "words"),
     [
         ("$1,234", "without a unit or a currency"),
@@ -202,7 +200,7 @@ def test_what_is_no_number_is_refused_with_what_helps(cell, words):
 # words for yes and no
 
 
-@pytest.mark.parametrize(
+@of_each(
     "cells",
     [
         ["TRUE", "FALSE"],
@@ -225,7 +223,7 @@ def test_words_for_yes_and_no_are_1_and_0(cells):
     assert len(table.bad_rows("y")) == sum(cell not in "01" for cell in cells)  # no feature unless it is named
 
 
-@pytest.mark.parametrize("cells", [["true", "yes"], ["true", "2"], ["t", "1"], ["failed", "1"], ["TRUE", "0.5"]])
+@of_each("cells", [["true", "yes"], ["true", "2"], ["t", "1"], ["failed", "1"], ["TRUE", "0.5"]])
 def test_words_of_several_kinds_and_beside_numbers_are_refused(cells):
     assert "is not numeric" in doubt(cells)
 
@@ -256,9 +254,7 @@ def test_words_for_no_value(word):
     assert table.without([1]).numbers("y").tolist() == [1.5, 2.5]
 
 
-@pytest.mark.parametrize(
-    "word", ["<0.5", "<LOD", "bdl", "not detected", "inf", "0", "x", "#1", "failed", "no", "blank"]
-)
+@of_each("word", ["<0.5", "<LOD", "bdl", "not detected", "inf", "0", "x", "#1", "failed", "no", "blank"])
 def test_words_that_are_no_missing_value(word):
     assert not is_missing(word)
 
@@ -266,7 +262,7 @@ def test_words_that_are_no_missing_value(word):
 # the same rule elsewhere
 
 
-@pytest.mark.parametrize(("cell", "meant"), [("1,5", 1.5), ("1.234", 1.234), ("1.234,5", 1234.5), ("−2", -2)])
+@of_each(("cell", "meant"), [("1,5", 1.5), ("1.234", 1.234), ("1.234,5", 1234.5), ("−2", -2)])
 def test_a_number_that_is_typed_is_read_by_the_same_rule(cell, meant):
     assert lone_number(cell) == typed_number(cell, "y") == meant
 
@@ -276,7 +272,7 @@ def test_a_number_that_is_typed_and_could_be_two_is_refused():
         typed_number("1,234", "y")
 
 
-@pytest.mark.parametrize("line", ["1,234", "1,5", "1 234", "1'234", "true"])
+@of_each("line", ["1,234", "1,5", "1 234", "1'234", "true"])
 def test_a_program_writes_plain_numbers(line):
     assert program.number_in(line) is None
 

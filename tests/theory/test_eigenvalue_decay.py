@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from together import of_each
 
 from surepick.errors import InvalidInput
 from surepick.policies.dimension import effective_dimension
@@ -35,7 +36,7 @@ def test_what_has_no_meaning_is_refused(build, message):
         build()
 
 
-@pytest.mark.parametrize("expansion", EXPANSIONS, ids=lambda expansion: expansion.spec)
+@of_each("expansion", EXPANSIONS, ids=lambda expansion: expansion.spec)
 def test_the_declared_decay_covers_the_eigenvalues(expansion):
     j = np.arange(1, 501)
     decay = decay_of(expansion)
@@ -44,11 +45,11 @@ def test_the_declared_decay_covers_the_eigenvalues(expansion):
     assert np.all(expansion.tails(300) <= decay.tails(300) * (1 + 1e-9))
 
 
-@pytest.mark.parametrize(
+@of_each(
     "decay",
     [PolynomialDecay(0.7, 3.5), PolynomialDecay(2.0, 6.0), ExponentialDecay(0.5, 0.05), ExponentialDecay(3.0, 1.5)],
 )
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 1e4])
+@of_each("epsilon", [0.05, 1.0, 1e4])
 def test_the_bound_on_the_effective_dimension_holds(decay, epsilon):
     numeric = effective_dimension_of_tails(decay.tails(200_000), epsilon, norm_bound=0.5, eigenfunction_bound=1.4)
     bound = decay.effective_dimension_bound(epsilon, norm_bound=0.5, eigenfunction_bound=1.4)

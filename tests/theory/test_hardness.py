@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from together import of_each
 
 from surepick.core.plans import Embedding, IndependentArms
 from surepick.designs import solve_target_design
@@ -34,8 +35,8 @@ def instance(seed: int, num_arms: int = 12, dim: int = 3, misspecification: floa
     return Embedding(features, misspecification), means
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.2])
-@pytest.mark.parametrize("seed", range(4))
+@of_each("epsilon", [0.0, 0.2])
+@of_each("seed", range(4))
 def test_rho_star_is_the_design_of_its_definition(seed, epsilon):
     embedded, means = instance(seed)
     best = int(means.argmax())
@@ -123,7 +124,7 @@ def brute_pac(embedded, means, epsilon, sigma):
     return min(values)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@of_each("seed", range(4))
 def test_the_pac_complexity_is_the_cheapest_candidate(seed):
     embedded, means = instance(seed)
     found = pac_complexity(embedded, means, 0.3, sigma=0.7)

@@ -15,7 +15,7 @@ from surepick_bench.theory.neural import neural_effective_dimension
 from surepick_bench.theory.spectra import neural_gram, spectrum_effective_dimension
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("tolerance", "dim"), [(0.0, 4), (0.4999, 4), (0.5, 3), (1.4999, 3), (1.5, 2), (3.5, 1), (100.0, 1), (math.inf, 1)]
 )
 def test_the_dimension_of_four_eigenvalues(tolerance, dim):
@@ -86,7 +86,7 @@ def test_two_clusters_have_two_directions_at_a_tolerance_that_matters():
     assert neural_effective_dimension(arms, 1e-12, inputs="normalized") == 60
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("spectrum", "message"),
     [
         ([1.0, -0.1], "the smallest eigenvalue is -0.1"),

@@ -29,7 +29,7 @@ def test_the_norm_of_rewards():
     assert reward_norm(np.ones((2, 2)), [1.0, 1.0 + 1e-6], range_tolerance=1e-5) == pytest.approx(1.0, rel=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@of_each("seed", range(5))
 def test_the_norm_of_rewards_against_an_explicit_inverse(seed):
     gram = random_gram(6, 6, seed) + 0.1 * np.eye(6)
     means = np.random.default_rng(seed + 100).standard_normal(6)

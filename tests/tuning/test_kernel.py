@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -65,8 +66,8 @@ def instance(seed: int, num_arms: int = 12):
     return features, pilot_of(means, counts)
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
-@pytest.mark.parametrize("seed", range(4))
+@of_each("criterion", CRITERIA)
+@of_each("seed", range(4))
 def test_the_scores_are_those_of_explicit_inverses(seed, criterion):
     features, pilot = instance(seed)
     sigmas = np.random.default_rng(seed).uniform(0.1, 0.5, 12)
@@ -82,7 +83,7 @@ def test_the_scores_are_those_of_explicit_inverses(seed, criterion):
     assert choice.gamma == gammas[int(np.argmax(choice.scores))]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@of_each("seed", range(4))
 def test_the_norm_is_the_expectation_given_the_pilot(seed):
     """E[h' G^-1 h] over all 12 arms, from the conditional mean and covariance of h, with explicit inverses."""
     features, pilot = instance(seed)
@@ -99,8 +100,8 @@ def test_the_norm_is_the_expectation_given_the_pilot(seed):
     assert choice.norm_estimate == pytest.approx(math.sqrt(expected), rel=1e-2)
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
-@pytest.mark.parametrize("factor", [1e-3, 7.0, 1e4])
+@of_each("criterion", CRITERIA)
+@of_each("factor", [1e-3, 7.0, 1e4])
 def test_rewards_in_another_unit(factor, criterion):
     features, pilot = instance(1)
     scaled = Observations(pilot.counts, factor * pilot.sums)
@@ -215,8 +216,8 @@ def test_equal_features_are_no_obstacle():
     assert choice.norm_of_fit == pytest.approx(single.norm_of_fit, rel=0.1)
 
 
-@pytest.mark.parametrize("size", [1e-100, 1e100])
-@pytest.mark.parametrize("unit", [1e-99, 1e100])  # of which a fifth is the scale of the noise
+@of_each("size", [1e-100, 1e100])
+@of_each("unit", [1e-99, 1e100])  # of which a fifth is the scale of the noise
 def test_other_units_within_what_squares_can_hold_change_only_the_units(size, unit):
     features, pilot = instance(0)
     usual = choose_kernel(features, pilot, sp.SubGaussian(0.2))
@@ -241,7 +242,7 @@ def test_of_any_size_the_answer_is_finite_or_refused(criterion, noise, size, rew
     assert np.all(np.isfinite(numbers))
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("changes", "message"),
     [
         ({"criterion": "taste"}, "criterion is 'taste'; choose one of 'marginal-likelihood', 'cross-validation'"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from scipy.stats import chi2
+from together import of_each
 
 import surepick as sp
 from surepick.noise import Noise, failure_probability
@@ -39,8 +40,8 @@ def test_the_bound_by_hand():
     assert noise.sigma == pytest.approx(math.sqrt(2 / 0.3518463), rel=1e-6)
 
 
-@pytest.mark.parametrize("failure", [1e-9, 0.005, 0.05, 0.5, 0.99])
-@pytest.mark.parametrize("sizes", [(2,), (2,) * 20, (5, 3, 1, 2), (1000, 1000)])
+@of_each("failure", [1e-9, 0.005, 0.05, 0.5, 0.99])
+@of_each("sizes", [(2,), (2,) * 20, (5, 3, 1, 2), (1000, 1000)])
 def test_the_bound_is_the_chi_square_bound(sizes, failure):
     rng = np.random.default_rng(len(sizes))
     rewards = [rng.normal(arm, 3.0, size) for arm, size in enumerate(sizes)]
@@ -79,7 +80,7 @@ def test_without_a_repeat_there_is_no_bound(rewards):
         pilot(*rewards)
 
 
-@pytest.mark.parametrize("value", [0.0, 2.0, 0.1, 1e9 / 3])
+@of_each("value", [0.0, 2.0, 0.1, 1e9 / 3])
 def test_equal_repeats_are_no_measure_of_noise(value):
     with pytest.raises(sp.InvalidInput, match="all equal, or equal to within rounding"):
         pilot([value] * 3, [7 * value] * 10)
@@ -96,7 +97,7 @@ def test_a_bound_that_nothing_can_be_computed_with_is_refused():
         pilot([0, 10], failure=1e-100)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("columns", "words"),
     [
         (([2], [2.0], [1.0]), "squares are smaller than its sums allow"),
@@ -118,7 +119,7 @@ def test_statistics_without_meaning_are_refused(columns, words):
         sp.pilot_noise(*columns, failure=0.05)
 
 
-@pytest.mark.parametrize("failure", [0, 1, -0.1, 2, math.nan, "0.1", None])
+@of_each("failure", [0, 1, -0.1, 2, math.nan, "0.1", None])
 def test_a_failure_that_is_no_probability_is_refused(failure):
     with pytest.raises(sp.InvalidInput, match="failure is"):
         pilot([1, 3], failure=failure)
@@ -126,7 +127,7 @@ def test_a_failure_that_is_no_probability_is_refused(failure):
         sp.PilotGaussian(1.0, failure, 3)
 
 
-@pytest.mark.parametrize(("sigma", "repeats"), [(0, 3), (-1, 3), (math.inf, 3), (None, 3), (1, 0), (1, 2.5), (1, "2")])
+@of_each(("sigma", "repeats"), [(0, 3), (-1, 3), (math.inf, 3), (None, 3), (1, 0), (1, 2.5), (1, "2")])
 def test_records_without_meaning_are_refused(sigma, repeats):
     with pytest.raises(sp.InvalidInput, match=r"(sigma|repeats) is"):
         sp.PilotGaussian(sigma, 0.005, repeats)
@@ -147,7 +148,7 @@ def test_the_text_as_published():
     assert sp.PilotGaussian(17, 0.005, 20).spec == "pilot-gaussian:17.0:0.005:20"
 
 
-@pytest.mark.parametrize("text", ["pilot-gaussian", "pilot-gaussian:1:0.1", "pilot-gaussian:1:0.1:2.5", "pilots"])
+@of_each("text", ["pilot-gaussian", "pilot-gaussian:1:0.1", "pilot-gaussian:1:0.1:2.5", "pilots"])
 def test_texts_that_are_not_understood(text):
     with pytest.raises(sp.InvalidInput, match="not understood"):
         sp.parse_noise(text)
@@ -185,7 +186,7 @@ def options_of(name):
     return more | ({"gamma": 1.0} if "kernel" in name else {})
 
 
-@pytest.mark.parametrize("name", [name for name in sp.policy_names() if not name.startswith("certified-")])
+@of_each("name", [name for name in sp.policy_names() if not name.startswith("certified-")])
 def test_policies_that_would_not_pay_for_the_pilot_refuse_it(name):
     for noise in (sp.PilotGaussian(0.5, 0.005, 20), "pilot-gaussian:0.5:0.005:20"):
         with pytest.raises(sp.InvalidInput, match=f"taken from delta; {name} does not, only the certified"):

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from together import of_each
 from typer.testing import CliRunner
 
 import surepick as sp
@@ -220,7 +221,7 @@ def test_the_grid_says_that_it_uses_the_truth(tmp_path):
     assert json.loads(again.stdout)["uses_the_truth"] is True
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("value", "text"),
     [
         (None, ""),

@@ -5,6 +5,7 @@ import gzip
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick import environments
@@ -228,7 +229,7 @@ def test_the_registry_knows_every_environment_and_its_options():
         datasets.make_environment("nasbench-macro", seed=0, data="nowhere")
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("name", "given", "words"),
     [
         ("sphere", {}, "^sphere needs num_arms and dim, which have no default; add them to the options"),

@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.errors import DatasetMissing, InvalidInput
@@ -165,8 +166,8 @@ def test_a_damaged_file_is_refused_also_when_lines_may_be_skipped(tmp_path, dama
 # the draw
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("size", [0, 1, 7, 40])
+@of_each("seed", SEEDS)
+@of_each("size", [0, 1, 7, 40])
 def test_the_sample_in_one_pass_is_that_of_all_lines_in_order(size, seed):
     rng = np.random.default_rng(seed)
     rows = [((float(rng.integers(12)),), (float(rng.integers(4)),)) for _ in range(300)]
@@ -291,7 +292,7 @@ def test_a_line_is_a_record_or_a_fault(tmp_path):
 # generated records
 
 
-@pytest.mark.parametrize("seed", range(20))
+@of_each("seed", range(20))
 def test_generated_records_have_the_form_and_say_that_they_are_generated(seed):
     env = datasets.yahoo_like(seed=seed)
     assert env.arms.ids == tuple(f"generated-{arm}" for arm in range(200))
@@ -302,7 +303,7 @@ def test_generated_records_have_the_form_and_say_that_they_are_generated(seed):
     assert env == datasets.yahoo_like(seed=seed) != datasets.yahoo_like(seed=seed + 1)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@of_each("seed", range(20))
 def test_which_arms_are_rewarding_is_no_linear_function_of_the_features(seed):
     env = datasets.yahoo_like(seed=seed)
     with_constant = np.column_stack([env.arms.features, np.ones(200)])

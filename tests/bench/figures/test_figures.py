@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 from scipy.stats import binom
+from together import of_each
 
 from surepick.errors import InvalidInput
 from surepick.reports.figure_page import short_number
@@ -113,7 +114,7 @@ def test_an_own_stop_is_no_failure_no_budget_and_no_policy_without_one(as_read):
     np.testing.assert_array_equal(rows.success, [1, 0, 1, 1, np.nan, 0])
 
 
-@pytest.mark.parametrize(("wrong", "runs"), [(0, 1), (1, 1), (0, 50), (3, 50), (17, 40), (50, 50)])
+@of_each(("wrong", "runs"), [(0, 1), (1, 1), (0, 50), (3, 50), (17, 40), (50, 50)])
 def test_the_interval_is_where_both_tails_have_their_share(wrong, runs):
     low, high = interval(wrong, runs)
     assert low == 0.0 if wrong == 0 else binom.sf(wrong - 1, runs, low) == pytest.approx(0.025)

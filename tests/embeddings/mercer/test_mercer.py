@@ -57,7 +57,7 @@ def points(expansion, num_arms: int = 25, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).random((num_arms, expansion.num_columns))
 
 
-@pytest.mark.parametrize("expansion", EXACT, ids=lambda expansion: expansion.spec)
+@of_each("expansion", EXACT, ids=lambda expansion: expansion.spec)
 def test_the_series_sums_to_the_kernel(expansion):
     x = points(expansion)
     count = 3000
@@ -85,7 +85,7 @@ def test_eigenvalues_decrease_and_tails_are_at_least_every_longer_sum(expansion)
         assert tails[dim] <= partial + expansion.tails(count)[count] + 1e-11  # and not loose: the remainder is the rest
 
 
-@pytest.mark.parametrize("expansion", EXACT, ids=lambda expansion: expansion.spec)
+@of_each("expansion", EXACT, ids=lambda expansion: expansion.spec)
 def test_the_text_of_an_expansion_rebuilds_it(expansion):
     assert parse_expansion(expansion.spec) == expansion
 
@@ -122,7 +122,7 @@ def test_products_come_in_the_order_of_their_eigenvalues():
     )
 
 
-@pytest.mark.parametrize("expansion", EXACT, ids=lambda expansion: expansion.spec)
+@of_each("expansion", EXACT, ids=lambda expansion: expansion.spec)
 def test_the_pointwise_bound_is_the_exact_tail_at_the_worst_arm_and_below_the_papers(expansion):
     x = points(expansion)
     embedding = MercerEmbedding(x, expansion=expansion, norm_bound=2.0, max_dim=20)

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 from small_networks import KINDS, make, relative, unit_rows
+from together import of_each
 
 from surepick.embeddings.network import ArmNetwork, Network
 
 on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device here")
 
 
-@pytest.mark.parametrize(("architecture", "depth"), KINDS)
+@of_each(("architecture", "depth"), KINDS)
 def test_single_precision_agrees_to_its_digits(architecture, depth):
     double = make(unit_rows(12, 4), architecture, depth, width=32)
     single = make(unit_rows(12, 4), architecture, depth, width=32, precision="float32")

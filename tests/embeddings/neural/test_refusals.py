@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import torch
 from small_networks import SPECTRUM, make, normal_rows
+from together import of_each
 
 import surepick as sp
 from surepick.embeddings import network as neural
 from surepick.embeddings.network import SCALES, Network
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("changes", "message"),
     [
         ({"depth": 1}, "depth is 1; it must be a whole number, 2 or more"),

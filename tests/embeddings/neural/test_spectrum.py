@@ -7,12 +7,13 @@ import math
 import numpy as np
 import pytest
 from small_networks import KINDS, SPECTRUM, elsewhere, make, normal_rows, relative
+from together import of_each
 
 from surepick.embeddings.network import ARCHITECTURES, ArmNetwork
 
 
-@pytest.mark.parametrize("num_arms", [6, 60])
-@pytest.mark.parametrize(("architecture", "depth"), KINDS)
+@of_each("num_arms", [6, 60])
+@of_each(("architecture", "depth"), KINDS)
 def test_the_spectrum_is_that_of_the_gradients_by_either_path(architecture, depth, num_arms):
     arms = make(normal_rows(num_arms, 3), architecture, depth, width=4)
     theta = elsewhere(arms)
@@ -47,7 +48,7 @@ def test_equal_arms_have_equal_vectors():
     assert psi[:3] == pytest.approx(psi[3:], abs=1e-7)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("scale", "tolerance", "dim"),
     [
         ("paper", 0.25, 3),  # unit sqrt(4): the tail may be .5

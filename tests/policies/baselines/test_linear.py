@@ -14,7 +14,7 @@ from surepick_bench.policies.widths import regularised_least_squares, self_norma
 from surepick_bench.policies.xy import CONSTANTS, in_span, judge_pairs, next_xy_batch, pieces, pulled_more
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@of_each("seed", SEEDS)
 def test_regularised_least_squares_is_the_formula(seed):
     features, seen = drawn(seed)
     matrix = 0.3 * np.eye(3) + features.T @ np.diag(seen.counts) @ features
@@ -38,7 +38,7 @@ def test_features_beside_which_the_regularisation_is_lost_are_refused():
         regularised_least_squares(np.array([[1e9, 0.0], [0.0, 1.0]]), seen, regularization=1.0)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@of_each("seed", SEEDS)
 def test_more_pulls_in_coordinates_are_more_pulls_of_the_arm(seed):
     features, seen = drawn(seed)
     before = regularised_least_squares(features, seen, regularization=1.0).fitted.coordinates
@@ -80,7 +80,7 @@ def test_no_coordinates_miss_more_than_is_told(seed, size):
         assert abs(math.sqrt(left) - math.sqrt(right)) <= lost
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@of_each("seed", SEEDS)
 def test_a_judgement_pays_for_means_that_are_not_linear(seed):
     """Noiseless means off by m in the worst direction: no gap is below the true one, and without m some is."""
     m, rng = 0.3, np.random.default_rng(seed)
@@ -98,7 +98,7 @@ def test_a_judgement_pays_for_means_that_are_not_linear(seed):
     assert short
 
 
-@pytest.mark.parametrize(("total", "most"), [(1, 16), (15, 16), (17, 16), (1000, 64), (129, 64)])
+@of_each(("total", "most"), [(1, 16), (15, 16), (17, 16), (1000, 64), (129, 64)])
 def test_a_batch_falls_into_pieces(total, most):
     parts = pieces(total, most)
     assert parts.sum() == total
@@ -110,7 +110,7 @@ def test_batches_grow_by_a_share():
     assert [next_xy_batch(pulls, 0.1) for pulls in (0, 5, 10, 11, 1000)] == [1, 1, 1, 2, 100]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@of_each("seed", SEEDS)
 def test_a_judgement_is_the_largest_upper_bound(seed):
     features, seen = drawn(seed)
     fitted = regularised_least_squares(features, seen, regularization=1.0).fitted

@@ -68,8 +68,8 @@ def test_dependent_columns_of_whole_numbers_and_equal_columns_are_no_obstacle(na
     assert np.max(means) - means[end.leader] <= 0.1
 
 
-@pytest.mark.parametrize("name", PEERS)
-@pytest.mark.parametrize("features", [np.zeros((3, 2)), np.ones((4, 1)), np.tile([0.1, 0.2, 0.3], (3, 1))])
+@of_each("name", PEERS)
+@of_each("features", [np.zeros((3, 2)), np.ones((4, 1)), np.tile([0.1, 0.2, 0.3], (3, 1))])
 def test_arms_without_a_difference_are_all_best(name, features):
     policy = make(name, features)
     end = played(policy, features.sum(axis=1))[-1]
@@ -129,7 +129,7 @@ def test_settings_without_meaning_are_refused(name, changes, message):
         make(name, np.eye(3), **changes)
 
 
-@pytest.mark.parametrize("name", PEERS)
+@of_each("name", PEERS)
 def test_arms_without_features_are_refused(name):
     with pytest.raises(sp.InvalidInput, match="certified-independent"):
         make(name, np.zeros((3, 0)))

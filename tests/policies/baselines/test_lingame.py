@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from linear_baselines import SEEDS, drawn
+from together import of_each
 
 import surepick as sp
 from surepick_bench.policies.lingame import Learner, hedged, nearest_contradiction, taught, tracked
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@of_each("seed", SEEDS)
 def test_nature_answers_with_the_closest_contradiction(seed):
     features, _ = drawn(seed)
     theta = np.random.default_rng(seed + 100).normal(size=3)
@@ -61,7 +62,7 @@ def test_a_single_loss_moves_the_learner_away():
     assert learner.weights.tolist() == [0.5, 0.5]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@of_each("seed", SEEDS)
 def test_tracking_asks_for_exactly_the_batch_and_for_what_lags(seed):
     rng = np.random.default_rng(seed)
     counts = rng.integers(20, size=6)

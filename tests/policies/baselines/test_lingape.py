@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from linear_baselines import SEEDS, drawn, make
 from scipy.optimize import linprog
+from together import of_each
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@of_each("seed", SEEDS)
 def test_the_proportions_are_those_of_the_smallest_one_norm(seed):
     features, _ = drawn(seed)
     found = make("lingape", features, selection="ratio")._proportions(0, 1)

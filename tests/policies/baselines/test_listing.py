@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from bounds import failures_allowed, until_clear
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -106,7 +107,7 @@ def test_what_the_intervals_spend(boundary, spent):
     assert (widths[0] > widths[1] < widths[2]) == (boundary == "mixture")  # of .33: tuned to it, it is narrowest
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("question", "message"),
     [
         (None, "ours answers question 'above' or 'top', not 'best'"),

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from budgets import few_and_all
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -42,8 +43,8 @@ def test_t_is_never_less_than_the_pulls_of_an_arm():
     assert radius[1] == pytest.approx(math.sqrt(2 * math.log(1.25 * 2 * 90**4 / 0.1) / 10), rel=1e-14)
 
 
-@pytest.mark.parametrize("num_arms", [2, 7, 1000])
-@pytest.mark.parametrize("delta", [0.3, 1e-6])
+@of_each("num_arms", [2, 7, 1000])
+@of_each("delta", [0.3, 1e-6])
 def test_all_events_together_stay_below_delta(num_arms, delta):
     """The sum of the proof, from the widths themselves: exp(-u beta(u, t)^2 / (2 sigma^2)) over arms, t and u <= t."""
     total = 0.0
@@ -127,7 +128,7 @@ def test_batches_cost_little(seeds):
     assert sum(len(run.rounds) for run in batched) < sum(len(run.rounds) for run in literal) / 2
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("changes", "message"),
     [
         ({"growth": -1.0}, "growth is -1.0; it must be finite and not negative"),
@@ -143,8 +144,8 @@ def test_settings_without_meaning_are_refused(changes, message):
         lucb(**({"num_arms": 3} | changes))
 
 
-@pytest.mark.parametrize("growth", [1000.5, 1e300])
-@pytest.mark.parametrize("build", [LUCB, ActionElimination])
+@of_each("growth", [1000.5, 1e300])
+@of_each("build", [LUCB, ActionElimination])
 def test_batches_that_nobody_could_measure_are_refused(build, growth):
     with pytest.raises(sp.InvalidInput, match="at most 1000"):
         build(sp.Problem(3, **USUAL), growth=growth)

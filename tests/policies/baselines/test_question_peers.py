@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -43,7 +44,7 @@ def after(policy: Policy, counts, means=MEANS):
     return policy.tell(state, policy.ask(state), Observations(counts, counts * np.asarray(means))).state
 
 
-@pytest.mark.parametrize(("name", "kind"), CASES)
+@of_each(("name", "kind"), CASES)
 def test_the_answer_of_a_small_instance_is_right(name, kind):
     environment = sp.environments.Environment(arms=ARMS, means=MEANS, noise=sp.SubGaussian(0.5))
     run = sp.simulate(make(name, kind), environment, seed=3)
@@ -53,7 +54,7 @@ def test_the_answer_of_a_small_instance_is_right(name, kind):
     assert set(run.certificate.lists.outside) == set(IDS) - set(INSIDE[kind]) - ({"d"} if kind == "control" else set())
 
 
-@pytest.mark.parametrize(("name", "kind"), CASES)
+@of_each(("name", "kind"), CASES)
 def test_the_spec_rebuilds_an_equal_policy(name, kind):
     policy = make(name, kind, growth=0.25)
     spec = json.loads(json.dumps(policy.spec))
@@ -65,7 +66,7 @@ def test_the_spec_rebuilds_an_equal_policy(name, kind):
     assert make(name, kind, **sp.paper_settings(name)).spec["name"] == name
 
 
-@pytest.mark.parametrize(("name", "kind"), CASES)
+@of_each(("name", "kind"), CASES)
 def test_the_first_plan_pulls_every_arm_once_and_what_did_not_come_again(name, kind):
     policy = make(name, kind)
     assert policy.ask(policy.init()).counts.tolist() == [1] * 5
@@ -122,7 +123,7 @@ def test_apt_pulls_what_is_nearest_to_the_threshold():
     assert policy.ask(after(policy, [10, 10, 100_000, 10, 10])).counts.tolist() == [0, 0, 0, 1, 0]
 
 
-@pytest.mark.parametrize("total", [1, 2, 7, 40, 1001])
+@of_each("total", [1, 2, 7, 40, 1001])
 def test_pulls_are_dealt_as_single_pulls_would_be(total):
     counts, gaps = np.array([5, 1, 30, 12]), np.array([0.3, 1.1, 0.2, 0.5])
     single = counts.copy()
@@ -152,7 +153,7 @@ def test_uniform_pulls_what_the_undecided_rest_on(kind, epsilon, counts, pulled)
     assert "".join(np.array(IDS)[chosen]) == pulled
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("name", "asked", "message"),
     [
         ("apt", {"question": "above", "control": "a"}, "apt compares with a threshold that is known"),
@@ -177,7 +178,7 @@ def test_what_has_no_meaning_is_refused(name, asked, message):
         sp.make_policy(name, ARMS, epsilon=0.1, delta=0.05, noise="subgaussian:1", **asked)
 
 
-@pytest.mark.parametrize("name", ANSWERED)
+@of_each("name", ANSWERED)
 def test_a_noise_of_unknown_scale_is_refused(name):
     with pytest.raises(InvalidInput, match="certified-independent"):
         make(name, ANSWERED[name][0], noise=sp.Normal())

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -27,7 +28,7 @@ def told(policy, state, means):
     return policy.tell(state, plan, exact(plan, means)).state
 
 
-@pytest.mark.parametrize(("num_arms", "rounds"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (1024, 10)])
+@of_each(("num_arms", "rounds"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (1024, 10)])
 def test_the_number_of_rounds(num_arms, rounds):
     assert halving(num_arms, budget=20_000).num_rounds == rounds == math.ceil(math.log2(num_arms))
 
@@ -44,8 +45,8 @@ def test_the_shares_and_the_survivors_by_hand():
     assert (state.leader, state.pulls, state.finished, state.active.tolist()) == (1, 995, "budget", [1])
 
 
-@pytest.mark.parametrize("num_arms", [2, 3, 7, 40, 97])
-@pytest.mark.parametrize("budget", [700, 701, 12_345])
+@of_each("num_arms", [2, 3, 7, 40, 97])
+@of_each("budget", [700, 701, 12_345])
 def test_the_budget_is_never_passed_and_nearly_spent(num_arms, budget):
     policy = halving(num_arms, budget=budget)
     state = policy.init()
@@ -110,7 +111,7 @@ def test_the_bound_by_hand():
     assert halving_error_bound([0.0], budget=1) == 0.0
 
 
-@pytest.mark.parametrize("gaps", [[], [0.1, 0.2], [0.0, -0.1], [0.0, math.nan], [[0.0, 1.0]]])
+@of_each("gaps", [[], [0.1, 0.2], [0.0, -0.1], [0.0, math.nan], [[0.0, 1.0]]])
 def test_gaps_without_meaning_are_refused(gaps):
     with pytest.raises(sp.InvalidInput, match="gaps must be a list of finite numbers of which the smallest is 0"):
         halving_error_bound(gaps, budget=10)
@@ -136,7 +137,7 @@ def test_the_errors_stay_within_the_papers_bound(base, runs):
     assert sum(arm != 2 for arm in sabotaged) > allowed
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("changes", "message"),
     [
         ({"budget": 0}, "budget is 0; it must be a whole number, 1 or more"),

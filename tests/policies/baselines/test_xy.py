@@ -4,8 +4,8 @@ import math
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from linear_baselines import SEEDS, drawn, make, played, played_once
+from together import of_each
 
 import surepick as sp
 from surepick.designs import design_value
@@ -34,7 +34,7 @@ def test_phases_get_more_exact_and_drop_arms():
     assert all(state.seen.total == 0 for state in states if state.opened is None)  # each phase starts afresh
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@of_each("seed", SEEDS)
 def test_the_greedy_pull_leaves_the_smallest_width(seed):
     features, seen = drawn(seed)
     policy = make("lingape", features, growth=1e-9)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.certificates.document import write_certificate
@@ -141,7 +142,7 @@ def test_a_study_without_them_has_the_settings_that_it_always_had():
     assert not {"batch_size", "max_batches"} & set(policy.spec)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("options", "said"),
     [
         ({"batch_size": 96, "largest_batch": 50}, "give one of the two"),
@@ -156,7 +157,7 @@ def test_what_has_no_meaning_is_refused(options, said):
         policy_for("independent", 0, **options)
 
 
-@pytest.mark.parametrize("name", ["action-elimination", "lucb", "linear-embedding", "certified-neural"])
+@of_each("name", ["action-elimination", "lucb", "linear-embedding", "certified-neural"])
 def test_policies_whose_batches_are_their_own_say_so(name):
     with pytest.raises(InvalidInput, match=rf"{name} has no option 'batch_size'"):
         sp.make_policy(name, sp.Arms(np.eye(3)), epsilon=0.1, delta=0.1, noise="bernoulli", batch_size=96)
@@ -177,7 +178,7 @@ def test_pulls_enough_for_a_design_measure_each_of_its_arms():
     assert (rounded_batch(np.array([0.97, 0.01, 0.0, 0.02]), 4, 1) > 0).tolist() == [True, True, False, True]
 
 
-@pytest.mark.parametrize(("num_arms", "total"), [(7, 3), (7, 7), (7, 20), (100, 96), (5, 1)])
+@of_each(("num_arms", "total"), [(7, 3), (7, 7), (7, 20), (100, 96), (5, 1)])
 def test_the_first_batches_go_through_the_list(num_arms, total):
     batches = batches_of_a_list(num_arms, total)
     assert (batches - 1) * total < num_arms <= batches * total

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from block_outcomes import excess
 from block_studies import LINE, as_one_block, of_features, played, seen_of, totals_of
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -35,7 +36,7 @@ def arm_vectors() -> ArmVectors:
 # --- the weights
 
 
-@pytest.mark.parametrize("seed", range(5))
+@of_each("seed", range(5))
 def test_the_processes_are_those_of_the_weights_written_out(seed):
     counts, sums = tables(seed)
     vectors, rng = arm_vectors(), np.random.default_rng([seed, 4])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from block_outcomes import excess
 from block_studies import dealt, played, seen_of, totals_of, unbalanced
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -31,8 +32,8 @@ def tables(seed: int, blocks: int = 4) -> tuple[np.ndarray, np.ndarray]:
 # --- the equations
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("others", [[], [3], [3, 4]])
+@of_each("seed", range(5))
+@of_each("others", [[], [3], [3, 4]])
 def test_the_equations_are_those_of_the_weights_written_out(seed, others):
     counts, sums = tables(seed)
     arms, rng = np.array([1, 2]), np.random.default_rng([seed, 4])
@@ -210,7 +211,7 @@ def test_every_plan_gives_every_block_its_candidate():
 # --- what is refused
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("options", "said"),
     [
         ({"blocks": None, "block_size": 8}, "only with blocks"),

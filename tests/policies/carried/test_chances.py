@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from together import of_each
 
 from surepick.estimators.posterior import HEURISTIC_RIVALS, chances_of_means, chances_of_vectors
 
@@ -14,8 +15,8 @@ def drawn(means: np.ndarray, epsilon: float) -> np.ndarray:
     return np.mean(means >= means.max(axis=1, keepdims=True) - epsilon, axis=0)
 
 
-@pytest.mark.parametrize(("num_arms", "spread"), [(2, 1.0), (8, 0.3), (60, 1.0)])
-@pytest.mark.parametrize("epsilon", [0.01, 0.3])
+@of_each(("num_arms", "spread"), [(2, 1.0), (8, 0.3), (60, 1.0)])
+@of_each("epsilon", [0.01, 0.3])
 def test_chances_of_means_are_those_of_draws(num_arms, spread, epsilon):
     scores, errors = RNG.normal(size=num_arms) * spread, RNG.uniform(0.05, 0.8, size=num_arms)
     draws = scores + errors * RNG.standard_normal((DRAWS, num_arms))

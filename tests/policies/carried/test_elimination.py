@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from budgets import few_and_all
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -42,7 +43,7 @@ def test_it_certifies_an_answer_that_is_good_enough(kind):
         assert run.certificate.certified_gap <= 0.1
 
 
-@pytest.mark.parametrize("kind", WORLDS)
+@of_each("kind", WORLDS)
 def test_arms_that_are_out_stay_out_and_the_gap_of_a_leader_never_grows(kind):
     world, policy = policy_for(kind, 3)
     rounds = sp.simulate(policy, world, seed=3).rounds
@@ -52,7 +53,7 @@ def test_arms_that_are_out_stay_out_and_the_gap_of_a_leader_never_grows(kind):
             assert after.certified_gap <= before.certified_gap
 
 
-@pytest.mark.parametrize("kind", WORLDS)
+@of_each("kind", WORLDS)
 def test_a_first_batch_of_which_hardly_anything_came_is_gone_on_from(kind):
     world, policy = policy_for(kind, 4)
     state, number = policy.init(), 0

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from played_together import answer, answers
+from together import of_each
 
 import surepick as sp
 from surepick.core.random_streams import stream, streams
@@ -105,7 +106,7 @@ def check_alike(policy, environment, seeds, **limits) -> None:
         assert many.certified_gaps[place] == pytest.approx(np.inf if gap is None else gap, rel=0.0, abs=1e-13)
 
 
-@pytest.mark.parametrize("limit", [0, 9, 10, 60, 300])
+@of_each("limit", [0, 9, 10, 60, 300])
 def test_a_plan_that_would_pass_the_budget_is_not_pulled(limit):
     environment, _ = CASES["ten"]
     check_alike(policy_for(environment), environment, range(4), max_pulls=limit)

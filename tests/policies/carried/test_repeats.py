@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from together import of_each
 
 from surepick.estimators.noise_mgf import least_chi_squares
 from surepick.policies.sequential import batches
@@ -40,9 +41,7 @@ def test_an_arm_without_a_bound_is_left_out_unless_it_is_worth_its_repeats():
     ).any()  # nobody else sees the rest
 
 
-@pytest.mark.parametrize(
-    ("limit", "expected"), [(None, [20, 8, 10, 0]), (36, [20, 8, 4, 0]), (30, [20, 6, 4, 0]), (10, [20, 6, 4, 0])]
-)
+@of_each(("limit", "expected"), [(None, [20, 8, 10, 0]), (36, [20, 8, 4, 0]), (30, [20, 6, 4, 0]), (10, [20, 6, 4, 0])])
 def test_a_plan_is_completed_where_the_largest_batch_has_room(limit, expected):
     counts, seen, bounded = np.array([20, 6, 4, 0]), np.array([30, 2, 0, 0]), np.array([True, False, False, False])
     assert batches.topped_up(counts, seen, bounded, 10, limit).tolist() == expected

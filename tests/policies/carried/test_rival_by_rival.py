@@ -111,7 +111,7 @@ def test_another_candidate_is_not_looked_at_where_it_cannot_take_less(monkeypatc
     goal = found.goal_for(state, guess, plan.candidate)
     monkeypatch.setattr(predictions.Planner, "rest_of", lambda *_: pytest.fail("a plan was made"))
     vectors = policy._planner.situation.vectors(plan.dim)
-    assert found._effort(state, goal, vectors_rule.least_effort(vectors, goal)) == np.inf
+    assert found._effort(state, goal, min(len(goal.rivals), vectors.white.shape[1])) == np.inf
 
 
 def test_the_bias_of_a_candidate_and_its_rival_alone_is_none():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from changing_lists import policy_of, world_of
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -87,7 +88,7 @@ def test_a_bet_on_pulls_of_one_who_went_starts_anew():
     assert (told.means.starts[2:] > state.means.starts[2:]).all()
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("name", "options"),
     [
         ("certified-independent", {}),

@@ -5,6 +5,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.core.plans import Design, IndependentArms
@@ -68,7 +69,7 @@ def play(policy, answers=noiseless, most=500):
     return plans, rows, state
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("gap_bound", "epsilon", "expected"),
     [(2.0, 0.1, 5), (None, 0.1, 5), (2.0, 0.25, 3), (2.0, 0.24, 4), (1.0, 0.25, 2), (0.11, 0.1, 1), (None, 7.0, 1),
      (2e8, 1e7, 5), (2e-8, 1e-9, 5)],
@@ -135,7 +136,7 @@ def test_a_round_brings_every_width_to_its_accuracy():
     assert 2 * embedded.misspecification + spread * longest <= policy.rounds.accuracy(1)
 
 
-@pytest.mark.parametrize("looks", [1, 3, 8, 50])
+@of_each("looks", [1, 3, 8, 50])
 def test_looks_are_nested_parts_of_one_allocation(looks):
     plans, _, _ = play(adaptive(looks=looks, stopping="rounds"))
     for number in sorted({plan.round for plan in plans}):
@@ -244,7 +245,7 @@ def test_the_published_floor_is_twice_the_support_over_the_slack():
     assert open_first(settings(floor="published", slack=0.5), features, weights, 1).allocation.sum() == 12
 
 
-@pytest.mark.parametrize("total", [1, 10, 37, 500])
+@of_each("total", [1, 10, 37, 500])
 def test_the_support_floor_keeps_the_rounding_promise(total):
     rng = np.random.default_rng(3)
     features = rng.normal(size=(5, 3))
@@ -339,8 +340,8 @@ def test_a_fixed_dimension_that_is_exact_promises_epsilon():
     assert fixed(epsilon=0.5).rule.chosen == 2
 
 
-@pytest.mark.parametrize("dim", [1, 2, 3])
-@pytest.mark.parametrize("epsilon", [1e-3, 0.3])
+@of_each("dim", [1, 2, 3])
+@of_each("epsilon", [1e-3, 0.3])
 def test_a_fixed_dimension_always_has_room(dim, epsilon):
     """gamma(d) is eight times the bias: the last accuracy, at least a quarter of the promise, exceeds it."""
     policy = fixed(dim=dim, epsilon=epsilon)

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from item_studies import answered, certified_items, item_table, play
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Answers, Observations
@@ -141,7 +142,7 @@ def test_the_order_depends_on_the_seed_and_on_the_set():
     assert Items(Items(7).spec) == Items(7)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("make", "says"),
     [
         (lambda: Items(0), "items"),

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from algorithm_two import USUAL, means_rule, told
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -24,7 +25,7 @@ def test_plain_means_are_measured_equally_often():
     assert policy.ask(state).counts.tolist() == [math.ceil(math.ceil(total) / 2)] * 2 + [0] * 3
 
 
-@pytest.mark.parametrize("missing", [[0], [1], [0, 1], [0, 3]])
+@of_each("missing", [[0], [1], [0, 1], [0, 3]])
 def test_an_arm_without_a_mean_is_neither_dropped_nor_recommended(missing):
     """Means .9, .85, .1, .2 all lowered by 5: a mean of 0 for what is missing would win."""
     policy = means_rule(4)

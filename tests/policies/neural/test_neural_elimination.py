@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from algorithm_two import USUAL, exact, means_rule, network, rule, told
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -165,8 +166,8 @@ MAKERS = {
 }
 
 
-@pytest.mark.parametrize("constants", CONSTANTS)
-@pytest.mark.parametrize("kind", MAKERS)
+@of_each("constants", CONSTANTS)
+@of_each("kind", MAKERS)
 def test_the_verdict_is_heuristic_and_the_reason_names_the_constants(kind, constants):
     policy = MAKERS[kind](constants=constants)
     assert certificate_of(policy, policy.init()).verdict == "not-yet"

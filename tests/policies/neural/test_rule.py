@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from algorithm_two import USUAL, network, rule
+from together import of_each
 
 import surepick as sp
 from surepick.policies.paper.neural_elimination import CONSTANTS
@@ -29,9 +30,7 @@ def test_the_thresholds_by_hand():
     assert rule(epsilon=0.4).threshold(1) == pytest.approx(0.0625 + 0.15)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "rounds"), [(0.1, 4), (0.125, 3), (0.12, 4), (0.5, 1), (0.51, 1), (1.0, 1), (3.0, 1), (1e-3, 10)]
-)
+@of_each(("epsilon", "rounds"), [(0.1, 4), (0.125, 3), (0.12, 4), (0.5, 1), (0.51, 1), (1.0, 1), (3.0, 1), (1e-3, 10)])
 def test_the_number_of_rounds(epsilon, rounds):
     assert rule(epsilon=epsilon).num_rounds == rounds
 
@@ -39,7 +38,7 @@ def test_the_number_of_rounds(epsilon, rounds):
 LOG = math.log(250**2 / (0.05 / 8))  # of K^2 / delta_1
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("constants", "noise", "expected"),
     [
         ("box", sp.SubGaussian(1.0), 4 * 1.1 * 7 * LOG),  # d = 7
@@ -57,7 +56,7 @@ def test_the_counts_of_round_1(constants, noise, expected):
     assert rule(constants=constants, noise=noise).pulls(1, dim=7, value=4.0) == math.ceil(expected)
 
 
-@pytest.mark.parametrize(("constants", "pulls"), [("box", 497), ("paper", 284), ("proof", 72_622), ("derived", 9_322)])
+@of_each(("constants", "pulls"), [("box", 497), ("paper", 284), ("proof", 72_622), ("derived", 9_322)])
 def test_the_same_in_figures(constants, pulls):
     """284 is what the paper's figure shows for 250 arms."""
     assert rule(constants=constants).pulls(1, dim=7, value=4.0) == pulls
@@ -93,14 +92,14 @@ def test_misspecification_that_leaves_no_room_breaks_the_contract(gamma):
     assert rule(constants="derived", misspecification=0.0243).pulls(1, dim=7, value=4.0) > 10**7
 
 
-@pytest.mark.parametrize("constants", CONSTANTS)
+@of_each("constants", CONSTANTS)
 def test_at_least_one_pull_and_not_more_than_anybody_has(constants):
     assert rule(constants=constants).pulls(1, dim=1, value=0.0) == (71 if constants == "box" else 1)
     with pytest.raises(sp.errors.ContractError, match="this round would need"):
         rule(constants=constants).pulls(1, dim=10**16, value=1e16)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("changes", "message"),
     [
         ({"constants": "own"}, "constants is 'own'; choose one of 'box', 'paper', 'proof', 'derived'"),
@@ -119,7 +118,7 @@ def test_settings_without_meaning_are_refused(changes, message):
         rule(**changes)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("changes", "message"),
     [
         ({"error_tolerance": 0.0}, "error_tolerance is 0.0; it must be positive"),

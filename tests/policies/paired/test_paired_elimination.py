@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from budgets import few_and_all
 from paired_studies import alike, drawn, played, policy_of, seen_of, where
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import BlockTotals, Observations
@@ -209,7 +210,7 @@ def test_what_was_bet_against_a_former_candidate_counts_as_it_is():
 # --- what is refused
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("options", "words"),
     [
         ({"noise": "normal", "blocks": "day", "streams": "run"}, "both given; name one"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.environments import Environment
@@ -53,7 +54,7 @@ def test_small_batches_begin_with_every_candidate_in_turn(noise, each):
     assert state.seen.counts.min() >= each
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@of_each("question", QUESTIONS)
 def test_a_study_ends_after_the_batches_that_it_is_allowed(question):
     runs = {most: run_of(policy_of(question, max_batches=most)) for most in (2, 5, 20)}
     assert all(len(run.rounds) <= most for most, run in runs.items())

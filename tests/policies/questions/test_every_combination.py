@@ -7,6 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
@@ -69,7 +70,7 @@ def policy_of(question: str, blocks: str, noise: str, policy: str):
     return sp.make_policy(policy, arms, epsilon=0.3, delta=0.1, noise=NOISES[noise], **options)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@of_each("question", QUESTIONS)
 def test_only_what_cannot_be_had_is_refused(question):
     for combination in [one for one in COMBINATIONS if one[0] == question]:
         if not (expected := why_not(*combination)):

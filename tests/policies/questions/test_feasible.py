@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from constrained_studies import RewardsBeside
 from refusals import refused
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations, Quantity
@@ -128,7 +129,7 @@ def test_other_policies_do_not_answer_it():
     refused(lambda: policy(env, name="lucb"), "constraints")
 
 
-@pytest.mark.parametrize(
+@of_each(
     "asked",
     [
         {"question": "above", "threshold": 0.0},
@@ -137,7 +138,7 @@ def test_other_policies_do_not_answer_it():
         {"constraints": NOISY},
     ],
 )
-@pytest.mark.parametrize("noise", ["normal", "subgaussian:1"])
+@of_each("noise", ["normal", "subgaussian:1"])
 def test_a_policy_is_made_again_of_its_spec(asked, noise):
     arms = sp.Arms(ids=range(5))
     made = sp.make_policy("certified-independent", arms, epsilon=0.4, delta=0.05, noise=noise, **asked)

@@ -5,6 +5,7 @@ import pytest
 from block_studies import drawn, played, seen_of
 from budgets import budget
 from hypothesis import given, settings, strategies as st
+from together import of_each
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
@@ -236,7 +237,7 @@ def test_a_spec_without_blocks_says_nothing_of_them():
     assert not {"blocks", "block_size", "once_a_block"} & set(spec)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("more", "says"),
     [
         ({"question": "above", "threshold": 0.0}, "a day may shift all of its measurements"),

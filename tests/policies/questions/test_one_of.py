@@ -119,7 +119,7 @@ def test_results_of_others_than_the_sample_are_not_looked_at():
     assert told.state == policy.tell(state, plan, Observations(plan.counts, np.zeros(60))).state
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0, -1, "half"])
+@of_each("share", [0.0, 1.0, -1, "half"])
 def test_a_share_is_between_0_and_1(share):
     with pytest.raises(InvalidInput, match="share"):
         OneOf(share)

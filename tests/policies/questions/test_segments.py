@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from budgets import budget
 from hypothesis import given, settings, strategies as st
+from together import of_each
 
 import surepick as sp
 from surepick.core.certificate import Listed
@@ -124,7 +125,7 @@ def test_a_segment_of_no_more_than_m_is_whole_on_the_first_list():
     assert "a" in by_name["x"].inside
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("segments", "more", "says"),
     [
         ("ab", {}, "no segment has more than 1 of the 2 candidates"),
@@ -140,7 +141,7 @@ def test_what_cannot_be_asked_of_segments_is_refused(segments, more, says):
         policy_of(segments, **more)
 
 
-@pytest.mark.parametrize("segments", [["a"], ["a", ""], ["a", None], "a"])
+@of_each("segments", [["a"], ["a", ""], ["a", None], "a"])
 def test_segments_are_one_name_an_arm(segments):
     with pytest.raises(sp.InvalidInput, match="segment"):
         sp.Arms(ids=[*"xy"], segments=segments)

@@ -1,11 +1,11 @@
 """What lists say, in words."""
 
-import pytest
+from together import of_each
 
 from surepick.questions import Above
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("by", "first", "second"),
     [
         (0.0, "better than the control C, or worse than it by less than 0.1",

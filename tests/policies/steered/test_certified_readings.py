@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from bounds import failures_allowed
+from together import of_each
 
 import surepick as sp
 from surepick.assumptions import likely_norm
 from surepick.assumptions.texts import parse_assumption
 from surepick.policies.steered import weights as steering
-from surepick.policies.steered.elimination import CertifiedReadings
+from surepick.policies.steered.elimination import CertifiedReadings, level_says_nothing
 from surepick.studies.readings import Evidence, usual_assumptions
 
 DELTA, ARMS, SIGMA = 0.02, 8, 0.5
@@ -64,6 +65,37 @@ def test_under_a_smooth_class_every_length_that_fits_lets_it_stand():
         assert study.read(policy.read_under(one)).gap == pytest.approx(one.gap, rel=1e-9)
         assert study.read(policy.read_under(one)).stands
     assert study.certificate().certified_gap == max(one.gap for one in standing)
+
+
+@pytest.mark.parametrize(
+    ("features", "nothing"),
+    [
+        (np.vstack([np.eye(4), np.full(4, 0.6)]), True),  # as many candidates as coordinates, with that of a level
+        (np.array([[1.0, 0.0], [0.0, 1.0]] * 5) + 1e-5 * np.arange(20.0).reshape(10, 2), True),  # x + z is constant
+        (np.column_stack([np.full(9, 300.0), np.arange(9.0)]), True),  # the first one is
+        (np.column_stack([np.arange(9.0), np.arange(9.0) ** 2]), False),
+        (np.zeros((9, 2)), False),
+    ],
+)
+def test_a_level_says_nothing_where_it_is_there_already_or_allows_for_any_means(features, nothing):
+    assert level_says_nothing(features) is nothing
+
+
+@pytest.mark.parametrize(
+    ("level", "kind", "words"), [(0.0, "linear:level=no", "linear in the features, with"), (20.0, "linear", "a level")]
+)
+def test_a_level_that_says_nothing_is_left_out_unless_results_are_likelier_with_one(level, kind, words):
+    features, rng = np.vstack([np.eye(4), [0.7, 0.6, 0.0, 0.0]]), np.random.default_rng(8)
+    means = features @ np.array([2.0, 0.0, 1.0, 0.0]) + level
+    policy = sp.make_policy("certified-readings", sp.Arms(features), assume="linear", trust="exact", **GOAL)
+    study = sp.Study(policy)
+    result = run(study, means, rng)
+    assert (result.best_arm, study.certificate().verdict) == ("0", "certified")
+    assert words in study.certificate().assumptions[0]
+    assert study.read(kind).gap == study.certificate().certified_gap <= GOAL["epsilon"]
+    assert {"linear", "linear:level=no"} <= {one.kind for one in study.readings()}
+    asked = sp.make_policy("certified-readings", sp.Arms(features), assume="linear:level=yes", **GOAL)
+    assert [str(one) for one in asked.named] == ["linear + off by 0.3"]
 
 
 def largest_process(policy, features, means, rng, batches: int = 6) -> float:
@@ -162,7 +194,7 @@ def test_bets_are_functions_of_the_past_and_of_counts():
         state = policy.tell(state, plan, seen).state
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("options", "words"),
     [
         ({"assume": "nothing"}, "write linear or smooth"),

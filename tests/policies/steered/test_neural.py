@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from neural_studies import played, policy_of, smooth_world, told_some
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -110,8 +111,8 @@ def test_what_is_learnt_is_a_function_of_the_past_and_the_seed():
     assert not np.array_equal(first, policy.learn(told_some(world, seed=1)))
 
 
-@pytest.mark.parametrize("vectors", ["gradient", "last-layer"])
-@pytest.mark.parametrize("pulls", [0, 3])
+@of_each("vectors", ["gradient", "last-layer"])
+@of_each("pulls", [0, 3])
 def test_the_vectors_are_orthogonal_of_mean_square_length_one_and_few(pulls, vectors):
     world = smooth_world()
     policy = policy_of(world, vectors=vectors)

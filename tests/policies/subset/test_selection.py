@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from block_functions import written
+from together import of_each
 
 import surepick as sp
 from surepick.chunks.passes import Meter
@@ -117,7 +118,7 @@ def test_equal_candidates_are_all_kept_unless_slack_is_granted():
     assert found[0.05] <= 100
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("more", "said"),
     [
         ({"noise": "normal"}, "noise of a declared scale"),

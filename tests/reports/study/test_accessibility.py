@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from report_pages import Page, page_of
+from together import of_each
 
 from surepick.reports.study import page as study_report
 
@@ -122,8 +123,8 @@ def test_text_can_be_read(theme):
     assert used <= {"ink", "quiet", "link", "good", "warn"}
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("eye", LINEAR)
+@of_each("theme", ["light", "dark"])
+@of_each("eye", LINEAR)
 def test_fates_can_be_told_apart_by_every_eye(theme, eye):
     colours = themes()[theme]
     seen = {fate: lab(np.asarray(LINEAR[eye]) @ colours[fate]) for fate in ("recommended", "possible", "left", "paper")}

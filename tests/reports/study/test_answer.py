@@ -4,6 +4,7 @@ import re
 
 import pytest
 from report_pages import NO_FORECAST, NO_LOG, POLICIES, finished, made_up, page_of, rendered
+from together import of_each
 
 from surepick.reports.study.facts import History, history_of
 
@@ -91,7 +92,7 @@ def test_a_candidate_that_was_never_measured_is_said_so_and_shown():
     assert "similar candidates" not in rendered(document).words
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("policy", "gap", "proved"),
     [
         ({"noise": "bernoulli"}, 0.99, True),

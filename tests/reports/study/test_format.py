@@ -1,13 +1,13 @@
 """Numbers, probabilities and names as people write them."""
 
-import pytest
 from report_pages import made_up, rendered
+from together import of_each
 
 from surepick.reports.study.facts import column, distinct, labels, number_text, plain_words, shortened_id, signed_column
 from surepick.text import percent
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("delta", "words"),
     [(0.05, "5"), (0.01, "1"), (0.3, "30"), (0.125, "12.5"), (1e-6, "0.0001"), (0.1234567891, "12.34567891")],
 )
@@ -23,7 +23,7 @@ def test_numbers_as_people_write_them():
     assert shortened_id("abcdefghij", 5) == "ab…ij"
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("names", "found"),
     [
         (["ab", "abcdef"], ["ab", "abcdef"]),

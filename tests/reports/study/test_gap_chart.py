@@ -4,6 +4,7 @@ import re
 
 import pytest
 from report_pages import finished, made_up, page_of, rendered
+from together import of_each
 
 from surepick.reports.study.charts import gaps
 from surepick.reports.study.facts import facts_of
@@ -82,7 +83,7 @@ def test_the_axis_counts_factors_where_numbers_differ_by_many():
     assert nothing_left.frame.top <= nothing_left.end[1] <= nothing_left.frame.bottom
 
 
-@pytest.mark.parametrize(
+@of_each(
     "document",
     [
         proving((0.4, "0")),

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from report_pages import Page
+from together import of_each
 
 import surepick as sp
 from surepick.reports.study.facts import facts_of
@@ -42,7 +43,7 @@ def column(rows, name, place):
     return np.array([row[place] for row in rows if row[0] == name])
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@of_each("name", QUESTIONS)
 def test_points_are_averages_with_their_standard_errors(name):
     study, rows = finished(QUESTIONS[name])
     found = panels(study)

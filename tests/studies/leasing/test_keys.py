@@ -2,6 +2,7 @@
 
 import pytest
 from leased_studies import make_study, tell_rest
+from together import of_each
 
 import surepick as sp
 from surepick.studies.logs.base import parse_duration
@@ -9,7 +10,7 @@ from surepick.studies.logs.keys import canonical_key, read_pull_key
 from surepick.studies.logs.memory import MemoryLog
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("text", "seconds"),
     [("90s", 90), ("15m", 900), ("8h", 28800), ("2d", 172800), ("1w", 604800), ("1h30m", 5400), (" 1.5H ", 5400)],
 )
@@ -18,7 +19,7 @@ def test_durations(text, seconds):
     assert parse_duration(seconds) == seconds
 
 
-@pytest.mark.parametrize(
+@of_each(
     "text", ["", "1" * 200_000, "soon", "-8h", "0", "0s", "h", "8h30", "8 hours", "nan", "inf", "1e300", 0, -1.0, [1]]
 )
 def test_what_is_no_duration(text):
@@ -33,13 +34,13 @@ def test_a_key_names_its_plan_and_its_pull(key, known):
     assert read_pull_key(canonical_key(key, "sku-4")) == known
 
 
-@pytest.mark.parametrize("key", ["p3@sku-4", "3.17@sku-4", "p0.1@sku-4", "mine", f"p{'9' * 5000}.1@sku-4"])
+@of_each("key", ["p3@sku-4", "3.17@sku-4", "p0.1@sku-4", "mine", f"p{'9' * 5000}.1@sku-4"])
 def test_other_keys_are_the_users_own(key):
     assert canonical_key(key, "sku-4") == key
     assert read_pull_key(key) is None
 
 
-@pytest.mark.parametrize(
+@of_each(
     "key", ["p03.17@sku-4", "p3.017@sku-4", "p٣.17@sku-4", "P3.17@sku-4", "p3,17@sku-4", "p3.17@SKU-4 ", "'p3.17@sku-4"]
 )
 def test_what_only_looks_like_the_key_of_a_leased_pull_is_refused(key):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from run_study_lab import MEANS, Lab
+from together import of_each
 
 import surepick as sp
 from surepick.cli.app import main
@@ -179,7 +180,7 @@ def test_ids_of_several_lines_are_refused(sqlite_url, tmp_path, monkeypatch, cap
 # ids that look like options
 
 
-@pytest.mark.parametrize(
+@of_each(
     "template",
     ["m {id} {pulls}", "m --flag {id}", "m {id}.csv", "m --id={id} {id}", "m {id} -- {pulls}", "m {id} -- {id}"],
 )
@@ -189,7 +190,7 @@ def test_an_id_that_looks_like_an_option_is_refused_where_it_could_be_one(templa
         Command(template).check(["a", "-x", "--help"])
 
 
-@pytest.mark.parametrize("template", ["m -- {id} {pulls}", "m --id={id}", "m x/{id} {pulls}", "m --id={id} -- {id}"])
+@of_each("template", ["m -- {id} {pulls}", "m --id={id}", "m x/{id} {pulls}", "m --id={id} -- {id}"])
 def test_a_command_that_says_where_ids_begin_takes_any(template):
     Command(template).check(["a", "-x", "--help"])
 

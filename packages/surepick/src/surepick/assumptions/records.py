@@ -52,12 +52,17 @@ def _nothing(inverse: FloatArray) -> FloatArray:
 
 @record
 class NoStructure:
-    """Nothing is assumed: any means. A rival is bounded only where its flows are on the candidate and itself, alike."""
+    """Nothing is assumed: any means. A rival is bounded only where what its flows take from it they give to others.
+
+    Source: docs/certified-elimination.md, line 39; docs/mixtures.md, line 45: of the best arm, which alone need be
+    bounded, what is given to arms beside the candidate says nothing false.
+    """
 
     def support(self, lines: Lines) -> Support:
-        amount = lines.at(lines.candidate)
-        others = np.count_nonzero(lines.held.flows, axis=1) > 2
-        matched = (amount > 0.0) & (lines.at(lines.rivals) == -amount) & ~others
+        amount, flows = lines.at(lines.candidate), lines.held.flows
+        taken, given = -lines.at(lines.rivals), np.maximum(flows, 0.0).sum(axis=1)
+        alone = np.count_nonzero(flows < 0.0, axis=1) == 1
+        matched = (amount > 0.0) & alone & (np.abs(given - taken) <= lines.rounding * taken)
 
         def rest(inverse: FloatArray) -> FloatArray:
             return np.where(matched & (np.abs(inverse * amount - 1.0) <= 4.0 * EPS), 0.0, np.inf)

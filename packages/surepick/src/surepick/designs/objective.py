@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from surepick.core.plans import Design
 from surepick.core.records import FloatArray, IntArray, record
+from surepick.designs.places import Images, Places
 from surepick.designs.pricing import Longest, ReducedCosts
 from surepick.designs.problem import DesignProblem, checked_weights, pose
 from surepick.linalg import factorisations
@@ -70,8 +71,8 @@ class _Front:
 class Objective:
     """The exact objective of a problem; it keeps far pairs of its last full search (docs/design-solver.md, line 6)."""
 
-    def __init__(self, problem: DesignProblem) -> None:
-        self.problem = problem
+    def __init__(self, problem: DesignProblem, places: Places | None = None) -> None:
+        self.problem, self.places = problem, places  # where the active points are, if many are near copies
         self.prices = ReducedCosts(problem)
         self.longest = Longest(problem.points, problem.point_lengths)  # where vectors count, not differences
         self._noted: _Noted | None = None
@@ -93,6 +94,8 @@ class Objective:
                 return _renamed(farthest_in_the_plane(front.points, enough=enough), front.rows)
             points = factorisations.solve_rows(factor, self.problem.compared(0, len(self.problem.active)))
             return _renamed(farthest_in_the_plane(points, enough=enough), self.problem.active)
+        if self.places is not None:
+            return Images.under(self.problem, self.places, factor).farthest(most=most, enough=enough).head(most)
         found = self._remembered(factor, enough, most)
         if found is None and len(self._rows) and not self._evenly:
             found = self._around(factor, hot, most=most, enough=enough)

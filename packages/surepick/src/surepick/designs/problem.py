@@ -79,18 +79,16 @@ class DesignProblem:
         return np.bincount(self.group, weights, len(self.first)).astype(np.float64, copy=False)
 
 
-def restricted_to(problem: DesignProblem, rows: IntArray) -> DesignProblem:
-    """The problem of differences of some rows of the basis, ascending; the centre stays, and values keep each bit."""
+def restricted_to(problem: DesignProblem, rows: IntArray, points: IntArray | None = None) -> DesignProblem:
+    """The problem of differences of some rows of the basis, ascending, or of some vectors, rows of the points; the
+    centre stays, and values keep each bit."""
     basis, lengths = problem.basis[rows], problem.lengths[rows]
-    return replace(
-        problem,
-        basis=basis,
-        lengths=lengths,
-        points=basis,
-        point_lengths=lengths,
-        active=np.flatnonzero(np.isin(rows, problem.active)),
-        first=problem.first[rows],
-    )
+    part = replace(problem, basis=basis, lengths=lengths, first=problem.first[rows])
+    if problem.opposite and points is not None:
+        everybody = np.arange(len(points))
+        vectors, long = problem.points[points], problem.point_lengths[points]
+        return replace(part, points=vectors, point_lengths=long, active=everybody)
+    return replace(part, points=basis, point_lengths=lengths, active=np.flatnonzero(np.isin(rows, problem.active)))
 
 
 def normalised(weights: FloatArray) -> FloatArray:

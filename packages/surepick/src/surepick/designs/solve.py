@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from operator import itemgetter
 from typing import Any, overload
 
 import numpy as np
@@ -16,16 +18,21 @@ from surepick.core.values import positive_number
 from surepick.designs.column_generation import Iterated, bounded, factor_of, iterated, pooled_working_set, sweep
 from surepick.designs.long_lists import design_of_rows
 from surepick.designs.objective import Objective, ends_of
+from surepick.designs.places import Places, far_ends, places_of
 from surepick.designs.pricing import BOUND_SAFETY, CLOSE, less_rounding
 from surepick.designs.problem import DesignProblem, normalised, pose, restricted_to
 from surepick.designs.rounding import HEURISTIC_ARMS, HEURISTIC_SURELY_ENOUGH, THINNED, on_few_arms
-from surepick.designs.working_set import many_directions, spanning, started
+from surepick.designs.working_set import Working, many_directions, spanning, started
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.linalg.convex_hull_2d import outline
 from surepick.linalg.factorisations import spanning_rows
 from surepick.linalg.rows import one_blas_thread
 
 SOLVED_SHARE = 0.7
+PLACES_COMPARED = 1024  # with more the farthest pair is searched without them
+PLACES_SHARE = 0.5  # of the goal, for the restricted problem
+MOST_LOOKS = 8  # at all rows of places; then the search goes on without them
+HEURISTIC_PAIRS = 12  # times r: pairs of places of which a look takes ends
 OUTLINE_ABOVE = 64
 OUTLINE_SHARE = 0.5
 OUTLINE_CEILING = 0.8
@@ -181,6 +188,12 @@ def solved(
         outlined = _from_outline(objective, tolerance=tolerance, max_steps=max_steps)
         if outlined is not None:
             return outlined
+    places = places_of(problem)
+    search: Callable[..., Iterated] = partial(iterated, objective)
+    if places is not None:
+        compared = len(places[1]) <= PLACES_COMPARED and not problem.opposite
+        objective = Objective(problem, places[1] if compared else None)
+        search = partial(_from_places, objective, *places)
     goal = SOLVED_SHARE * tolerance
     if many_directions(problem):  # fewer arms then cost a fixed share
         goal = max(goal, (1.0 + tolerance) / (1.0 + THINNED) - 1.0)
@@ -197,13 +210,13 @@ def solved(
         few = not many_directions(problem) or arms <= math.ceil(HEURISTIC_ARMS[-1] * problem.rank)
         return accept is None or (few and accept(design.weights))
 
-    found = iterated(objective, goal=goal, max_steps=max_steps, enough=enough)
+    found = search(goal=goal, max_steps=max_steps, enough=enough)
     design = finished(found, unit)
     fine = good(design)
     if unit is not None and not fine:
         first = pooled_working_set(objective, start=found.best) if many_directions(problem) else None
         lower, few = found.lower, design
-        found = iterated(objective, goal=goal, max_steps=max_steps, first=found.best if first is None else first)
+        found = search(goal=goal, max_steps=max_steps, first=found.best if first is None else first)
         found = replace(found, lower=max(lower, found.lower))
         design = finished(found, None)
         fine = design.gap <= tolerance
@@ -259,3 +272,48 @@ def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> 
         more = np.append(ends_of(objective.far(factor)).ravel(), expensive[seen.gains[expensive] > 1.0])
         rows = np.union1d(rows, more)
     return None
+
+
+def _from_places(
+    objective: Objective,
+    arms: Places,
+    points: Places,
+    *,
+    goal: float,
+    max_steps: int,
+    first: Working | None = None,
+    enough: float = 0.0,
+) -> Iterated:
+    """As `iterated`, for one row of each place, and those that spoil it (docs/design-solver.md, line 19)."""
+    problem, best, steps = objective.problem, first, 0
+    rows, vectors = arms.first, points.first
+    if first is not None:
+        rows, vectors = np.append(rows, first.arms), np.append(vectors, first.pairs)
+    values: list[tuple[float, Working]] = []  # over all rows, of the answers so far
+    bounds: list[tuple[float, Working]] = []
+    while True:
+        rows, vectors = np.unique(rows), np.unique(vectors)
+        rows, vectors = (rows, vectors) if problem.opposite else (np.union1d(rows, vectors),) * 2
+        small, start = restricted_to(problem, rows, vectors), None if best is None else best.placed(rows, vectors)
+        left = max_steps - steps
+        found = iterated(Objective(small), goal=PLACES_SHARE * goal, max_steps=left, first=start, enough=enough)
+        steps += found.steps
+        mine, other = found.best.renamed(rows, vectors), found.bounding.renamed(rows, vectors)
+        seen, factor = bounded(objective, other, factor_of(problem, other)), factor_of(problem, mine)
+        far = objective.far(factor)
+        values.append((far.bound, mine))
+        bounds.append((seen.lower, other))
+        (upper, best), (lower, _) = min(values, key=itemgetter(0)), max(bounds, key=itemgetter(0))
+        target = max((1.0 + goal) * lower, enough)
+        if upper <= target or steps >= max_steps or len(values) == MOST_LOOKS:
+            break
+        gaining, most = np.flatnonzero(seen.gains > 1.0), HEURISTIC_PAIRS * problem.rank
+        rows = np.append(rows, arms.best(gaining, seen.gains[gaining]))
+        vectors = np.concatenate([vectors, ends_of(far).ravel(), far_ends(problem, points, factor, most, target)])
+    if upper > target and steps < max_steps:
+        rest = iterated(objective, goal=goal, max_steps=max_steps - steps, first=best, enough=enough)
+        values.append((rest.upper, rest.best))
+        bounds.append((rest.lower, rest.bounding))
+        steps += rest.steps
+    (upper, best), (lower, bounding) = min(values, key=itemgetter(0)), max(bounds, key=itemgetter(0))
+    return Iterated(best, bounding, lower, upper, steps)

@@ -218,9 +218,16 @@ class Working:
     multipliers: FloatArray  # their pi, (n,), sum 1 (all 0 before the first solution)
     gap: float  # certified relative gap so far
 
-    def renamed(self, rows: IntArray) -> Working:
-        """The same for a problem of which this one is the restriction to `rows`, shape (k,)."""
-        return replace(self, anchors=rows[self.anchors], arms=rows[self.arms], pairs=rows[self.pairs])
+    def renamed(self, rows: IntArray, points: IntArray | None = None) -> Working:
+        """The same for a problem of which this one is the restriction to `rows`, shape (k,), and to `points`, or to the
+        same rows."""
+        ends = rows if points is None else points
+        return replace(self, anchors=rows[self.anchors], arms=rows[self.arms], pairs=ends[self.pairs])
+
+    def placed(self, rows: IntArray, points: IntArray) -> Working:
+        """The same for the restriction to rows and points, ascending, that has all of these."""
+        anchors, arms = np.searchsorted(rows, self.anchors), np.searchsorted(rows, self.arms)
+        return replace(self, anchors=anchors, arms=arms, pairs=np.searchsorted(points, self.pairs))
 
 
 @record

@@ -10,7 +10,7 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Embedded, Embedding
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen
 from surepick.linalg import factorisations
-from surepick.linalg.rows import each_row_block, evenly, product_of_rows
+from surepick.linalg.rows import each_row_block, evenly, product_of_rows, row_blocks
 
 RANGE_TOLERANCE = 1e-7  # relative length outside the range, in whitened coordinates, that counts as rounding
 BLOCK_ENTRIES = 65_536  # what is formed of a block of rows stays in the cache
@@ -44,9 +44,8 @@ class LeastSquaresEstimate:
         step = max(LEAST_ROWS, BLOCK_ENTRIES // max(len(right), b.shape[1], 1))
         if distances.size <= SMALL_ENTRIES:
             step = len(left)
-        for top in range(0, len(left), step):
-            rows = left[top : top + step]
-            part = distances[top : top + step]
+        for block in row_blocks(len(left), step):
+            rows, part = left[block], distances[block]
             own = self.coordinates[rows]
             a = own - centre
             np.add(np.sum(a * a, axis=1)[:, None], lengths[None, :], out=part)
@@ -208,11 +207,11 @@ def _in_range(basis: FloatArray, span: factorisations.WeightedRange, reference: 
         return np.ones(len(basis), bool)  # what rounding leaves is some d eps of a length that is at most twice `scale`
     lengths, scale = np.empty(len(basis)), 0.0
     step = max(LEAST_ROWS, BLOCK_ENTRIES // max(basis.shape[1], 1))
-    for top in range(0, len(basis), step):
-        rows = basis[top : top + step]
+    for block in row_blocks(len(basis), step):
+        rows = basis[block]
         differences = rows - basis[reference]
         residual = differences - (differences @ span.directions) @ span.directions.T
-        lengths[top : top + step] = np.sqrt(np.sum(residual * residual, axis=1))
+        lengths[block] = np.sqrt(np.sum(residual * residual, axis=1))
         scale = max(scale, float(np.max(np.sum(rows * rows, axis=1))))
     return np.asarray(lengths <= RANGE_TOLERANCE * np.sqrt(scale))
 

@@ -156,16 +156,9 @@ class PooledFit:
 
 
 def pooled_fit(
-    embedded: Embedded,
-    pooled: Observations,
-    noise_scales: FloatArray,
-    *,
-    white: Whitened | None = None,
-    norm_bound: float | None = None,
+    embedded: Embedded, pooled: Observations, noise_scales: FloatArray, *, white: Whitened | None = None
 ) -> PooledFit:
     """The fit of everything told; an arm without structure and pulls is as good as the best."""
-    if embedded.structured and norm_bound is not None and follows_noise(embedded.dim):
-        return shrunk_fit(embedded.features, None, pooled, noise_scales, norm_bound)
     fitted = estimate(embedded, pooled, white=white)
     scores = fitted.scores
     if not embedded.structured and pooled.total > 0:
@@ -176,14 +169,6 @@ def pooled_fit(
 def follows_noise(dim: int) -> bool:
     """Whether least squares in so many directions follow the noise, so that guesses are drawn towards 0."""
     return dim >= HEURISTIC_SHRUNK
-
-
-def shrunk_fit(
-    basis: FloatArray, back: FloatArray | None, pooled: Observations, noise_scales: FloatArray, norm_bound: float
-) -> PooledFit:
-    """The fit of `RegularLeastSquares.shrunk`, whose arguments these are."""
-    fitted = RegularLeastSquares.shrunk(basis, back, pooled, noise_scales=noise_scales, norm_bound=norm_bound)
-    return PooledFit(fitted.scores, fitted, float(noise_scales.max()))
 
 
 def posterior_of_means(

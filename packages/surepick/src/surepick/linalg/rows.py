@@ -165,7 +165,8 @@ def evenly(rows: IntArray) -> IntArray:
     return np.concatenate([rows, np.repeat(rows[-1:], -len(rows) % EVEN)])
 
 
-# --- Which rows of a matrix are equal: exactly, in a few passes, without a sorted copy of the matrix.
+# --- Which rows of a matrix are equal: exactly, in a few passes, without a sorted copy of the matrix. And
+# which are near each other: by cells that are equal.
 
 BLOCK_ENTRIES = 4_000_000
 MULTIPLIER_SEED = 20_201
@@ -208,6 +209,50 @@ def equal_rows(matrix: NDArray[Any]) -> EqualRows:
             return _by_bytes(matrix)
     order = np.argsort(first)
     return EqualRows(first[order].astype(np.int64), places(order)[group].astype(np.int64))
+
+
+COORDINATES = 4  # of a projection, whose cells are looked at
+HEURISTIC_CELL = 0.25  # the side of a cell, of what a coordinate of unit vectors spreads
+HEURISTIC_LOOKS = 6  # projections at most
+HEURISTIC_JOINED = 0.02  # of the classes: a projection that joins fewer is the last
+HEURISTIC_ALONE = 0.8  # of the rows: where after two projections so many are classes of their own, most stay it
+
+
+def near_rows(matrix: FloatArray, lengths: FloatArray, share: float, least: float) -> EqualRows | None:
+    """Classes of rows, (n, d), longest first, that are near each other; None of fewer than `least` rows on average.
+
+    The first of the rows in a cell of a grid takes up those of its cell that are within a share of its length of it;
+    the grids are those of fixed projections of row / length and log length, of one after the other for the rows that
+    stand for a class. So a row is within a few times the share of its first one, and a class may come in parts."""
+    everybody = np.arange(len(matrix))
+    first, heads = everybody, everybody  # of each class, and of each row
+    for look in range(HEURISTIC_LOOKS):
+        found = equal_rows(_cells(matrix[first], lengths[first], look))
+        joined = first[found.first[found.group]]
+        alike = np.flatnonzero(joined != first)
+        apart = matrix[first[alike]] - matrix[joined[alike]]
+        far = alike[np.einsum("ij,ij->i", apart, apart) > (share * lengths[joined[alike]]) ** 2]
+        joined[far] = first[far]
+        step, before = everybody.copy(), len(first)
+        step[first] = joined
+        heads = step[heads]
+        first = np.flatnonzero(heads == everybody)
+        few = before - len(first) < HEURISTIC_JOINED * before
+        if look > 0 and (few or len(first) > HEURISTIC_ALONE * len(matrix)):
+            break
+    if least * len(first) > len(matrix):
+        return None
+    return EqualRows(first, np.searchsorted(first, heads))
+
+
+def _cells(matrix: FloatArray, lengths: FloatArray, look: int) -> FloatArray:
+    """The cell of each row, shape (n, COORDINATES + 1)."""
+    generator = np.random.Generator(np.random.PCG64(MULTIPLIER_SEED + look))
+    directions = generator.standard_normal((matrix.shape[1], COORDINATES)) / HEURISTIC_CELL
+    sizes = np.maximum(lengths, np.finfo(np.float64).tiny)[:, None]
+    found = np.concatenate([(matrix @ directions) / sizes, np.log(sizes) / HEURISTIC_CELL], axis=1)
+    found += generator.random(COORDINATES + 1)
+    return np.asarray(np.floor(found))
 
 
 def places(order: IntArray) -> IntArray:

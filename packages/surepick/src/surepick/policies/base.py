@@ -393,23 +393,16 @@ def trace_row(
 
 
 def designed(
-    round_number: int,
-    counts: IntArray,
-    design: plans.Design,
-    embedded: plans.Embedding | plans.IndependentArms,
-    *,
-    candidate: int | None = None,
+    round_number: int, counts: IntArray, design: plans.Design, embedded: plans.Embedding | plans.IndependentArms
 ) -> plans.Plan:
-    """The plan for a round, or for a batch that is to certify a candidate: then the design's value predicts pulls."""
+    """The plan for a round, or for an opening."""
     return plans.Plan(
         round=round_number,
         counts=counts,
         dim=embedded.dim,
-        design_value=design.value if candidate is None else None,
-        predicted_pulls=None if candidate is None else design.value,
+        design_value=design.value,
         lower_bound=design.lower_bound,
         misspecification=embedded.misspecification,
-        candidate=candidate,
     )
 
 

@@ -16,6 +16,7 @@ from surepick.core.records import FloatArray
 from surepick.embeddings.base import ExactFeatures, embedding_spec, free_dim
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, PilotGaussian, known_scale
+from surepick.policies.base import Problem
 from surepick.questions import BEST, NAMES, Question, asked_of, own_fields, question_name, taken_question
 from surepick.text import quoted
 
@@ -250,6 +251,21 @@ OPTIONS_OF: Mapping[MakeParts, tuple[str, ...]] = MappingProxyType(
 def are_paired(options: Mapping[str, Any], *, known_scale: bool) -> bool:
     """Whether candidates are compared within blocks, by differences of which nobody knows how much they vary."""
     return options.get("streams") is not None or (options.get("blocks") is not None and not known_scale)
+
+
+MOST_MIXED = 30  # candidates for which mixtures can be asked for: their numbers grow with the square
+
+
+def unfit_for_mixtures(problem: Problem, given: Mapping[str, Any]) -> str:
+    """Why mixtures over comparators and margins are no evidence for a study with these options; "" if they are."""
+    if not 2 <= problem.num_arms <= MOST_MIXED:
+        return f"{problem.num_arms} candidates are not between 2 and {MOST_MIXED}"
+    if not known_scale(problem.noise):
+        return "the scale of the noise is unknown"
+    if problem.question is not None or problem.relative_costs is not None:
+        return "measurements have unlike costs" if problem.question is None else "the question is another one"
+    small = [name for name in ("batch_size", "largest_batch") if (given.get(name) or MOST_MIXED) < problem.num_arms]
+    return f"{small[0]} is below their number" if small else ""
 
 
 HEURISTIC_BIASED = 0.2  # of epsilon: where the bias stays larger, evidence is usually steered for and read

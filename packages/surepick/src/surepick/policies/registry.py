@@ -39,6 +39,7 @@ ROUNDS = "surepick.policies.paper.arm_elimination:ArmElimination"
 CARRIED = "surepick.policies.carried.elimination:CarriedElimination"
 READINGS = "surepick.policies.steered.embedded:CertifiedEmbedding"
 PAIRED = "surepick.policies.paired.elimination:PairedElimination"
+MIXTURES = "surepick.policies.mixtures:MixtureElimination"
 LISTS = "surepick.policies.questions.elimination:CertifiedLists"
 OF_ITEMS = "certified-items"
 USUAL_DELTA = 0.05
@@ -107,6 +108,7 @@ ENTRIES: Mapping[str, PolicySpec] = MappingProxyType(
         "certified-independent": _certified(
             parts_of.independent,
             "fewest measurements for a certificate without features: the default where none are used",
+            mixtures=MIXTURES,
             paired=PAIRED,
         ),
         "certified-readings": PolicySpec(
@@ -316,11 +318,11 @@ def built_policy(
     if question is not None and entry.evidence:
         kind = "lists"
         parts_of.refuse_beside_lists(given)
+    problem = Problem(arms.num_arms, epsilon, delta, assumed, given.pop("gap_bound", None), arms, question)
     if kind is None and "paired" in entry.evidence and parts_of.are_paired(given, known_scale=known_scale(assumed)):
         kind = "paired"
     if kind is not None:
         check_choice("evidence", kind, tuple(entry.evidence))
-    problem = Problem(arms.num_arms, epsilon, delta, assumed, given.pop("gap_bound", None), arms, question)
     parts = entry.parts(arms, given)
     if entry.rule is not None:
         parts["rule"] = entry.rule(**taken(given, tuple(each.name for each in fields(entry.rule) if each.init)))

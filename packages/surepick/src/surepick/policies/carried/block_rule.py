@@ -203,7 +203,7 @@ def without_effects(seen: Observations, past: Observations, scales: FloatArray) 
 
     Cost: O(entries B + B^3) for B blocks.
     """
-    blocks = BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
+    blocks = seen.in_blocks
     if len(blocks.arms) == 0:
         return Observations(seen.counts, seen.sums, seen.squares)
     names, place = np.unique(blocks.arms, return_inverse=True)
@@ -228,7 +228,7 @@ def without_effects_on_vectors(
 
     z, `white`, has a coordinate that is the same for every arm. Cost: O(entries r + (entries + arms pulled) r^2).
     """
-    blocks = BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
+    blocks = seen.in_blocks
     if len(blocks.arms) == 0:
         return Observations(seen.counts, seen.sums, seen.squares)
     rows, weights, means = white[blocks.arms], blocks.counts / scales[blocks.arms] ** 2, blocks.centred_means

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Blocking, Deciding, Intervals, Plan, Step
+from surepick.core.plans import Blocking, Deciding, Plan, Step
 from surepick.core.records import BoolArray, IntArray, record
 from surepick.errors import InvalidInput
 from surepick.estimators import Mgf, with_squares
@@ -17,11 +17,8 @@ from surepick.noise import known_scale
 from surepick.policies import model_checks, options
 from surepick.policies.base import Traits
 from surepick.policies.carried import block_rule, lockstep, means_rule, vectors_rule
-from surepick.policies.carried.block_rule import BlockBets
-from surepick.policies.carried.means_rule import Bets
 from surepick.policies.carried.planning import Planner
-from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later
-from surepick.policies.carried.vectors_rule import VectorBets
+from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later, without_arms
 from surepick.policies.options import option
 from surepick.policies.sequential import engine, state as states
 from surepick.policies.sequential.state import SequentialState
@@ -29,9 +26,10 @@ from surepick.policies.sequential.state import SequentialState
 # --- What a batch bets. Weights are functions of the past and of the batch's counts (line 1).
 
 
-def bets_of(
-    planner: Planner, state: SequentialState, plan: Plan, seen: Observations
-) -> Bets | BlockBets | VectorBets | None:
+BatchBets = means_rule.Bets | block_rule.BlockBets | vectors_rule.VectorBets
+
+
+def bets_of(planner: Planner, state: SequentialState, plan: Plan, seen: Observations) -> BatchBets | None:
     """The bets of a batch; None: there are none, as in an opening through vectors or in blocks."""
     situation, epsilon = planner.situation, planner.situation.problem.epsilon
     apart = situation.blocks is not None and state.vectors is None
@@ -56,7 +54,7 @@ def bets_of(
 
 
 def processes_after(
-    planner: Planner, state: SequentialState, plan: Plan, bets: Bets | BlockBets | VectorBets | None, seen: Observations
+    planner: Planner, state: SequentialState, plan: Plan, bets: BatchBets | None, seen: Observations
 ) -> Processes:
     """The processes after the results of a batch."""
     situation = planner.situation
@@ -72,7 +70,7 @@ def processes_after(
 
 def _tested(
     planner: Planner, before: SequentialState, processes: Processes, plan: Plan, guess: Posterior, batch: Observations
-) -> Bets | BlockBets | VectorBets:
+) -> BatchBets:
     """The bets of a batch for a candidate."""
     situation, last, counts = planner.situation, planner.sizes.is_last(before.round), batch.counts
     candidate, epsilon, noise_mgf = plan.candidate or 0, situation.problem.epsilon, situation.noise_mgf(before.seen)
@@ -108,7 +106,7 @@ def _tested(
 
 
 @record
-class CarriedElimination(engine.EmbeddedTest):
+class CarriedElimination(engine.BatchedTest):
     """Certify one candidate c by evidence, for each arm j, against "j is the best arm, and better than c by epsilon".
 
         M_j = exp(sum w (r - h_x) - cost)          one process an arm, from the first pull to the last
@@ -152,15 +150,6 @@ class CarriedElimination(engine.EmbeddedTest):
     (2019) for designs aimed at differences.
     """
 
-    dim: int | None = None
-    tolerance: float = option(0.05, options.tolerance)
-    reserve: float = option(0.05, options.check_share)
-    largest_batch: int | None = option(None, options.largest_batch)
-    batch_size: int | None = option(None, options.batch_size)
-    max_batches: int | None = option(None, options.max_batches)
-    batch_cost: float = option(0.0, options.batch_cost)
-    blocks: str | None = option(None, options.block_name)
-    block_size: int | None = option(None, options.block_size)
     control: str | None = option(None, options.arm_id)
     once_a_block: bool | None = option(None, options.yes)
     later: tuple[str, ...] | None = option(None, options.arm_ids)
@@ -168,8 +157,8 @@ class CarriedElimination(engine.EmbeddedTest):
     evidence: str = field(default="carried", init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        engine.EmbeddedTest.__post_init__(self)
-        engine.BatchSizes.of(self)
+        engine.BatchedTest.__post_init__(self)
+        _ = self._sizes
         engine.check_idle(self, "block_size", "control", "once_a_block")
         blocking = self.blocking
         if blocking is not None and not known_scale(self.problem.noise):
@@ -211,7 +200,7 @@ class CarriedElimination(engine.EmbeddedTest):
         return engine.blocking_of(self.problem, self.blocks, self.block_size, self.control, bool(self.once_a_block))
 
     def init(self) -> SequentialState:
-        state: SequentialState = engine.EmbeddedTest.init(self)
+        state: SequentialState = engine.BatchedTest.init(self)
         waiting = self._waiting
         if not waiting:
             return state
@@ -262,7 +251,7 @@ class CarriedElimination(engine.EmbeddedTest):
         if bets is None:
             return None
         after = processes_after(self._planner, state, plan, bets, seen)
-        if isinstance(bets, VectorBets):
+        if isinstance(bets, vectors_rule.VectorBets):
             batch = self._situation.noise_mgf(state.seen).usable(seen)
             batch = batch if self.blocks is None else replace(batch, blocks=seen.in_blocks)
             weights = bets.weights(batch)
@@ -290,7 +279,7 @@ class CarriedElimination(engine.EmbeddedTest):
         """
         if step.state.finished == "given":
             return step
-        return self._relisted(step, *self._situation.without(step.state, arms, independent))
+        return self._relisted(step, *without_arms(step.state, arms, independent))
 
     def add(self, step: Step[SequentialState], arms: IntArray) -> Step[SequentialState]:
         """The step, when some of the arms that may come later are there. Their processes begin with the next batch.
@@ -311,7 +300,7 @@ class CarriedElimination(engine.EmbeddedTest):
     ) -> Step[SequentialState]:
         after = self._situation.relisted(state, roster, over=self._sizes.over(state.round))
         row = replace(step.record, active=after.active, leader=after.leader, certified_gap=self._gap(after))
-        return Step(after, engine.listed_row(row, after), self._deciding(after, None))
+        return Step(after, engine.listed_row(row, after), self._deciding(after))
 
     def _less_level(self, state: SequentialState, seen: Observations) -> tuple[Observations, float | None]:
         if self._uses_features or self.problem.noise.support is not None:
@@ -332,14 +321,11 @@ class CarriedElimination(engine.EmbeddedTest):
         found = min(states.gap_of(state, state.leader), UNKNOWN if given is None else given)
         return None if found >= UNKNOWN else found
 
-    def _deciding(self, after: SequentialState, found: Any) -> Deciding | None:  # noqa: ARG002
+    def _deciding(self, after: SequentialState) -> Deciding | None:
         if not after.begun:
             return None
-
-        def deciding(_: Intervals | None) -> Intervals:
-            return carried_intervals(after, self._situation.guess(after.processes, after.seen), self.problem.epsilon)
-
-        return deciding
+        guess = self._situation.guess
+        return lambda _: carried_intervals(after, guess(after.processes, after.seen), self.problem.epsilon)
 
     @property
     def _situation(self) -> DecisionContext:
@@ -349,10 +335,6 @@ class CarriedElimination(engine.EmbeddedTest):
     def _planner(self) -> Planner:
         dim = None if self.dim is None else self.dim + self._levelled.max_dim - self.embedding.max_dim
         return Planner(self._situation, dim, self.tolerance, self._sizes)
-
-    @property
-    def _sizes(self) -> engine.BatchSizes:
-        return engine.BatchSizes.of(self)
 
     def _noise_mgf(self, seen: Observations) -> Mgf:
         return self._situation.noise_mgf(seen)

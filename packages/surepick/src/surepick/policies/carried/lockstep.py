@@ -24,7 +24,6 @@ from surepick.policies import tuning
 from surepick.policies.base import Problem, threshold_of
 from surepick.policies.carried import means_rule, planning
 from surepick.policies.sequential import state as states
-from surepick.policies.sequential.engine import BatchSizes
 from surepick.questions.protocol import Lists
 
 MOST_ARMS = posterior.HEURISTIC_SHORT_LIST  # with more, little of a study's time is spent on what arrays save
@@ -33,7 +32,7 @@ ENTRIES = 32_768  # of an array that is worked on at a time: some of them stay n
 
 def together(policy: Any) -> Lockstep | None:
     """The rules for many studies of a `CarriedElimination`; None where they are not among those that are here."""
-    problem, sizes = policy.problem, BatchSizes.of(policy)
+    problem, sizes = policy.problem, policy._sizes
     chosen = sizes.exact is None and sizes.most is None and sizes.fixed == 0.0
     alike = problem.relative_costs is None and known_scale(problem.noise) and problem.question is None
     plain = policy.embedding.traits.family == "independent" and policy.blocks is None and policy.later is None

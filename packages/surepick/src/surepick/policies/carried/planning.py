@@ -283,8 +283,8 @@ class Planner:
         if not processes.structured:
             return self.rest_of(state, goal).total
         vectors = self.situation.vectors(processes.dim)
-        if goal.costs is None and vectors_rule.least_effort(vectors, goal) >= limit:
-            return math.inf
+        if goal.costs is None and min(len(goal.rivals), vectors.white.shape[1]) >= limit:
+            return math.inf  # a design, which sees all directions, has no fewer arms
         if is_expensive(vectors.embedded):
             return vectors_rule.effort_by(vectors, processes, goal, self.shares(state), direct=self._direct(state))
         return self.rest_of(state, goal).effort

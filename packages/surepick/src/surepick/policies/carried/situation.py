@@ -19,6 +19,7 @@ from surepick.policies.base import Problem, threshold_of
 from surepick.policies.carried.block_rule import without_effects, without_effects_on_vectors
 from surepick.policies.sequential import batches, state as states
 from surepick.policies.sequential.engine import MOST_DIMENSIONS, Memo, mgf_after
+from surepick.policies.sequential.state import S
 from surepick.text import did_you_mean
 
 LATER_SHARE = 0.1  # of delta
@@ -137,15 +138,17 @@ class DecisionContext:
 
     def _fit(self, processes: VectorProcesses, seen: Observations) -> guesses.PooledFit:
         def form() -> guesses.PooledFit:
-            noise_scales = self._typical_scales(seen)
-            vectors = self.vectors(processes.dim)
-            if guesses.follows_noise(processes.dim):
-                return guesses.shrunk_fit(vectors.white, vectors.back, seen, noise_scales, vectors.norm_bound)
+            vectors, scales = self.vectors(processes.dim), self._typical_scales(seen)
             white = self.cache.white(self.embedding, processes.dim)
-            regular = None if white is None else RegularLeastSquares.of(white, seen)
-            if regular is not None:
-                return guesses.PooledFit(regular.scores, regular, float(noise_scales.max()))
-            return guesses.pooled_fit(vectors.embedded, seen, noise_scales, white=white)
+            fit: RegularLeastSquares | None
+            if guesses.follows_noise(processes.dim):
+                told = vectors.white, vectors.back, seen
+                fit = RegularLeastSquares.shrunk(*told, noise_scales=scales, norm_bound=vectors.norm_bound)
+            else:
+                fit = None if white is None else RegularLeastSquares.of(white, seen)
+            if fit is not None:
+                return guesses.PooledFit(fit.scores, fit, float(scales.max()))
+            return guesses.pooled_fit(vectors.embedded, seen, scales, white=white)
 
         return self.cache.last("fit", (processes.dim, seen), form)
 
@@ -233,21 +236,6 @@ class DecisionContext:
             return MeanProcesses.started(self.problem.num_arms, first)
         return VectorProcesses.started(self.vectors(dim), first)
 
-    def without(
-        self, state: states.SequentialState, arms: IntArray, independent: BoolArray
-    ) -> tuple[states.SequentialState, states.Availability]:
-        """(what stays known, who is there) when some arms go; `CarriedElimination.withdraw` has the arguments."""
-        away, dropped = np.array(state.away), np.array(state.dropped)
-        away[arms], dropped[arms[independent]] = True, True
-        if away.all():
-            raise InvalidInput("all candidates would be withdrawn; close the study instead.")
-        tested = tuple(one for one in state.tested if not dropped[one.candidate])
-        shown = np.zeros_like(away) if (dropped & ~state.dropped).any() else state.beaten  # perhaps by one who left
-        groups = None if state.roster is None else state.roster.cohorts
-        if groups is not None:
-            groups = np.where(np.isin(np.arange(len(away)), arms), np.maximum(groups, 0), groups)
-        return replace(state, tested=tested, beaten=shown), states.Availability(away, dropped, groups)
-
     def with_added(
         self, state: states.SequentialState, arms: IntArray
     ) -> tuple[states.SequentialState, states.Availability]:
@@ -285,6 +273,20 @@ class DecisionContext:
             roster=roster,
         )
         return states.stop_if_decided(after, self.problem.epsilon)
+
+
+def without_arms(state: S, arms: IntArray, independent: BoolArray) -> tuple[S, states.Availability]:
+    """(what stays known, who is there) when some arms go; `CarriedElimination.withdraw` has the arguments."""
+    away, dropped = np.array(state.away), np.array(state.dropped)
+    away[arms], dropped[arms[independent]] = True, True
+    if away.all():
+        raise InvalidInput("all candidates would be withdrawn; close the study instead.")
+    tested = tuple(one for one in state.tested if not dropped[one.candidate])
+    shown = np.zeros_like(away) if (dropped & ~state.dropped).any() else state.beaten  # perhaps by one who left
+    groups = None if state.roster is None else state.roster.cohorts
+    if groups is not None:
+        groups = np.where(np.isin(np.arange(len(away)), arms), np.maximum(groups, 0), groups)
+    return replace(state, tested=tested, beaten=shown), states.Availability(away, dropped, groups)
 
 
 def checked_later(

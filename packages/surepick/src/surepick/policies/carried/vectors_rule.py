@@ -414,11 +414,6 @@ def effort_by(
     return through if alone is None else float(min(through, alone.effort))
 
 
-def least_effort(vectors: ArmVectors, goal: OpenComparisons) -> float:
-    """The arms that a plan for a goal has at least: a design, which sees all directions, or each rival itself."""
-    return float(min(len(goal.rivals), vectors.white.shape[1]))
-
-
 def _bought(vectors: ArmVectors, goal: OpenComparisons, weights: FloatArray) -> Information:
     """What the pulls of a design see whose weights are shares of money."""
     return Information.of(Pulls.of(vectors.white, goal.pulls_for(weights), goal.noise_scales))

@@ -236,7 +236,7 @@ class PairedElimination(EmbeddedTest):
         found = states.gap_of(state, state.leader)
         return None if found >= UNKNOWN else found
 
-    def _deciding(self, after: PairedState, found: Any) -> Deciding | None:  # noqa: ARG002
+    def _deciding(self, after: PairedState) -> Deciding | None:
         if after.means is None:  # nothing can be guessed of a mean before the first result
             return None
         return lambda _: carried_intervals(after, self._guess(after), self.problem.epsilon)

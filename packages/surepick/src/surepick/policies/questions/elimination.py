@@ -23,8 +23,7 @@ from surepick.policies.carried.block_rule import without_effects, without_effect
 from surepick.policies.options import option
 from surepick.policies.questions import outlook
 from surepick.policies.questions.outlook import Ground, RemainingOfBets
-from surepick.policies.sequential import batches, engine as block_options
-from surepick.policies.sequential.engine import BatchSizes, EmbeddedTest, Grid, jointly_normal
+from surepick.policies.sequential import batches, engine
 from surepick.policies.sequential.first_designs import first_dimension
 from surepick.policies.sequential.state import SequentialState
 from surepick.questions import Constraint, constraints_of, inquiry_of
@@ -116,7 +115,7 @@ def assumed_of(constraints: tuple[Constraint, ...], seen: Observations) -> tuple
 HEURISTIC_LAST = 2.5  # of the predicted rest: after the last batch that is allowed nothing can be made up for
 
 
-def grid_of(ground: Ground, seen: Observations | None) -> Grid | None:
+def grid_of(ground: Ground, seen: Observations | None) -> engine.Grid | None:
     """How measurements grow where only few batches are allowed; None: nobody knows the scale of the noise yet."""
     problem, embedded = ground.problem, ground.embedded
     if known_scale(problem.noise):
@@ -128,7 +127,7 @@ def grid_of(ground: Ground, seen: Observations | None) -> Grid | None:
         sigma = math.sqrt(float(seen.counts @ squares) / seen.total)
     size = embedded.num_arms if not embedded.structured else embedded.dim
     threshold = math.log(problem.num_arms / delta_for_test(problem))
-    return Grid.of(size, max(2 * size, 4), sigma=sigma, epsilon=problem.epsilon, threshold=threshold)
+    return engine.Grid.of(size, max(2 * size, 4), sigma=sigma, epsilon=problem.epsilon, threshold=threshold)
 
 
 # --- Questions with features where nobody knows the scales: few arms are measured, each often enough for a bound.
@@ -175,7 +174,7 @@ HEURISTIC_FIRST_BOUNDED = 1  # ... where constraints have to be kept: what break
 
 
 @record
-class CertifiedLists(EmbeddedTest):
+class CertifiedLists(engine.BatchedTest):
     """Answer a question by lists: collect evidence, for each arm, against what would make its place on a list false.
 
         E = product over batches of exp(t (m - beta - xhat) - allowance)        against "a difference is above m"
@@ -196,24 +195,15 @@ class CertifiedLists(EmbeddedTest):
     (2022) for e-BH.
     """
 
-    dim: int | None = None
-    tolerance: float = option(0.05, options.tolerance)
-    reserve: float = option(0.05, options.check_share)
-    largest_batch: int | None = option(None, options.largest_batch)
-    batch_size: int | None = option(None, options.batch_size)
-    max_batches: int | None = option(None, options.max_batches)
-    batch_cost: float = option(0.0, options.batch_cost)
-    blocks: str | None = option(None, options.block_name)
-    block_size: int | None = option(None, options.block_size)
     once_a_block: bool | None = option(None, options.yes)
     streams: str | None = option(None, options.block_name)
     evidence: str = field(default="lists", init=False, compare=False, repr=False)
     _inquiry: Inquiry = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        EmbeddedTest.__post_init__(self)
-        BatchSizes.of(self)
-        block_options.check_idle(self, "block_size", "once_a_block")
+        engine.BatchedTest.__post_init__(self)
+        _ = self._sizes
+        engine.check_idle(self, "block_size", "once_a_block")
         if self.blocks is not None and self.streams is not None:
             raise InvalidInput("blocks and streams are both given; name one.")
         outlook.check_blocks(self.problem, self.blocking, features=self._uses_features)
@@ -225,7 +215,7 @@ class CertifiedLists(EmbeddedTest):
         control = getattr(self.problem.question, "control", None)
         name, normal = self.blocks or self.streams, not known_scale(self.problem.noise)
         once = normal or bool(self.once_a_block)
-        found = block_options.blocking_of(self.problem, name, self.block_size, control, once)
+        found = engine.blocking_of(self.problem, name, self.block_size, control, once)
         return None if found is None else replace(found, anew=normal, again=self.streams is not None)
 
     @property
@@ -243,7 +233,7 @@ class CertifiedLists(EmbeddedTest):
         )
 
     def init(self) -> SequentialState:
-        start: SequentialState = EmbeddedTest.init(self)
+        start: SequentialState = engine.BatchedTest.init(self)
         return replace(start, beaten=~self._inquiry.asked(self.problem), finished="")
 
     def ask(self, state: SequentialState) -> Plan:
@@ -264,7 +254,7 @@ class CertifiedLists(EmbeddedTest):
             centres = tuple(np.roll(wanted, state.round * most)[:most].tolist())
         elif getattr(self.problem.question, "control", None) is not None or ground.embedded.structured:
             centres = ()  # with features every pair of a block tells of all
-        counts = block_options.filled_blocks(
+        counts = engine.filled_blocks(
             self._whole(state.dim, rest.weights, total, state.round, state.seen),
             self.blocking,
             centres,
@@ -317,7 +307,7 @@ class CertifiedLists(EmbeddedTest):
 
     def _equal(self, state: SequentialState, least: int = model_checks.FEWEST) -> IntArray:
         if not self._in_pairs:
-            return EmbeddedTest._equal(self, state, least)
+            return engine.BatchedTest._equal(self, state, least)
         return model_checks.equal_repeats(self.problem, self._apart(state, state.blocks), least)
 
     def _endless(self, state: SequentialState) -> bool:
@@ -328,7 +318,7 @@ class CertifiedLists(EmbeddedTest):
     def _answer(self, state: SequentialState) -> dict[str, Any]:
         active = model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed)
         others = assumed_of(constraints_of(self.problem.question), state.seen)
-        answer = EmbeddedTest._answer(self, state) | {"assumptions": (*active, *others, *self._shared_effect)}
+        answer = engine.BatchedTest._answer(self, state) | {"assumptions": (*active, *others, *self._shared_effect)}
         answer |= {"of_draws": False} if self._in_pairs else {}
         uneven = " ".join(
             f"{UNEVEN.format(one.name)}: declare it, e.g. {one.name}{one.sign}{one.bound:g},tolerance=...,"
@@ -378,8 +368,9 @@ class CertifiedLists(EmbeddedTest):
             return max(1, math.ceil(HEURISTIC_LAST * rest.pulls))
         price = 1.0 if costs is None else float(seen.counts @ costs) / seen.total
         money = rest.pulls if rest.cost is None else rest.cost / self.problem.cheapest_cost
-        grid = grid_of(ground, seen) or Grid(1.0, 1.0)
-        wanted = sizes.testing(state.round, price * seen.total, money, Grid(price * grid.start, price * grid.end))
+        grid = grid_of(ground, seen) or engine.Grid(1.0, 1.0)
+        priced = engine.Grid(price * grid.start, price * grid.end)
+        wanted = sizes.testing(state.round, price * seen.total, money, priced)
         return max(1, math.ceil(wanted * rest.pulls / money))
 
     @property
@@ -393,10 +384,6 @@ class CertifiedLists(EmbeddedTest):
         if not known_scale(self.problem.noise):
             return tuning.HEURISTIC_REPEATS
         return HEURISTIC_FIRST_BOUNDED if self._limits else HEURISTIC_FIRST_PULLS
-
-    @property
-    def _sizes(self) -> BatchSizes:
-        return BatchSizes.of(self)
 
     def _unmeasured(self, state: SequentialState) -> Plan | None:
         """With batches of a given size: the next arms, until each had its turn."""
@@ -436,9 +423,9 @@ class CertifiedLists(EmbeddedTest):
     @property
     def _shared_effect(self) -> tuple[str, ...]:
         if not self._in_pairs:
-            return () if self.blocking is None else (block_options.shared_effect(self.blocking.name),)
+            return () if self.blocking is None else (engine.shared_effect(self.blocking.name),)
         failure = failure_probability(self.problem.noise, self.problem.delta)
-        return jointly_normal(self.blocks or self.streams or "", failure, shifts=self.streams is None)
+        return engine.jointly_normal(self.blocks or self.streams or "", failure, shifts=self.streams is None)
 
     def _view(self, ground: Ground, evidence: Collected, lists: Lists, seen: Observations) -> View:
         told = told_beside(seen, len(self._limits))
@@ -478,4 +465,4 @@ class CertifiedLists(EmbeddedTest):
             mgf = outlook.mgf_of_differences(known, failure_probability(self.problem.noise, self.problem.delta))
             far = model_checks.spread_of_repeats(self.problem, mgf, known, news)
             return (*uneven, far) if far else uneven
-        return uneven + EmbeddedTest.failed_checks(self, state, plan, seen)
+        return uneven + engine.BatchedTest.failed_checks(self, state, plan, seen)

@@ -35,9 +35,9 @@ from surepick.errors import InvalidInput
 from surepick.estimators import Mgf, noise_mgf_after, normal_mgf_after
 from surepick.linalg.factorisations import Whitened, whitened
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import model_checks, tuning
+from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, delta_for_test, trace_row
-from surepick.policies.options import check_options
+from surepick.policies.options import check_options, option
 from surepick.policies.sequential.state import SequentialState
 from surepick.questions.protocol import Lists
 from surepick.text import did_you_mean, quoted
@@ -188,12 +188,6 @@ class BatchSizes:
                 "other limit: give one of the two."
             )
 
-    @staticmethod
-    def of(policy: Any) -> BatchSizes:
-        """What the options of a policy say."""
-        fixed = policy.batch_cost / policy.problem.cheapest_cost
-        return BatchSizes(policy.largest_batch, policy.batch_size, policy.max_batches, fixed, policy.reserve)
-
     def over(self, round_number: int) -> bool:
         """Whether no further batch is allowed, the next of which would be that one."""
         return self.most is not None and round_number > self.most
@@ -296,7 +290,6 @@ class SequentialTest:
         if pooled.total == 0:
             return self._step(state, plan, seen)
         held = self.update(state, plan, self.bets(state, plan, seen), seen)
-        found = held.pop("found", None)
         after = replace(
             state,
             **held,
@@ -304,7 +297,7 @@ class SequentialTest:
             seen=pooled,
             candidate=-1 if plan.candidate is None else plan.candidate,
             dim=plan.dim,
-            compressed=state.compressed or self._compresses(state, plan, seen),
+            compressed=state.compressed or self._compresses(plan),
             alarms=model_checks.with_failed_checks(state.alarms, self.failed_checks(state, plan, seen)),
             level=level,
         )
@@ -312,7 +305,7 @@ class SequentialTest:
         if not after.finished:
             why = "budget" if self._sizes.over(after.round) else "equal" if self._endless(after) else ""
             after = replace(after, finished=why)
-        return self._step(after, plan, seen, found)
+        return self._step(after, plan, seen)
 
     def claim(self, state: Any) -> Claim:
         return Claim(
@@ -321,8 +314,7 @@ class SequentialTest:
             reason=ONLY_WITHDRAWN if state.finished == "withdrawn" else "",
             pulls=state.pulls,
             gap=self._gap(state),
-            spent=failure_probability(self.problem.noise, self.problem.delta)
-            + delta_for_test(self.problem) * self._spent(state),
+            spent=failure_probability(self.problem.noise, self.problem.delta) + delta_for_test(self.problem),
             remark=lambda: self._remark(state),
             **self._answer(state),
         )
@@ -344,7 +336,7 @@ class SequentialTest:
         """What guesses are made of: where measurements have blocks, without the effects of these."""
         return seen
 
-    def _compresses(self, state: Any, plan: Plan, seen: Observations) -> bool:  # noqa: ARG002
+    def _compresses(self, _: Plan) -> bool:
         """Whether the batch used the features."""
         return False
 
@@ -356,10 +348,6 @@ class SequentialTest:
         """The arms whose repeats are all equal, where repeats alone show a scale."""
         return model_checks.equal_repeats(self.problem, state.seen, least)
 
-    def _spent(self, _: Any) -> float:
-        """The most of what is left of delta that can be spent, as a share."""
-        return 1.0
-
     def _answer(self, state: Any) -> dict[str, Any]:
         """Further fields of the claim: `assumptions` and `why_heuristic`, and what this question alone says."""
         raise NotImplementedError
@@ -368,7 +356,7 @@ class SequentialTest:
         """By how much the leader is worse than the best arm at most; None if nothing can be said."""
         return None
 
-    def _deciding(self, after: Any, found: Any) -> Deciding | None:  # noqa: ARG002
+    def _deciding(self, _: Any) -> Deciding | None:
         """The intervals; None where nothing can be guessed of a mean."""
         return None
 
@@ -385,10 +373,10 @@ class SequentialTest:
             return model_checks.all_equal([str(arm) if names is None else names.ids[arm] for arm in equal])
         return "" if state.finished or state.seen.total == 0 else self._obstacle(state)
 
-    def _step(self, after: Any, plan: Plan, seen: Observations, found: Any = None) -> Step[Any]:
+    def _step(self, after: Any, plan: Plan, seen: Observations) -> Step[Any]:
         gap, alarms, equal = self._gap(after), after.alarms, self._equal(after)
         row = trace_row(plan, after, pulls=seen.total, gap=gap, alarms=alarms, equal=equal)
-        return Step(after, listed_row(row, after), self._deciding(after, found))
+        return Step(after, listed_row(row, after), self._deciding(after))
 
 
 @record
@@ -446,7 +434,7 @@ class EmbeddedTest(SequentialTest):
             return self.embedding
         return self._cache.last("levelled", 0, lambda: CentredWithinBlocks(self.embedding))
 
-    def _compresses(self, _: Any, plan: Plan, __: Observations) -> bool:
+    def _compresses(self, plan: Plan) -> bool:
         return self._uses_features and self.embedded(plan.dim).structured
 
     def _noise_mgf(self, seen: Observations) -> Mgf:
@@ -472,6 +460,26 @@ class EmbeddedTest(SequentialTest):
         active = model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed)
         why = model_checks.why_not_certified(self.embedding, state.alarms, state.compressed)
         return {"assumptions": (*active, *self._shared_effect), "why_heuristic": why}
+
+
+@record
+class BatchedTest(EmbeddedTest):
+    """One that plans designs, in batches of which a user says something; `CarriedElimination` explains the options."""
+
+    dim: int | None = None
+    tolerance: float = option(0.05, options.tolerance)
+    reserve: float = option(0.05, options.check_share)
+    largest_batch: int | None = option(None, options.largest_batch)
+    batch_size: int | None = option(None, options.batch_size)
+    max_batches: int | None = option(None, options.max_batches)
+    batch_cost: float = option(0.0, options.batch_cost)
+    blocks: str | None = option(None, options.block_name)
+    block_size: int | None = option(None, options.block_size)
+
+    @property
+    def _sizes(self) -> BatchSizes:
+        fixed = self.batch_cost / self.problem.cheapest_cost
+        return BatchSizes(self.largest_batch, self.batch_size, self.max_batches, fixed, self.reserve)
 
 
 def listed_row(row: RoundRecord, after: SequentialState) -> RoundRecord:

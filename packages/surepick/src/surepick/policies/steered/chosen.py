@@ -24,17 +24,11 @@ from surepick.estimators.running_processes import MeanProcesses
 from surepick.policies.base import Claim, Problem, Spec, Traits
 from surepick.policies.carried.elimination import CarriedElimination
 from surepick.policies.sequential.state import SequentialState, start_weights
-from surepick.policies.steered.elimination import (
-    HEURISTIC_NATS_WORSE,
-    HEURISTIC_PULLS_AN_ARM,
-    CertifiedReadings,
-    PlacedBet,
-    SteeredState,
-    kernels,
-)
+from surepick.policies.steered import elimination
+from surepick.policies.steered.elimination import CertifiedReadings, PlacedBet, SteeredState
 from surepick.policies.steered.weights import SCALES
 
-HEURISTIC_FITS = 2.0  # times HEURISTIC_NATS_WORSE, for classes: with few results a plane fits everything
+HEURISTIC_FITS = 2.0  # times elimination.HEURISTIC_NATS_WORSE, for classes: with few results a plane fits everything
 LEAST_LOOKS = 2  # before features steer: with one result a candidate no prediction is worth anything
 HEURISTIC_LEFT = 1.0  # of the pulls so far: where less is to come without features, they would save little
 HEURISTIC_WORTH = 1.0  # of what no structure is predicted to take: the most that features may be predicted to
@@ -48,7 +42,7 @@ class AllClasses(CertifiedReadings):
     assume: str = field(default="", init=False, compare=False, repr=False)
 
     def _classes(self) -> list[Assumption]:
-        return [*kernels(Smooth(), self.features), Linear(), Linear(level=False)]
+        return [*elimination.kernels(Smooth(), self.features), Linear(), Linear(level=False)]
 
     def _alive(self, state: SteeredState) -> list[int]:
         return self.fitting(state)[0]
@@ -175,7 +169,7 @@ class CertifiedByChoice:
         if shares_nothing or len(known.told) < LEAST_LOOKS or most < HEURISTIC_LEFT * known.pulls:
             return None
         best = max(alive, key=lambda one: fits[one].log_likelihood)
-        if fits[0].log_likelihood > fits[best].log_likelihood - min(HEURISTIC_NATS_WORSE):
+        if fits[0].log_likelihood > fits[best].log_likelihood - min(elimination.HEURISTIC_NATS_WORSE):
             return None  # the widest class is next to none: it may stop to fit soon
         leader = int(np.argmax(fits[best].means))
         leaders = (*known.leaders, leader)
@@ -194,7 +188,7 @@ class CertifiedByChoice:
         if stands and not doubted:
             return None
         apart = fallen_back(self.plain, after.round, after.seen, policy._starts(after)[0] + 1)
-        if not doubted and after.pulls >= HEURISTIC_PULLS_AN_ARM * problem.num_arms:
+        if not doubted and after.pulls >= elimination.HEURISTIC_PULLS_AN_ARM * problem.num_arms:
             wanted = float(policy._design(after, after.leader)[0].sum())
             doubted = wanted > HEURISTIC_DEAR * self._predicted(apart)
         doubted |= state.most_pulls is not None and after.pulls > state.most_pulls

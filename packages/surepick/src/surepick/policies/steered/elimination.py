@@ -39,6 +39,7 @@ HEURISTIC_LEAST_PART = 0.04  # of what was spent: no batch has less
 HEURISTIC_MORE_PULLS = 8  # pulls more than that
 HEURISTIC_NATS_WORSE = (4.0, 2.5)  # of log likelihood, than the best, that a class may be; where pulls are many
 HEURISTIC_PULLS_AN_ARM = 4  # pulls an arm, all together
+CONSTANT = 1e-3  # of itself, that a level is off a linear function at most
 DIRECTIONS = 100  # of a kernel, that are steered for; readings have all
 HEURISTIC_LENGTHS = (0.35, 0.7, 1.4, 2.8)  # of kernels, in units of the median distance of two arms
 
@@ -53,6 +54,14 @@ def kernels(found: Smooth, features: FloatArray) -> list[Assumption]:
 def _with_length(gamma: float) -> GaussianKernel:
     """A kernel of about this gamma, with a length of three digits."""
     return GaussianKernel(0.5 / float(f"{(0.5 / gamma) ** 0.5:.3g}") ** 2)
+
+
+def level_says_nothing(features: FloatArray) -> bool:
+    """Whether a level adds nothing to linear functions, one of them being constant, or allows for any means at all."""
+    lengths = np.sqrt(np.sum(features**2, axis=0))
+    scaled = features[:, lengths > 0.0] / lengths[lengths > 0.0]
+    constant, _, rank, _ = np.linalg.lstsq(scaled, np.ones(len(features)))
+    return bool(rank >= len(features) - 1 or np.abs(scaled @ constant - 1.0).max() <= CONSTANT)
 
 
 @record
@@ -114,7 +123,8 @@ class CertifiedReadings(SequentialTest):
     Args:
         problem: what is asked; the noise has a known scale.
         features: of the arms, shape (K, D).
-        assume: "linear" or "smooth", or a text of an assumption (docs/assumptions.md): "linear:level=no".
+        assume: "linear" or "smooth", or a text of an assumption (docs/assumptions.md): "linear:level=no". A
+            level that says nothing is left out of "linear", unless the results are likelier with one.
         trust: how far the mean of a candidate may be off what the class says, in reward units; "roughly": epsilon;
             "exact": 0.
 
@@ -158,6 +168,8 @@ class CertifiedReadings(SequentialTest):
             raise InvalidInput(f"assume is {quoted(self.assume)}; {words}")
         if isinstance(found, Smooth) and found.kernel is None:
             return kernels(found, self.features)
+        if found == Linear() and "level" not in self.assume and level_says_nothing(self.features):
+            return [Linear(level=False), found]
         return [settled(found, self.features)]
 
     @property
@@ -235,8 +247,10 @@ class CertifiedReadings(SequentialTest):
         return first, start_weights(first)
 
     def _alive(self, state: SteeredState) -> list[int]:
-        """The classes that the results do not speak against, the widest first."""
+        """The classes that the results do not speak against, the widest first; of linear ones the likeliest."""
         found = np.array([one.log_likelihood for one in self._fits(state)])
+        if isinstance(balls(self.named[0])[0], Linear):
+            return [int(np.argmax(found))]
         return np.flatnonzero(found >= found.max() - self._nats_worse(state.seen)).tolist()
 
     def _nats_worse(self, seen: Observations) -> float:

@@ -21,7 +21,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, frozen, record
 from surepick.linalg.factorisations import cholesky, solve_lower, thin_svd
 
 HEURISTIC_BIAS = 0.4  # nats that bias may cost a rival
@@ -176,7 +176,7 @@ SCALES = np.geomspace(1e-4, 1e4, 161)
 HEURISTIC_OFF_SHARES = (0.0, 0.25, 0.5, 1.0)  # of how far means may be off: how far they are, as a standard deviation
 
 
-@record
+@frozen
 class Fit:
     """The most likely means under a Gaussian prior on the class, and how sure that is."""
 
@@ -184,9 +184,6 @@ class Fit:
     roots: FloatArray  # R R' the posterior covariance of the means' part in the class, (K, r)
     own: FloatArray  # posterior variance of what else a mean has, (K,)
     log_likelihood: float  # the largest, over the scales of the prior
-
-    def __post_init__(self) -> None:
-        freeze(self, means=np.float64, roots=np.float64, own=np.float64)
 
     def margins(self, candidate: int, rivals: IntArray, epsilon: float) -> FloatArray:
         """Cautious guesses of epsilon + h_c - h_j, (m,)."""

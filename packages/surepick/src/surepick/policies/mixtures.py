@@ -1,0 +1,484 @@
+"""Certified elimination of few candidates: each arm's evidence is a mixture over comparators and margins."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from surepick.core.observations import Observations
+from surepick.core.plans import Deciding, Intervals, Plan, Step
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record, rows_of
+from surepick.errors import ContractError, InvalidInput
+from surepick.estimators.flows import BatchWeights, Weighed
+from surepick.estimators.margin_mixtures import PairBets, PullCosts, averaged, margin_grid, upper_bounds
+from surepick.estimators.noise_mgf import noise_mgf_after
+from surepick.estimators.posterior import posterior_of_means
+from surepick.estimators.running_processes import UNKNOWN
+from surepick.policies import options, tuning
+from surepick.policies.base import Problem, Traits, threshold_of
+from surepick.policies.carried.means_rule import whole_shares
+from surepick.policies.carried.situation import carried_intervals, without_arms
+from surepick.policies.options import option
+from surepick.policies.sequential import batches, engine, state as states
+from surepick.policies.sequential.state import SequentialState
+from surepick.questions.protocol import Lists
+
+HEURISTIC_SHARE = 0.03  # of the pulls so far: those of a batch
+HEURISTIC_LEADER = 0.35  # the leader has (arms that are measured - 1) to this power times the pulls of another one
+READ_AFTER = 1.25  # times the pulls at the last one: when a reading looks at the evidence again
+HEURISTIC_UNMIXED = 2.0  # units of evidence that a mixture has less than its best part, when a rival is settled
+
+# --- The rules, for many studies at once; of one study n is 1.
+
+
+@dataclass(slots=True)
+class Rows:
+    """Where studies stand."""
+
+    seen: Observations  # (n, K)
+    log_values: FloatArray  # L of each part, (n, K, K, S)
+    flows: FloatArray  # F, (n, K, K, S)
+    bounds: FloatArray  # the smallest U_jc so far, (n, K, K)
+    beaten: BoolArray  # (n, K)
+    leader: IntArray  # (n,)
+    candidate: IntArray  # the arm that led when the last batch was planned, or -1, (n,)
+    finished: BoolArray  # (n,)
+    levels: FloatArray  # what was taken from every reward, (n,)
+
+
+@dataclass(slots=True)
+class Plans:
+    """The next batches."""
+
+    counts: IntArray  # (n, K)
+    leader: IntArray  # (n,); -1 in the first batch
+
+
+@record
+class MixtureRules:
+    """What to measure, and what results say."""
+
+    problem: Problem
+    largest: int | None  # most pulls in a batch; None: no limit
+
+    def first(self, number: int) -> Plans:
+        """A pull of each arm."""
+        return Plans(np.ones((number, self.problem.num_arms), np.int64), np.full(number, -1))
+
+    def ask(self, rows: Rows) -> Plans:
+        """3 % of the pulls so far, on the leader and the rivals that are not settled."""
+        shares = self.shares(rows.beaten, rows.bounds, rows.leader, np.zeros_like(rows.beaten))
+        number = np.count_nonzero(shares, axis=1)
+        each = np.maximum(1.0, np.floor(HEURISTIC_SHARE * rows.seen.counts.sum(axis=1) / np.maximum(number, 1)))
+        counts = np.where(shares > 0.0, np.maximum(np.round(each[:, None] * shares), 1.0), 0.0).astype(np.int64)
+        if self.largest is not None:
+            over = np.flatnonzero(counts.sum(axis=1) > self.largest)
+            limits = np.full(len(over), self.largest)
+            counts[over] = whole_shares(shares[over], limits, rows.leader[over])
+        return Plans(counts, rows.leader)
+
+    def shares(self, beaten: BoolArray, bounds: FloatArray, leader: IntArray, away: BoolArray) -> FloatArray:
+        """Pulls of each arm for one of a rival, (n, K): none of rivals that are settled against the leader, or against
+        all that are left."""
+        every = np.arange(len(leader))
+        settled, left = bounds <= self.problem.epsilon, ~(beaten | away)
+        done = (settled | ~left[:, None, :]).all(axis=2) | settled[every, :, leader]
+        left &= ~done
+        left[every, leader] = True
+        scales, others = self.problem.scales, left.sum(axis=1) - 1
+        weights = left * (scales / scales.mean())
+        more = np.where(others >= 2, np.maximum(others, 1) ** HEURISTIC_LEADER, 1.0)
+        weights[every, leader] *= more
+        return np.asarray(weights)
+
+    def tell(self, rows: Rows | None, planned: Plans, seen: Observations) -> Rows:
+        """Where the studies stand after a batch; rows None: it is the first."""
+        rows = self._started(seen) if rows is None else rows
+        seen = seen.less(rows.levels[:, None])
+        gained, flows = self.gained(rows.seen, seen)
+        held = rows.log_values + gained, rows.flows + flows
+        return self.concluded(replace(rows, seen=rows.seen.plus(seen), log_values=held[0], flows=held[1]), planned)
+
+    def concluded(self, rows: Rows, planned: Plans) -> Rows:
+        """Who is beaten, by how much arms are better at most, who leads, and whether that decides."""
+        now, shown = upper_bounds(rows.log_values, rows.flows, threshold_of(self.problem), np.ones_like(rows.beaten))
+        bounds, beaten = np.minimum(rows.bounds, now), rows.beaten | shown
+        order = ranked(rows.seen, beaten, np.zeros_like(beaten))
+        settled = (beaten[:, :, None] | (bounds <= self.problem.epsilon)).all(axis=1)
+        good = np.take_along_axis(settled, order, 1)
+        finished = np.asarray(good.any(axis=1))
+        leader = order[np.arange(len(order)), np.where(finished, np.argmax(good, axis=1), 0)]
+        candidate = np.where(finished, leader, planned.leader)
+        return replace(rows, bounds=bounds, beaten=beaten, leader=leader, candidate=candidate, finished=finished)
+
+    def gained(self, past: Observations, seen: Observations) -> tuple[FloatArray, FloatArray]:
+        """(what a batch adds to L, what it adds to F) of each part, (n, K, K, S)."""
+        bets = self.bets(past, seen.counts)
+        return bets.gained(self.problem.noise, seen), bets.flows
+
+    def bets(self, past: Observations, counts: IntArray) -> PairBets:
+        """What all parts bet on a batch of which so many results came."""
+        noise = self.problem.noise
+        return PairBets.of(margin_grid(noise, self.problem.epsilon), counts, PullCosts.after(noise, past))
+
+    def _started(self, seen: Observations) -> Rows:
+        """Before the first batch."""
+        number, num_arms = shape = seen.counts.shape
+        parts = np.zeros((number, num_arms, num_arms, len(margin_grid(self.problem.noise, self.problem.epsilon))))
+        known, least = range(number) if self.problem.noise.support is None else (), states.FAR * self.problem.epsilon
+        nothing = np.zeros(shape)
+        return Rows(
+            seen=Observations(np.zeros(shape, np.int64), nothing, nothing),
+            log_values=parts,
+            flows=parts,
+            bounds=np.full((number, num_arms, num_arms), UNKNOWN),
+            beaten=np.zeros(shape, bool),
+            leader=np.zeros(number, np.int64),
+            candidate=np.full(number, -1),
+            finished=np.zeros(number, bool),
+            levels=np.array([rows_of(seen, row).level(least) for row in known] or np.zeros(number)),
+        )
+
+    def state_of(self, rows: Rows, row: int, round_number: int) -> MixtureState:
+        """Where one of the studies stands."""
+        seen, num_arms = rows_of(rows.seen, row), self.problem.num_arms
+        beaten, nobody = rows.beaten[row], np.zeros(num_arms, bool)
+        return MixtureState(
+            round=round_number,
+            seen=seen,
+            lists=Lists.empty(num_arms),
+            beaten=beaten,
+            finished="certified" if rows.finished[row] else "",
+            leader=int(rows.leader[row]),
+            candidate=int(rows.candidate[row]),
+            dim=num_arms,
+            tested=tested_in_order(rows.bounds[row], ranked_alone(seen, beaten, nobody), nobody),
+            level=float(rows.levels[row]) or None,
+            log_values=rows.log_values[row],
+            flows=rows.flows[row],
+        )
+
+
+def ranked(seen: Observations, beaten: BoolArray, away: BoolArray) -> IntArray:
+    """Arms by who is to lead, (n, K): those that may be best by their means, then beaten ones, then those away."""
+    means = np.where(seen.counts > 0, seen.means, -np.inf)
+    by_mean = np.argsort(-means, axis=1, kind="stable")
+    last = np.take_along_axis(2 * away.astype(np.int64) + beaten, by_mean, 1)
+    return np.asarray(np.take_along_axis(by_mean, np.argsort(last, axis=1, kind="stable"), 1))
+
+
+def ranked_alone(seen: Observations, beaten: BoolArray, away: BoolArray) -> IntArray:
+    """The same of one study, (K,)."""
+    return np.asarray(ranked(one_row(seen), beaten[None], away[None])[0])
+
+
+def tested_in_order(bounds: FloatArray, order: IntArray, away: BoolArray) -> tuple[states.UpperBounds, ...]:
+    """The bounds against each arm that may be recommended, best first."""
+    return tuple(states.UpperBounds(arm, bounds[:, arm]) for arm in order.tolist() if not away[arm])
+
+
+def one_row(seen: Observations) -> Observations:
+    """The totals of one study as those of many."""
+    squares, within = (None if each is None else each[None] for each in (seen.squares, seen.within))
+    return Observations(seen.counts[None], seen.sums[None], squares, within=within)
+
+
+# --- One study.
+
+
+@frozen
+class MixtureState(SequentialState):
+    """Where a study stands, with the parts of every arm's process."""
+
+    log_values: FloatArray | None = None  # L of the part (a, k) of arm j, (K, K, S); None before the first batch
+    flows: FloatArray | None = None  # F, (K, K, S)
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything was told."""
+        return self.log_values is not None
+
+    @property
+    def parts(self) -> tuple[FloatArray, FloatArray]:
+        """(L, F), after the first batch."""
+        if self.log_values is None or self.flows is None:
+            raise ContractError("nothing was told yet.")
+        return self.log_values, self.flows
+
+
+@record
+class MixtureElimination(engine.EmbeddedTest):
+    """Certify one of few candidates by evidence, for each arm j, against "j is the best arm".
+
+        E_jc(m) = sum over arms a, margins k of pi_a q_k exp(L_jak + [a = c] m F_jak)
+        U_jc = the m at which E_jc is 1/delta
+        recommend c when every other j has once had E_j(0) >= 1/delta or U_jc <= epsilon
+
+    The part (a, k) of j bets, in every batch, that a is better than j by lambda_k = epsilon 2^k. Nothing is guessed of
+    gaps, and no candidate is tested more than another. With probability at least 1 - delta the answer is epsilon-best,
+    for any rule that chooses arms and batch sizes from earlier batches (docs/mixtures.md has the proof).
+
+    A batch has 3 % of the pulls so far, on the leader and on the rivals that are not settled against it. Batches
+    of a size, few of them, and those that cost something have as much of what is predicted as with other evidence.
+
+    Args:
+        problem: what is asked: an epsilon-best arm of 2 or more, of noise whose scale is known, at equal costs.
+        embedding: that of arms that share nothing.
+        largest_batch: most pulls in a batch, at least K; None: no limit.
+        batch_size: pulls of every batch, at least K; None: chosen.
+        batch_cost: what each batch costs beside its measurements, a measurement costing 1: the more, the fewer.
+        max_batches: after so many batches with results the study ends, certified or not; None: no limit.
+
+    Raises:
+        InvalidInput: a setting has no meaning, or other evidence answers the question.
+
+    Source: ours, after Robbins (1970) and Kaufmann & Koolen (2021) for mixtures; docs/decisions/0050.
+    """
+
+    largest_batch: int | None = option(None, options.largest_batch)
+    batch_size: int | None = option(None, options.batch_size)
+    max_batches: int | None = option(None, options.max_batches)
+    batch_cost: float = option(0.0, options.batch_cost)
+    evidence: str = field(default="mixtures", init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        engine.EmbeddedTest.__post_init__(self)
+        given = {"batch_size": self.batch_size, "largest_batch": self.largest_batch}
+        unfit = options.unfit_for_mixtures(self.problem, given)
+        if unfit or self._uses_features:
+            unfit = unfit or "features are used"
+            raise InvalidInput(f"evidence='mixtures' is for few candidates, and {unfit}: leave evidence out.")
+
+    @property
+    def traits(self) -> Traits:
+        return self._traits(
+            eliminates=True,
+            certifies="candidate",
+            judges_parts=True,
+            uses_costs=True,
+            batch_cost=self.batch_cost,
+            withdraw=self.withdraw,
+            together=self._rules if self._plain else None,
+            weigh=self.weigh,
+        )
+
+    @property
+    def _plain(self) -> bool:
+        """Whether batches are chosen, so that many studies can be played at once."""
+        sizes = self._sizes
+        begins = not self.problem.answer_without_pulls()[0]
+        return begins and sizes.exact is None and sizes.most is None and sizes.fixed == 0.0
+
+    @property
+    def _rules(self) -> MixtureRules:
+        return MixtureRules(self.problem, self.largest_batch)
+
+    @property
+    def _sizes(self) -> engine.BatchSizes:
+        fixed = self.batch_cost / self.problem.cheapest_cost
+        return engine.BatchSizes(self.largest_batch, self.batch_size, self.max_batches, fixed)
+
+    def init(self) -> MixtureState:
+        start = engine.EmbeddedTest.init(self)
+        return MixtureState(start.round, start.seen, start.lists, start.beaten, start.finished)
+
+    def ask(self, state: MixtureState) -> Plan:
+        num_arms, sizes = self.problem.num_arms, self._sizes
+        if not state.begun:
+            total = sizes.first(num_arms, self._grid)
+            counts = batches.listed_sizes(num_arms, total, 1)
+            return Plan(round=state.round, counts=self._there(state, counts), dim=num_arms, lower_bound=0.0)
+        rest = self._remaining(state)
+        if self._plain and state.roster is None:
+            counts = self._rules.ask(self._row(state)).counts[0]
+        else:
+            counts = self._sized(state, rest)
+        return Plan(
+            round=state.round,
+            counts=counts,
+            dim=num_arms,
+            predicted_pulls=rest,
+            lower_bound=0.0,
+            candidate=state.leader,
+        )
+
+    def bets(self, state: MixtureState, plan: Plan, seen: Observations) -> PairBets | None:  # noqa: ARG002
+        """Functions of the past and of how many results came (line 1)."""
+        return self._rules.bets(one_row(state.seen), seen.counts[None]) if seen.total > 0 else None
+
+    def update(self, state: MixtureState, plan: Plan, bets: Any, seen: Observations) -> dict[str, Any]:  # noqa: ARG002
+        shape = (*[self.problem.num_arms] * 2, len(margin_grid(self.problem.noise, self.problem.epsilon)))
+        log_values, flows = state.parts if state.begun else (np.zeros(shape), np.zeros(shape))
+        if bets is None:
+            return {"log_values": log_values, "flows": flows}
+        gained = bets.gained(self.problem.noise, one_row(seen))[0]
+        return {"log_values": log_values + gained, "flows": flows + bets.flows[0]}
+
+    def decide(self, state: MixtureState, after: MixtureState, _: Plan) -> MixtureState:
+        return self._concluded(after, self._known(state), state.beaten)
+
+    def weigh(self, state: MixtureState, plan: Plan, seen: Observations) -> Weighed | None:
+        """One process an arm, in place of the parts: their weighted mean, with the weights that say most of the leader.
+
+        At the end of a study, and each time that there are a quarter more pulls: a reading looks at each of these.
+
+        Source: docs/mixtures.md, line 50.
+        """
+        after = self.tell(state, plan, seen).state
+        number = math.floor(math.log(max(after.pulls, 1)) / math.log(READ_AFTER))
+        if seen.total == 0 or (not after.finished and state.pulls >= READ_AFTER**number):
+            return None
+        pulled = np.flatnonzero(after.seen.counts)
+        now, values = self._averaged(after)
+        counts, arms = after.seen.counts[pulled], np.arange(self.problem.num_arms)
+        # each time the whole flow: its lengths add up to more than it can be off by
+        batch = BatchWeights(arms, pulled, counts, now[:, pulled] / counts, now[:, pulled], plain=False)
+        return Weighed(batch, np.ones_like(arms), values, self._threshold)
+
+    def _averaged(self, state: MixtureState) -> tuple[FloatArray, FloatArray]:
+        """(F, (K, K), and L, (K,), of the mean of the parts of each arm's process, weighted for the leader)."""
+        num_arms = self.problem.num_arms
+        if not state.begun:
+            return np.zeros((num_arms, num_arms)), np.zeros(num_arms)
+        bounds = np.where(state.beaten, 0.0, np.clip(state.bounds_of(state.leader), 0.0, UNKNOWN))
+        return averaged(*state.parts, state.leader, np.where(bounds < UNKNOWN, bounds, 0.0))
+
+    def withdraw(self, step: Step[MixtureState], arms: IntArray, independent: BoolArray) -> Step[MixtureState]:
+        """The step, when some arms are neither measured nor recommended any more; as `CarriedElimination.withdraw`.
+
+        What parts that compare with an arm that is dropped have shown is forgotten.
+
+        Source: docs/changing-candidates.md, lines 29 to 31; docs/mixtures.md, line 49.
+        """
+        state = step.state
+        if state.finished == "given":
+            return step
+        after, roster = without_arms(state, arms, independent)
+        forgets = (roster.excluded & ~state.dropped).any()
+        known = self._known(state) if not forgets else np.full((len(state.beaten),) * 2, UNKNOWN)
+        why = "budget" if self._sizes.over(state.round) else ""
+        after = replace(after, roster=roster, finished=why)
+        if after.begun:
+            after = self._concluded(after, known, after.beaten)
+        else:
+            leader = int(np.argmin(roster.unavailable)) if roster.unavailable[state.leader] else state.leader
+            alone = np.count_nonzero(~roster.unavailable) == 1 and not why
+            only = "single" if np.count_nonzero(~roster.excluded) == 1 else "withdrawn"
+            after = replace(after, leader=leader, finished=only if alone else why)
+        row = replace(step.record, active=after.active, leader=after.leader, certified_gap=self._gap(after))
+        return Step(after, engine.listed_row(row, after), self._deciding(after))
+
+    def failed_checks(self, state: MixtureState, plan: Plan, seen: Observations) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
+
+    def _concluded(self, after: MixtureState, known: FloatArray, beaten: BoolArray) -> MixtureState:
+        """The state with what its processes say, beside the bounds and the beaten arms that are known."""
+        log_values, flows = after.parts
+        now, shown = upper_bounds(log_values[None], flows[None], self._threshold, ~after.dropped[None])
+        bounds, beaten = np.minimum(known, now[0]), beaten | shown[0]
+        order = ranked_alone(after.seen, beaten, after.away)
+        after = replace(after, beaten=beaten, leader=int(order[0]), tested=tested_in_order(bounds, order, after.away))
+        if after.candidate >= 0 and after.away[after.candidate]:
+            after = replace(after, candidate=after.leader)
+        return states.stop_if_decided(after, self.problem.epsilon)
+
+    def _known(self, state: MixtureState) -> FloatArray:
+        """The smallest bounds so far, (K, K)."""
+        return np.stack([state.bounds_of(arm) for arm in range(len(state.beaten))], axis=1)
+
+    def _row(self, state: MixtureState) -> Rows:
+        """Where the study stands, as one of many."""
+        log_values, flows = state.parts
+        return Rows(
+            one_row(state.seen),
+            log_values[None],
+            flows[None],
+            self._known(state)[None],
+            state.beaten[None],
+            np.array([state.leader]),
+            np.array([state.candidate]),
+            np.array([state.finished != ""]),
+            np.array([state.level or 0.0]),
+        )
+
+    @property
+    def _threshold(self) -> float:
+        return threshold_of(self.problem)
+
+    @property
+    def _grid(self) -> engine.Grid:
+        """How pulls grow where only few batches are allowed."""
+        problem, number = self.problem, self.problem.num_arms
+        scales = {"sigma": problem.sigma, "epsilon": problem.epsilon}
+        return engine.Grid.of(number, number, **scales, threshold=self._threshold)
+
+    def _less_level(self, state: MixtureState, seen: Observations) -> tuple[Observations, float | None]:
+        if self.problem.noise.support is not None:
+            return seen, state.level
+        return state.levelled(seen, self.problem.epsilon)
+
+    # --- what is predicted, and batches of other sizes
+
+    def _shares(self, state: MixtureState) -> FloatArray:
+        known = self._known(state)[None]
+        return np.asarray(self._rules.shares(state.beaten[None], known, np.array([state.leader]), state.away[None])[0])
+
+    def _remaining(self, state: MixtureState) -> float:
+        """About how many pulls settle all rivals of the leader.
+
+        2 need (s_c^2 + s_j^2) / m^2 of each arm that is measured,      m a guess of the margin, of the worst rival
+        """
+        shares, leader, epsilon = self._shares(state), state.leader, self.problem.epsilon
+        rivals = np.flatnonzero(shares > 0.0)
+        rivals = rivals[rivals != leader]
+        if len(rivals) == 0:
+            return 1.0
+        variances = PullCosts.after(self.problem.noise, one_row(state.seen)).variances[0]
+        guess = posterior_of_means(state.seen, np.sqrt(variances), epsilon)
+        margins = guess.margins(leader, epsilon, rivals, caution=tuning.HEURISTIC_CAUTION)
+        log_values, flows = state.parts
+        moved = averaged(log_values, flows, leader, np.full(self.problem.num_arms, epsilon))
+        held = moved[1] + epsilon * moved[0][:, leader]
+        need = np.maximum(self._threshold + HEURISTIC_UNMIXED - np.maximum(held[rivals], 0.0), 0.5)
+        each = 2.0 * need * (variances[leader] + variances[rivals]) / margins**2
+        return float(max(each.max() * shares.sum() / shares[rivals].max(), len(rivals) + 1.0))
+
+    def _there(self, state: MixtureState, counts: IntArray) -> IntArray:
+        """The pulls of a plan without those of arms that are away."""
+        return counts if state.roster is None else np.where(state.away, 0, counts)
+
+    def _sized(self, state: MixtureState, rest: float) -> IntArray:
+        """A batch of the size that is asked for, or that few batches and their costs ask for."""
+        shares, sizes = self._shares(state), self._sizes
+        usual = HEURISTIC_SHARE * state.pulls
+        if sizes.most is not None or sizes.fixed > 0.0:
+            usual = max(usual, sizes.testing(state.round, float(state.pulls), rest, self._grid))
+        total = sizes.exact or max(math.ceil(usual), int(np.count_nonzero(shares)))
+        total = total if sizes.largest is None else min(total, sizes.largest)
+        return np.asarray(whole_shares(shares[None], np.array([total]), np.array([state.leader]))[0])
+
+    # --- what it says
+
+    def _answer(self, state: MixtureState) -> dict[str, Any]:  # noqa: ARG002
+        return {"assumptions": self.embedding.traits.assumptions, "why_heuristic": ""}
+
+    def _gap(self, state: MixtureState) -> float | None:
+        _, given = self.problem.answer_without_pulls()
+        if state.finished == "single" or not state.begun:
+            return 0.0 if state.finished == "single" else given
+        found = min(states.gap_of(state, state.leader), UNKNOWN if given is None else given)
+        return None if found >= UNKNOWN else found
+
+    def _deciding(self, after: MixtureState) -> Deciding | None:
+        if not after.begun:
+            return None
+
+        def deciding(_: Intervals | None) -> Intervals:
+            scales = noise_mgf_after(self.problem.noise, after.seen).typical_scales(self.problem.epsilon)
+            guess = posterior_of_means(after.seen, scales, self.problem.epsilon)
+            return carried_intervals(after, guess, self.problem.epsilon)
+
+        return deciding

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from together import of_each
 
 import surepick as sp
 
@@ -208,7 +209,7 @@ def test_the_public_names_are_sorted_and_exist():
     assert all(part == sorted(part) for part in (capitals, classes, functions))
 
 
-@pytest.mark.parametrize("name", sp.__all__)
+@of_each("name", sp.__all__)
 def test_every_public_name_is_documented(name):
     thing = getattr(sp, name)
     assert inspect.getdoc(thing)
@@ -232,7 +233,7 @@ KERNEL_PROTOCOL = {"gram", "diagonal"}  # documented in `Kernel`
 EXPANSION_PROTOCOL = {"eigenvalues", "eigenfunctions", "diagonal", "tails"}  # documented in `Expansion`
 
 
-@pytest.mark.parametrize(("thing", "member"), list(public_callables()))
+@of_each(("thing", "member"), list(public_callables()))
 def test_every_public_method_is_documented(thing, member):
     if hasattr(thing, "at") and member in EMBEDDING_PROTOCOL:
         return

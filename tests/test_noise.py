@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import surepick as sp
 from surepick.noise import Noise, failure_probability, known_scale, largest_scale, scales

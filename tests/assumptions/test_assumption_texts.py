@@ -1,8 +1,7 @@
 """Assumptions as texts, both ways."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import surepick as sp
 from surepick.assumptions import (

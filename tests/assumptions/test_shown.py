@@ -10,8 +10,8 @@ from surepick.assumptions import Linear, Near, NoStructure, Reading, shown
 from surepick.assumptions.likely_norm import noise_scale
 from surepick.assumptions.shown import Bar, bars_of, html_of, row_of
 from surepick.core.observations import Observations
-from surepick.reports.study.page import report_drawings
 from surepick.studies.readings import shown_readings, standing_so_far
+from surepick_server.pages.drawings import report_drawings
 
 READ = Reading(
     assumption=Near(Linear(1.7), 3.0),

@@ -6,14 +6,14 @@ import pytest
 from surepick_bench import experiment, experiments, play
 from surepick_bench.commands import long_run_line, published_rows
 from surepick_bench.results import Results
-from surepick_bench.runner import BEST_THROUGHPUT, NAME, NOISES, PROCEDURES, procedures_for, right_in_the_long_run
+from surepick_bench.runner import BEST_THROUGHPUT, NOISES, PROCEDURES, RANKING, procedures_for, right_in_the_long_run
 from surepick_bench.simulators import throughput
 from surepick_bench.spec import Cell, EnvironmentSpec, PolicySpec, smoke
 from surepick_bench.summary import summarize
 
 
 def chosen(arm, **changes):
-    row = {"experiment": NAME, "environment": "line L=20", "best_arm": arm, "epsilon": 0.1, "ended_by": "policy"}
+    row = {"experiment": RANKING, "environment": "line L=20", "best_arm": arm, "epsilon": 0.1, "ended_by": "policy"}
     return {**row, **changes}
 
 
@@ -26,13 +26,13 @@ def test_answers_are_judged_by_the_throughput_too():
 
 
 def test_published_totals_are_of_environments_that_are_run():
-    listed = {(cell.experiment, cell.environment.label) for each in experiments([NAME]) for cell in each.cells}
+    listed = {(cell.experiment, cell.environment.label) for each in experiments([RANKING]) for cell in each.cells}
     assert set(PROCEDURES) == listed
     assert {f"line L={length}" for length in NOISES} == set(BEST_THROUGHPUT)
-    assert [each.total for each in procedures_for(NAME, "line L=20")] == sorted(
-        each.total for each in procedures_for(NAME, "line L=20")
+    assert [each.total for each in procedures_for(RANKING, "line L=20")] == sorted(
+        each.total for each in procedures_for(RANKING, "line L=20")
     )
-    assert procedures_for(NAME, "elsewhere") == ()
+    assert procedures_for(RANKING, "elsewhere") == ()
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def small():
     """A line small enough to be played to its own stop."""
     place = EnvironmentSpec("line L=20", "simulated-production-line", {"length": 5, "high": 15.0}, "independent")
     policy = PolicySpec("ours", "certified-independent", noise="bounded:0:15")
-    return play(Cell(NAME, place, policy, 0.5), seed=0)
+    return play(Cell(RANKING, place, policy, 0.5), seed=0)
 
 
 def test_a_small_line_is_played_to_its_own_stop_and_the_answer_is_right(small):
@@ -66,7 +66,7 @@ def test_the_summary_has_the_published_totals_with_what_they_assume(small):
 
 def test_a_smoke_test_has_all_its_cells():
     places = [f"line L={length}" for length, noises in NOISES.items() for _ in (*noises, "normal with streams")]
-    assert [cell.environment.label for cell in smoke(experiment(NAME)).cells] == places
+    assert [cell.environment.label for cell in smoke(experiment(RANKING)).cells] == places
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_a_smoke_test_has_all_its_cells():
 )
 def test_the_best_of_3249_simulated_designs(label, most):
     """Two seeds: the answer is right by both means, and takes fewer observations than VKN's 212,000."""
-    cell = next(one for one in experiment(NAME).cells if one.policy.label.endswith(label))
+    cell = next(one for one in experiment(RANKING).cells if one.policy.label.endswith(label))
     rows = [play(cell, seed).replicate for seed in range(2)]
     assert all(row["verdict"] == "certified" and row["success"] for row in rows)
     assert right_in_the_long_run(rows) == (2, 2)

@@ -7,8 +7,7 @@ from functools import partial, reduce
 import numpy as np
 import pytest
 from block_functions import added, killed_once, sums, written
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from surepick.chunks.passes import Meter, Passes, Processes, Serial, executor_of, runs_for, runs_of, tree
 from surepick.chunks.sources import ArraySource, RowBlocks, rows_of

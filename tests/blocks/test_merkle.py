@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from block_functions import written
 from budgets import budget
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from surepick.chunks.merkle import LEAF_ROWS, Path, leaves_of
 from surepick.chunks.moments import first_look

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from certified_files import FEATURES, MEANS, POLICIES, cli, resealed, study_of
 from forged_certificates import every_look, forged
+from together import of_each
 
 import surepick as sp
 from surepick.certificates.answers import DocumentComparison
@@ -88,7 +89,7 @@ def test_results_that_were_altered_with_the_digest_do_not_give_the_same_answer(l
     assert not verify_certificate(spoilt).holds
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("path", "value", "words"),
     [
         (("rounds", 0, "looks", 0, "told", "sums", 0), 1e6, "outside bounded"),

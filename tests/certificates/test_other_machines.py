@@ -13,8 +13,7 @@ from certified_files import POLICIES, resealed, study_of
 from forged_certificates import every_look, forged
 
 import surepick as sp
-from surepick.certificates import document as documents
-from surepick.certificates import signature
+from surepick.certificates import document as documents, signature
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
 from surepick.environments import Environment

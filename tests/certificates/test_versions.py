@@ -3,8 +3,7 @@
 import pytest
 from budgets import budget
 from certified_files import resealed
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from surepick.certificates.document import VERSION
 from surepick.certificates.verify import verify_certificate

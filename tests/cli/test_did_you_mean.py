@@ -5,8 +5,7 @@ import string
 import pytest
 from budgets import budget
 from fuzz_commands import run
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import surepick as sp
 from surepick.cli.app import command_names

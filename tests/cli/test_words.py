@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 from rich.text import Text
+from together import of_each
 from typer.testing import CliRunner
 
 import surepick as sp
@@ -72,7 +73,7 @@ def plain_commands() -> dict:
     return commands
 
 
-@pytest.mark.parametrize("words", plain_commands(), ids=" ".join)
+@of_each("words", plain_commands(), ids=" ".join)
 def test_help_is_printed_as_it_is_written(words):
     command = plain_commands()[words]
     said = shown(*words, "--help")
@@ -93,7 +94,7 @@ def test_text_is_not_markup(text):
     assert Text.from_markup(as_written(text)).plain == text
 
 
-@pytest.mark.parametrize("name", command_names())
+@of_each("name", command_names())
 def test_the_list_of_commands_says_what_their_own_help_says(name):
     summary = command_spec(name).summary
     own = Text.from_markup(loaded(name).help).plain.split("\n\n")[0]

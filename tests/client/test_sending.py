@@ -13,8 +13,7 @@ from servers import connected, served_apart, serving, token_for
 
 import surepick as sp
 from surepick.studies.database import open_stored_study
-from surepick_server.client import Server, transport
-from surepick_server.client import transport as splitting
+from surepick_server.client import Server, transport, transport as splitting
 
 USUAL = {"epsilon": 0.3, "delta": 0.05, "noise": "subgaussian:0.5"}
 PAGE = b"HTTP/1.1 %d x\r\ncontent-type: text/html\r\ncontent-length: 4\r\nretry-after: 0.05\r\n\r\naway"

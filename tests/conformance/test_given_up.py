@@ -194,11 +194,21 @@ OF_ONE_KIND = (
 )
 
 
+STORED_ALIKE = {  # by their names, or as the same kind without features; the others have more to store
+    *(set(NAMES) - {INDEPENDENT, LINEAR, "sequential-halving"}),
+    *("normal, linear", "readings, linear", "later, linear", "blocks, linear", "blocks", "bernoulli"),
+    *("above", "top", "all-good"),
+}
+ON_A_LINE = set(KINDS) - STORED_ALIKE - {INDEPENDENT, "certified-neural"}
+FEW_WAYS = ("nothing yet", "every round given up", "withdrawn all but one for another reason", "given up and closed")
+
+
 def cases():
-    """Every kind in every way; most of them are for the long proofs."""
+    """Every kind in every way; most are for the long proofs, and what the command line plays is not played here."""
     for name in KINDS:
+        ways = () if name in ON_A_LINE else EACH_KIND
         for way in WAYS:
-            here = name in EACH_WAY or way in EACH_KIND or way in SOME_WAYS.get(name, ())
+            here = name in EACH_WAY or way in ways or way in SOME_WAYS.get(name, ())
             quick = here and name not in OF_ONE_KIND
             yield pytest.param(name, way, marks=[] if quick else pytest.mark.slow)
 
@@ -211,21 +221,13 @@ def test_it_has_its_certificate_and_report_in_memory(name, way, tmp_path):
     check(study, tmp_path)
 
 
-STORED_ALIKE = {  # by their names, or as the same kind without features; the others have more to store
-    *(set(NAMES) - {INDEPENDENT, LINEAR, "sequential-halving"}),
-    *("normal, linear", "readings, linear", "later, linear", "blocks, linear", "blocks", "bernoulli"),
-    *("above", "top", "all-good"),
-}
-FEW_WAYS = ("nothing yet", "every round given up", "withdrawn all but one for another reason", "given up and closed")
-
-
 def on_a_line():
     """Every way of one policy, and one way of every kind; of those that are stored alike one in `make test`."""
     for way in WAYS:
         yield pytest.param(INDEPENDENT, way, marks=[] if way in FEW_WAYS else [pytest.mark.slow])
     for name in KINDS:
         if name not in (INDEPENDENT, "certified-neural"):
-            marks = [pytest.mark.slow] if name in STORED_ALIKE else []
+            marks = [] if name in ON_A_LINE else [pytest.mark.slow]
             yield pytest.param(name, "first round given up", marks=marks)
 
 

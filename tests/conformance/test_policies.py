@@ -1,10 +1,12 @@
 """Every policy keeps the protocol: the checks of `surepick.testing`, and what a name in the registry promises."""
 
 import functools
+import os
 
 import numpy as np
 import pytest
 from bounds import failures_allowed, trials_to_notice
+from budgets import ALL
 from named_policies import FEATURES, MEANS, NAMES, make
 
 import surepick as sp
@@ -34,11 +36,17 @@ def under_test(name: str, **options: str) -> PolicyUnderTest:
 
 SELDOM = "certified_answers_are_seldom_wrong"
 FEW = 3  # studies, of which two may be wrong, as of the 12 of `make prove`
+COUNTED_HERE = {"certified-neural"}  # of the others, tests/guarantees and tests/assumptions count errors in `make test`
 
 
 @pytest.fixture
-def few_studies(monkeypatch):
+def few(monkeypatch):
+    """Few studies; and checks that go through one turn by turn look at its first two and its last, not at eight."""
     monkeypatch.setattr(checks, "RUNS", FEW)
+    if not os.environ.get(ALL):
+        monkeypatch.setattr(
+            PolicyUnderTest, "some_turns", property(lambda tested: [*tested.turns[:2], tested.turns[-1]])
+        )
 
 
 @pytest.fixture(params=NAMES)
@@ -46,10 +54,12 @@ def name(request) -> str:
     return request.param
 
 
-def broken(tested: PolicyUnderTest) -> dict[str, str]:
+def broken(tested: PolicyUnderTest, *, but: str = "") -> dict[str, str]:
     """The checks that it fails, and what they say; in one test, for most checks take less time than a test does."""
     found = {}
     for check, holds in CHECKS.items():
+        if check == but:
+            continue
         try:
             holds(tested)
         except ProtocolBroken as error:
@@ -61,17 +71,17 @@ def broken(tested: PolicyUnderTest) -> dict[str, str]:
 ALIKE = {"kernel-embedding", "fixed-kernel", "certified-kernel", "fixed-linear"}
 
 
-@pytest.mark.usefixtures("few_studies")
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ALIKE else []) for name in NAMES]
 )
 def test_it_keeps_what_every_policy_must(name):
-    assert broken(under_test(name)) == {}
+    assert broken(under_test(name), but="" if name in COUNTED_HERE else SELDOM) == {}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_certified_answers_are_seldom_wrong_in_more_studies(name):
+def test_certified_answers_are_seldom_wrong(name):
     CHECKS[SELDOM](under_test(name))
 
 
@@ -80,12 +90,12 @@ def test_few_studies_notice_whoever_is_always_wrong():
     assert failures_allowed(FEW, 0.001) == failures_allowed(12, 0.001)
 
 
-@pytest.mark.usefixtures("few_studies")
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
     "name", ["certified-linear", pytest.param("certified-kernel", marks=pytest.mark.slow), "certified-independent"]
 )
 def test_it_keeps_it_with_evidence_that_is_carried_on(name):
-    assert broken(under_test(name, evidence="carried")) == {}
+    assert broken(under_test(name, evidence="carried"), but=SELDOM) == {}
 
 
 def test_a_policy_that_breaks_it_is_found(monkeypatch):

@@ -9,9 +9,9 @@ from inspect import signature
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
+from together import of_each
 
 import surepick as sp
 from surepick.core import arms as arms_module
@@ -60,7 +60,7 @@ RECORDS = [
 ]
 
 
-@pytest.mark.parametrize("value", RECORDS, ids=lambda value: type(value).__name__)
+@of_each("value", RECORDS, ids=lambda value: type(value).__name__)
 def test_the_codec_carries_every_record_exactly(value):
     text = to_json(value)
     back = from_json(type(value), text)

@@ -11,10 +11,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from refusals import refused
 from scipy.sparse import csr_array
+from together import of_each
 
 import surepick as sp
 from surepick.core.values import listed, name_text, plain_number, real_numbers
@@ -139,7 +139,7 @@ def test_a_column_in_another_order_than_the_ids_is_not_taken_by_position():
     assert sp.Arms(ids=["a", "b"], costs=pd.Series([3.0, 4.0])).costs.tolist() == [3.0, 4.0]
 
 
-@pytest.mark.parametrize(
+@of_each(
     "call",
     [
         lambda: sp.SubGaussian(True),
@@ -183,13 +183,11 @@ def test_a_setting_of_any_kind_of_number_is_taken(value):
     assert plain_number(value) == pytest.approx(float(value))
 
 
-@pytest.mark.parametrize(
+@of_each(
     "odd",
     [np.array([0.1, 0.2]), pd.Series([0.1]), pd.DataFrame({"x": [1.0]}), pl.Series([0.1]), csr_array(np.eye(2)), pd.NA],
 )
-@pytest.mark.parametrize(
-    "option", ["gap_bound", "evidence", "question", "constraints", "blocks", "later", "largest_batch"]
-)
+@of_each("option", ["gap_bound", "evidence", "question", "constraints", "blocks", "later", "largest_batch"])
 def test_an_array_or_a_frame_as_an_option_is_refused_or_taken_as_a_list(option, odd):
     refused(lambda: open_study(**{option: odd}))
 
@@ -242,7 +240,7 @@ def test_numbers_are_one_id_in_every_spelling():
     refused(lambda: study.tell(["x"], [0.1]), "the first is 'x'.")
 
 
-@pytest.mark.parametrize(
+@of_each(
     "odd",
     [
         "abc",
@@ -273,7 +271,7 @@ def test_numbers_are_one_id_in_every_spelling():
     ],
     ids=lambda odd: str(type(odd).__name__),
 )
-@pytest.mark.parametrize(
+@of_each(
     "take",
     [
         lambda odd: sp.Arms(np.ones((2, 1)), odd) if odd is not None else sp.Arms(ids=odd),

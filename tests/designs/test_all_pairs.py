@@ -10,8 +10,7 @@ import surepick as sp
 from surepick.chunks.moments import Directions, Largest
 from surepick.chunks.passes import Meter, Passes
 from surepick.chunks.sources import rows_of
-from surepick.designs import design_value
-from surepick.designs import long_lists as module
+from surepick.designs import design_value, long_lists as module
 from surepick.errors import InvalidInput, NotConverged
 
 RNG = np.random.default_rng(9)

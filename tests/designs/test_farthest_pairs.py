@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.spatial.distance import cdist
 
 from surepick.designs import objective as objectives

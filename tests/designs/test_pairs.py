@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from surepick.designs import independent_star_design
 from surepick.designs.problem import independent_pairs_design

@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from together import of_each
 
 from surepick.designs.problem import DesignInput, longest_first, pose_targets
 from surepick.linalg.factorisations import ImageMap, row_norms
 from surepick.linalg.rows import MANY, equal_rows
 
 
-@pytest.mark.parametrize("kind", ["distinct", "grid", "repeated", "signs", "zeros", "one", "rounded"])
-@pytest.mark.parametrize("dim", [1, 2, 7])
+@of_each("kind", ["distinct", "grid", "repeated", "signs", "zeros", "one", "rounded"])
+@of_each("dim", [1, 2, 7])
 def test_vectors_are_the_distinct_ones_longest_first(kind, dim):
     rng = np.random.default_rng(dim)
     rows = rng.standard_normal((600, dim))

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from together import of_each
 
 from surepick.core.plans import Design
 from surepick.designs import allocate, design_value, round_design, solve_design
@@ -21,7 +22,7 @@ def adams(weights: np.ndarray, total: int) -> float:
     return float(np.min(counts / support))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@of_each("seed", range(30))
 def test_the_smallest_ratio_is_that_of_adams_divisor_method(seed):
     rng = np.random.default_rng(seed)
     weights = rng.dirichlet(np.full(int(rng.integers(1, 15)), 0.4)) + 1e-9

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from surepick.designs import rounding, solve
 from surepick.designs.objective import Objective, information

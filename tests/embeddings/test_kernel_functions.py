@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from together import of_each
 
 from surepick.embeddings import (
     CallableKernel,
@@ -178,7 +179,7 @@ def test_rows_that_are_not_of_unit_norm_are_named():
         NeuralTangentKernel(2).gram(np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([[1.0, 0.0]]))
 
 
-@pytest.mark.parametrize(
+@of_each(
     "build",
     [
         lambda: GaussianKernel(0.0),

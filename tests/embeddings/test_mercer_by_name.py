@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from together import of_each
 from typer.testing import CliRunner
 
 import surepick as sp
@@ -61,8 +62,8 @@ def test_an_expansion_by_hand_has_no_name_and_no_spec():
     assert sp.simulate(policy, environment(ROOM), seed=0).verdict == "certified"
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
+@of_each("name", NAMES)
+@of_each(
     ("options", "message"),
     [
         ({"gamma": 1.0}, "say which kernel, once"),

@@ -11,8 +11,7 @@ import pytest
 
 import surepick as sp
 from surepick.certificates.document import _arms_entry
-from surepick.embeddings import GaussianKernel, KernelEmbedding, LinearEmbedding, base, linear
-from surepick.embeddings import linear as directions
+from surepick.embeddings import GaussianKernel, KernelEmbedding, LinearEmbedding, base, linear, linear as directions
 from surepick.linalg import factorisations as linalg
 from surepick.linalg.factorisations import thin_svd, triangular_factor
 from surepick.linalg.rows import equal_rows

@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 from budgets import budget
 from evidence_cases import EPSILON, past
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedding
-from surepick.estimators import batch_evidence, noise_mgf_after, with_squares
-from surepick.estimators import e_values as evidence
+from surepick.estimators import batch_evidence, e_values as evidence, noise_mgf_after, with_squares
 from surepick.estimators.contrast_weights import ContrastWeights
 from surepick.estimators.e_values import GENEROUS
 

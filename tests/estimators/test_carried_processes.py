@@ -20,8 +20,7 @@ from carried_outcomes import (
     nothing_on_vectors,
     played_to_the_end,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import surepick as sp
 from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProcesses, VectorProcesses

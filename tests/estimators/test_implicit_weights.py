@@ -8,14 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedding
-from surepick.estimators import batch_evidence, contrast_weights, noise_mgf_after
-from surepick.estimators import e_values as evidence
+from surepick.estimators import batch_evidence, contrast_weights, e_values as evidence, noise_mgf_after
 from surepick.estimators.contrast_weights import ContrastWeights, ImplicitWeights
 
 NORM_BOUND, GAMMA, EPSILON = 3.0, 0.05, 0.4

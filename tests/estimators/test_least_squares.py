@@ -5,10 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.core.plans import IndependentArms
-from surepick.estimators import anytime_radius, arm_means, estimate, least_squares, noise_multiplier
+from surepick.estimators import anytime_radius, arm_means, estimate, least_squares
 from surepick.linalg.factorisations import whitened
 
 EPS = np.finfo(np.float64).eps
@@ -39,8 +40,8 @@ def exact_variance(features, counts, left, right):
     return sum(a * row[-1] for a, row in zip(difference, table, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@of_each("seed", range(20))
+@of_each("scale", [1e-8, 1.0, 1e8])
 def test_least_squares_is_the_explicit_inverse(seed, scale):
     rng = np.random.default_rng(seed)
     num_arms, dim = int(rng.integers(4, 9)), int(rng.integers(1, 4))
@@ -154,8 +155,8 @@ def test_two_clusters_with_a_perturbation_far_below_the_rounding_of_a():
     assert fitted_distances(features, counts)[4, 2] ** 2 == pytest.approx(truth, rel=1e-5)
 
 
-@pytest.mark.parametrize("digits", [0, 3, 6, 9])
-@pytest.mark.parametrize("seed", range(6))
+@of_each("digits", [0, 3, 6, 9])
+@of_each("seed", range(6))
 def test_distances_of_nearly_equal_arms_are_not_below_the_truth(seed, digits):
     """No Gram cancellation: the distance of arms that agree to `digits` digits is right to the data's own condition."""
     rng = np.random.default_rng(seed)
@@ -209,11 +210,6 @@ def test_the_estimator_fits_the_structure():
     seen = sp.Observations([1, 1], [0.0, 1.0])
     assert type(estimate(IndependentArms(2), seen)) is type(arm_means(seen))
     assert estimate(sp.Embedding(np.eye(2), 0.0), seen) == least_squares(sp.Embedding(np.eye(2), 0.0), seen)
-
-
-def test_the_noise_multiplier():
-    assert noise_multiplier(2.0, 8.0) == 8.0
-    assert noise_multiplier(0.5, math.log(20)) == pytest.approx(0.5 * math.sqrt(2 * math.log(20)))
 
 
 def test_the_anytime_radius():

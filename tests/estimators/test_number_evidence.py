@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from budgets import budget
 from evidence_cases import EPSILON, past
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import surepick as sp
 from surepick.core.observations import Observations

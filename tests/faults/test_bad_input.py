@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 from refusals import ARMS, INF, LINEAR, NAMES, NAN, make, open_study, refused
+from together import of_each
 
 import surepick as sp
 from surepick.cli import main
@@ -109,14 +110,14 @@ def test_one_arm_in_a_table(write, monkeypatch, capsys):
 # settings
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, NAN, INF])
+@of_each("name", NAMES)
+@of_each("epsilon", [0.0, -1.0, NAN, INF])
 def test_epsilon_must_be_positive(name, epsilon):
     refused(lambda: make(name, epsilon=epsilon), f"epsilon is {epsilon!r}", "must be positive", "reward units")
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, 5, NAN])
+@of_each("name", NAMES)
+@of_each("delta", [0.0, 1.0, -0.1, 5, NAN])
 def test_delta_must_be_a_probability(name, delta):
     refused(lambda: make(name, delta=delta), f"delta is {delta!r}", "strictly between 0 and 1")
 
@@ -135,8 +136,8 @@ def test_a_norm_bound_is_needed(name):
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("gap_bound", [0.0, -1.0, NAN, INF])
+@of_each("name", NAMES)
+@of_each("gap_bound", [0.0, -1.0, NAN, INF])
 def test_the_gap_bound_must_be_positive(name, gap_bound):
     refused(lambda: make(name, gap_bound=gap_bound), f"gap_bound is {gap_bound!r}", "largest possible gap")
 

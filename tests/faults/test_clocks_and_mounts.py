@@ -8,8 +8,7 @@ from stored_studies import ARMS, MEANS, acknowledged, execute, policy, released,
 
 import surepick as sp
 from surepick.studies.logs.base import format_time
-from surepick.studies.logs.sql import chain
-from surepick.studies.logs.sql import engine as sql_engine
+from surepick.studies.logs.sql import chain, engine as sql_engine
 
 
 def test_a_clock_that_was_moved_back(sqlite_url, monkeypatch):

@@ -109,13 +109,6 @@ def kill_and_resume(out: Path, jobs: int, numbers: list[int], undisturbed: Resul
     finish(out, jobs, undisturbed)
 
 
-def test_kill_nine_and_resume(undisturbed, tmp_path):
-    """The workers are killed, and their work is done to its end without any."""
-    out = tmp_path / "r.parquet"
-    kill_at(out, 2, random.Random(0).randint(3, 8))
-    finish(out, 1, undisturbed)
-
-
 @pytest.mark.slow
 @pytest.mark.alone  # orphaned workers have a minute to end
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -124,8 +117,11 @@ def test_many_kills(jobs, undisturbed, tmp_path):
     kill_and_resume(tmp_path / "r.parquet", jobs, [chance.randint(1, 3) for _ in range(6)], undisturbed)
 
 
-def test_a_killed_worker_is_said_and_nothing_is_lost(undisturbed, tmp_path):
+def test_all_are_killed_then_a_worker_which_is_said_and_nothing_is_lost(undisturbed, tmp_path):
+    """What is left is done without any worker."""
     out = tmp_path / "r.parquet"
+    kill_at(out, 2, random.Random(0).randint(3, 6))
+    before = parts(out)
     process = subprocess.Popen(
         [*COMMAND, str(RUNS), "--out", str(out), "--jobs", "2"],
         stdout=subprocess.DEVNULL,
@@ -135,7 +131,7 @@ def test_a_killed_worker_is_said_and_nothing_is_lost(undisturbed, tmp_path):
     )
     try:
         until = time.monotonic() + 120.0
-        while parts(out) < 3 and process.poll() is None and time.monotonic() < until:
+        while parts(out) < before + 2 and process.poll() is None and time.monotonic() < until:
             time.sleep(0.01)
         kept = parts(out)
         os.kill(workers(process.pid)[0], signal.SIGKILL)
@@ -146,7 +142,7 @@ def test_a_killed_worker_is_said_and_nothing_is_lost(undisturbed, tmp_path):
     assert process.returncode == 1
     assert "error: a worker process was killed" in said
     assert "Traceback" not in said
-    assert 3 <= kept <= parts(out) < REPLICATES
+    assert before + 2 <= kept <= parts(out) < REPLICATES
     finish(out, 1, undisturbed)
 
 

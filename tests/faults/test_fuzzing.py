@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 from fuzz_commands import Ended, command_lines, run, spelled
 from fuzz_inputs import CONTROLS, FRAME, PYTHON, real_files, texts, values
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 import surepick as sp
 from surepick.studies.database import list_stored_studies, open_stored_study, resume_stored_study

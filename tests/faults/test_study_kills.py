@@ -149,7 +149,8 @@ def kill_workers(
     return phases
 
 
-IN_PROOFS = ("discovery", "top", "all-good", "one-of")  # questions that are stored as others are
+# Questions that are stored as those with a constraint, and test items whose results are taken back as others' are.
+IN_PROOFS = ("above", "discovery", "top", "all-good", "one-of", "items, undone")
 
 
 def shared_out(*names: str) -> list:

@@ -12,8 +12,7 @@ from waiting_studies import NOTHING, refused, start, with_query
 
 import surepick as sp
 from surepick.studies.database import list_stored_studies, resume_stored_study
-from surepick.studies.logs.sql import engine as timeouts
-from surepick.studies.logs.sql import impatient as postgres
+from surepick.studies.logs.sql import engine as timeouts, impatient as postgres
 
 
 def keys(url: str) -> list[str]:

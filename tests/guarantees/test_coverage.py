@@ -9,7 +9,7 @@ from bounds import failures_allowed
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Embedding
-from surepick.estimators import anytime_radius, estimate, least_squares, noise_multiplier
+from surepick.estimators import anytime_radius, estimate, least_squares
 
 DELTA, TRIALS = 0.05, 1000
 
@@ -27,7 +27,7 @@ def count_misses(width_factor: float, *, trials: int = TRIALS, delta: float = DE
     others = np.delete(np.arange(6), best)
     design = sp.solve_design(features)
     counts = sp.allocate(design, features, 200).counts
-    spread = noise_multiplier(1.0, math.log(len(others) / delta))
+    spread = math.sqrt(2.0 * math.log(len(others) / delta))
     misses = 0
     for _ in range(trials):
         seen = Observations(counts, gaussian_sums(counts, means, 1.0, rng))

@@ -12,9 +12,7 @@ import pytest
 from block_studies import GAP, against_the_best, as_one_block, drawn, seen_of, shuffled, unbalanced
 from bounds import counted, failures_allowed
 from budgets import STUDIES, few_and_all_studies
-from paired_studies import alike, where
-from paired_studies import drawn as normal_in_blocks
-from paired_studies import seen_of as seen_of_rewards
+from paired_studies import alike, drawn as normal_in_blocks, seen_of as seen_of_rewards, where
 
 import surepick as sp
 from surepick.policies import tuning

@@ -22,6 +22,17 @@ IMPORTED = [
     "surepick_server.app",
     "surepick.studies.database",
     "surepick.studies.logs.sql.engine",
+    "scipy.linalg",  # from here on what the policies of killed studies load at their first plan
+    "surepick.designs.solve",
+    "surepick.estimators.item_processes",
+    "surepick.estimators.pairs",
+    "surepick.policies.carried.elimination",
+    "surepick.policies.items",
+    "surepick.policies.paired.elimination",
+    "surepick.policies.questions.elimination",
+    "surepick.policies.steered.chosen",
+    "surepick_bench.policies",
+    "surepick_bench.command",
 ]
 
 

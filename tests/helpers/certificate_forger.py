@@ -7,8 +7,7 @@ from typing import Any
 
 import certificate_flips as flips
 
-from surepick.certificates import document as certificate
-from surepick.certificates import verify_facts
+from surepick.certificates import document as certificate, verify_facts
 from surepick.certificates.document import document_of  # as it is before tests compare what it makes with the schema
 from surepick.certificates.signature import sealed
 from surepick.certificates.verify import BROKEN, verify_certificate

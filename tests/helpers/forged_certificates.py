@@ -2,8 +2,7 @@
 
 import json
 
-from surepick.certificates import document as certificate
-from surepick.certificates import verify_facts
+from surepick.certificates import document as certificate, verify_facts
 
 
 def forged(document: dict, spoil) -> dict:

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from budgets import few_and_all
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from surepick.linalg import rows as single_precision
 from surepick.linalg.factorisations import row_norms

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from surepick.linalg import rows as module
 from surepick.linalg.rows import equal_rows

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.core.plans import Design, IndependentArms
@@ -48,7 +49,7 @@ def test_round_cost():
     assert round_cost(math.inf, 0.0, 1.0, 0.1) == math.inf
 
 
-@pytest.mark.parametrize("seed", range(30))
+@of_each("seed", range(30))
 def test_the_effective_dimension_is_the_first_that_reaches_epsilon(seed):
     rng = np.random.default_rng(seed)
     tails = np.sort(10.0 ** rng.uniform(-4, 0, 8))[::-1]
@@ -198,7 +199,7 @@ def test_a_dimension_that_is_not_allowed_ends_no_search(least):
     assert choice.dim >= least
 
 
-@pytest.mark.parametrize("seed", range(40))
+@of_each("seed", range(40))
 def test_the_cost_is_at_most_twice_that_of_the_best_whatever_tau_does(seed):
     """The guess of tau(d) may be wrong; the lower bounds of smaller dimensions say what may be missed."""
     rng = np.random.default_rng(seed)

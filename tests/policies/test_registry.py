@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from together import of_each
 
 import surepick as sp
 from surepick.errors import InvalidInput
@@ -111,7 +112,7 @@ def test_a_linear_embedding_needs_its_norm_bound(name, options):
         sp.make_policy(name, ARMS, epsilon=0.1, delta=0.05, noise="bernoulli", **options)
 
 
-@pytest.mark.parametrize("name", sp.policy_names())
+@of_each("name", sp.policy_names())
 def test_the_noise_may_be_a_text(name):
     assert make(name, noise="subgaussian:0.5") == make(name)
     assert make(name, noise="bounded:0:2").problem.noise == sp.Bounded(0, 2)
@@ -137,7 +138,7 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "changes"), CHANGES)
+@of_each(("name", "changes"), CHANGES)
 def test_the_spec_is_plain_and_rebuilds_an_equal_policy(name, changes):
     policy = make(name, **changes)
     spec = json.loads(json.dumps(policy.spec))
@@ -148,7 +149,7 @@ def test_the_spec_is_plain_and_rebuilds_an_equal_policy(name, changes):
     }
 
 
-@pytest.mark.parametrize("name", sp.policy_names())
+@of_each("name", sp.policy_names())
 def test_the_spec_lists_every_option_that_has_an_effect(name):
     unsaid = {"gamma"}  # becomes the kernel
     unsaid |= {"max_rank"} if "linear" in name else set()  # unless it leaves directions out
@@ -172,7 +173,7 @@ def idle_options() -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("name", "option"), idle_options())
+@of_each(("name", "option"), idle_options())
 def test_an_option_without_an_effect_is_refused_with_the_known(name, option):
     values = {"slack": 0.1, "schedule": "convergent", "union": "best-pairs", "dimension": "cheapest", "dim": 2}
     with pytest.raises(sp.InvalidInput) as refusal:
@@ -203,8 +204,8 @@ def test_the_options_that_are_known_without_torch_are_those_of_the_record(name):
     assert [other for other, entry in ENTRIES.items() if entry.listed] == ["neural-embedding", "certified-neural"]
 
 
-@pytest.mark.parametrize("name", sp.policy_names())
-@pytest.mark.parametrize(
+@of_each("name", sp.policy_names())
+@of_each(
     ("changes", "message"),
     [
         ({"epsilon": 0}, "epsilon is 0"),
@@ -224,8 +225,8 @@ def test_settings_without_meaning_are_refused(name, changes, message):
         make(name, **changes)
 
 
-@pytest.mark.parametrize("name", ROUNDS)
-@pytest.mark.parametrize(
+@of_each("name", ROUNDS)
+@of_each(
     ("changes", "message"),
     [
         ({"slack": 0}, "slack is 0"),

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from surepick.core.plans import Embedding, IndependentArms
 from surepick.policies.dimension import embedding_design, worst_gap

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 from budgets import budget
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from surepick.designs import allocate, design_value, round_design, solve_design
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from budgets import budget
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import surepick as sp
 from surepick.embeddings import linear

@@ -4,11 +4,10 @@ import itertools
 import math
 
 import numpy as np
-import pytest
 from budgets import budget
 from evidence_cases import EPSILON, past
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -138,9 +137,9 @@ def test_without_the_bias_the_expectation_exceeds_one(monkeypatch):
     assert mean > 1.0
 
 
-@pytest.mark.parametrize("mean", [0.01, 0.2, 0.5, 0.9])
-@pytest.mark.parametrize("tilt", [0.05, 0.3, 0.7, 2.0])
-@pytest.mark.parametrize("variance", [1e-4, 0.1, 0.25])
+@of_each("mean", [0.01, 0.2, 0.5, 0.9])
+@of_each("tilt", [0.05, 0.3, 0.7, 2.0])
+@of_each("variance", [1e-4, 0.1, 0.25])
 def test_an_allowance_covers_the_growth_of_a_tilted_reward(mean, tilt, variance):
     """Both signs of the tilt, by both outcomes of a 0/1 reward; the guessed variance only chooses the bound."""
     from surepick.estimators import NoiseMgf
@@ -177,11 +176,11 @@ def test_unknown_squares_are_taken_for_the_largest_possible():
 
 def test_squares_that_lost_digits_are_not_taken_for_a_small_scatter():
     """The border lets squares fall short by a millionth; far from 0 that is more than all the scatter there is."""
-    from surepick.estimators.noise_mgf import scatter_of
+    from surepick.estimators.noise_mgf import scatter_around
 
     rewards = 2000.0 + np.array([0.0, 1.0] * 20)
     sums, squares = np.array([rewards.sum()]), np.array([np.sum(rewards**2) * (1.0 - 1e-6)])
-    scatter = scatter_of(np.array([40]), sums, squares, np.array([2000.5]), 1.0)
+    scatter = scatter_around(Observations(np.array([40]), sums, squares), np.array([2000.5]), 1.0)
     assert 10.0 <= scatter[0] <= 40.0
 
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 
 import surepick as sp

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from surepick.embeddings import GaussianKernel, KernelEmbedding, MaternKernel, NeuralTangentKernel, PolynomialKernel
 from surepick_bench.mercer import MercerEmbedding

@@ -6,8 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import surepick as sp
 from surepick.studies.logs import keys as keys_module

@@ -4,8 +4,7 @@ import sys
 
 import numpy as np
 from budgets import budget
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from judged_parts import OPTIONS, small_study, tell_keys
 
 from surepick.certificates.document import certificate_document

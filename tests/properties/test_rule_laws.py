@@ -2,8 +2,7 @@
 
 import numpy as np
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import surepick as sp
 from surepick.estimators import least_squares

@@ -9,8 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from budgets import budget, few_and_all
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from surepick.core.plans import Design
 from surepick.designs import solve_design

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from budgets import budget, few_and_all
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import surepick as sp
 from surepick.core.observations import Observations

@@ -7,8 +7,7 @@ import warnings
 
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from surepick.errors import InvalidInput
 from surepick.tables import read_table, row_ids, write_table

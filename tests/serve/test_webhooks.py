@@ -7,8 +7,8 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+from together import of_each
 from webhook_receivers import API, listening, looked, measure, set_up
 
 from surepick.errors import InvalidInput
@@ -175,7 +175,7 @@ OUTSIDE = [
 ]
 
 
-@pytest.mark.parametrize("number", INSIDE)
+@of_each("number", INSIDE)
 def test_addresses_of_this_machine_and_of_its_network(number):
     assert not is_public(ipaddress.ip_address(number))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from study_commands import surepick
+from together import of_each
 from workbooks import write_xlsx
 
 import surepick as sp
@@ -215,7 +216,7 @@ def test_long_numbers_that_kept_their_digits_are_told_apart(ending, tmp_path):
 # 9: blocks
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("one", "other"),
     [
         ("7", "7.0"),
@@ -234,7 +235,7 @@ def test_long_numbers_that_kept_their_digits_are_told_apart(ending, tmp_path):
         ("é", "e\u0301"),
     ],
 )
-@pytest.mark.parametrize("at_once", [True, False])
+@of_each("at_once", [True, False])
 def test_a_block_has_one_spelling(one, other, at_once):
     study = sp.Study(of_draws(blocks="seed", once_a_block=True))
     study.ask()

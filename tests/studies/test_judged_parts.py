@@ -1,4 +1,4 @@
-"""Studies that are judged as their results come: `interim()` judges what is in; what comes later counts after it."""
+"""Studies that are judged as results come: `interim()` judges what is in, and what comes later counts after it."""
 
 import numpy as np
 import pytest

@@ -9,8 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from refusals import refused
 
 import surepick as sp

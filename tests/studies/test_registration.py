@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from budgets import budget
 from certified_files import POLICIES, cli, resealed, study_of
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import surepick as sp
 from surepick.certificates.document import certificate_document

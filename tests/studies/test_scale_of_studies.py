@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import surepick as sp
 from surepick.embeddings import LinearEmbedding

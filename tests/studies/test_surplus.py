@@ -2,8 +2,7 @@
 
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from servers import serving
 
 import surepick as sp

@@ -8,6 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 from table_notes import noted
+from together import of_each
 from workbooks import write_xls, write_xlsb, write_xlsx
 
 from surepick.errors import InvalidInput
@@ -36,8 +37,8 @@ def refusal(path, read=read_table):
 # first bytes
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.json", "t.jsonl", "t.parquet", "t.feather", "t.xlsx", "t.xls"])
-@pytest.mark.parametrize(
+@of_each("name", ["t.csv", "t.tsv", "t.json", "t.jsonl", "t.parquet", "t.feather", "t.xlsx", "t.xls"])
+@of_each(
     ("content", "words"),
     [
         (b"\n\n<!DOCTYPE html>\n<html><head><title>x, y</title></head></html>", "is a web page"),
@@ -140,7 +141,7 @@ def test_two_byte_order_marks_are_no_part_of_a_name(write):
 ROWS = {"id": ("a", "b"), "y": ("1.5", "2.9")}
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("content", "notes"),
     [
         ("id,y\ra,1.5\rb,2.9\r", ()),

@@ -6,14 +6,14 @@ import warnings
 import numpy as np
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from table_notes import noted
+from together import of_each
 
 from surepick.errors import InvalidInput
 from surepick.studies import program
 from surepick.tables import Table, TableWarning, read_table, write_table
-from surepick.tables.numbers import COMMA, POINT, NumberText, Written, cell_number, is_missing, lone_number, notation
+from surepick.tables.numbers import COMMA, POINT, Notation, NumberText, Written, cell_number, is_missing, lone_number
 from surepick_server.pages.layout import typed_number
 
 MARKS = [POINT, COMMA, "'", "’", " ", "\u00a0", "\u202f", ""]
@@ -66,7 +66,7 @@ def columns(draw):
 def test_a_column_is_read_as_it_was_meant_or_refused(drawn):
     cells, meant, decimal = drawn
     assert numbers(cells, decimal=decimal) == meant
-    found = notation(cells, WRITTEN[decimal])
+    found = Notation.of(cells, WRITTEN[decimal])
     if not found.question:
         assert [cell_number(cell, decimal=found.decimal) for cell in cells] == meant
 
@@ -76,7 +76,7 @@ def test_a_column_is_read_as_it_was_meant_or_refused(drawn):
 def test_the_order_of_the_rows_decides_nothing(drawn, data):
     cells, _, decimal = drawn
     shuffled = data.draw(st.permutations(cells))
-    one, other = notation(cells, WRITTEN[decimal]), notation(shuffled, WRITTEN[decimal])
+    one, other = Notation.of(cells, WRITTEN[decimal]), Notation.of(shuffled, WRITTEN[decimal])
     assert (one.decimal, bool(one.question)) == (other.decimal, bool(other.question))
 
 
@@ -86,7 +86,7 @@ def test_what_a_program_writes_is_read_back(values):
     assert numbers(list(map(repr, values))) == values
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("cells", "meant"),
     [
         (["1,5", "2"], [1.5, 2]),
@@ -240,7 +240,7 @@ def test_a_missing_cell_beside_words_is_missing():
 # words for no value
 
 
-@pytest.mark.parametrize(
+@of_each(
     "word",
     re.findall(
         r"\S+",

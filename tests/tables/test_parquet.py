@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from surepick.errors import InvalidInput
-from surepick.tables import arms as arms_module
 from surepick.tables import grouped_arms, read_arms, read_table, write_table
-from surepick.tables import parquet as parquet_module
 
 
 @pytest.fixture
@@ -39,7 +37,7 @@ CELLS = {
 )
 @pytest.mark.parametrize("options", [{}, {"standardize": True}, {"intercept": True}])
 def test_parquet_and_csv_give_equal_arms(parquet, tmp_path, monkeypatch, id, features, options):  # noqa: A002
-    monkeypatch.setattr(parquet_module, "BATCH_ENTRIES", 4)
+    monkeypatch.setattr("surepick.tables.parquet.BATCH_ENTRIES", 4)
     write_table(tmp_path / "t.csv", CELLS)
     path = parquet(CELLS, row_group_size=3)
     assert read_arms(path, id, features, **options) == read_arms(tmp_path / "t.csv", id, features, **options)
@@ -126,7 +124,7 @@ def test_a_damaged_parquet_file_is_refused(parquet, write):
 def test_a_column_of_lists_is_a_feature_a_number(parquet, monkeypatch, fixed):
     import pyarrow
 
-    monkeypatch.setattr(parquet_module, "BATCH_ENTRIES", 9)
+    monkeypatch.setattr("surepick.tables.parquet.BATCH_ENTRIES", 9)
     numbers = np.random.default_rng(1).standard_normal((10, 3)).astype(np.float32)
     kind = pyarrow.list_(pyarrow.float32(), 3 if fixed else -1)
     path = parquet({"sku": list("abcdefghij"), "e": pyarrow.array(list(numbers), kind), "x": np.arange(10.0)})
@@ -137,7 +135,7 @@ def test_a_column_of_lists_is_a_feature_a_number(parquet, monkeypatch, fixed):
 
 
 def test_many_float32_numbers_stay_float32(parquet, monkeypatch):
-    monkeypatch.setattr(arms_module, "SINGLE_ABOVE", 5)
+    monkeypatch.setattr("surepick.tables.arms.SINGLE_ABOVE", 5)
     numbers = np.random.default_rng(2).standard_normal((3, 2)).astype(np.float32)
     path = parquet({"x": numbers[:, 0], "y": numbers[:, 1], "z": [1.0, 2.0, 4.0]})
     single = read_arms(path, features="x,y")

@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+from together import of_each
 
 import surepick as sp
 from surepick.core.arms import counts
@@ -36,14 +36,14 @@ def test_a_number_of_the_row_is_no_feature(world, name, column):
     assert read_arms(world / name, id="id", features=[column, "x"]).columns == (column, "x")
 
 
-@pytest.mark.parametrize(
+@of_each(
     "header",
     [
         *("", "Unnamed: 0", "Unnamed: 0.1", "unnamed: 0_level_1", "__index_level_0__", "...1", "__EMPTY", "level_0"),
         *("index", "Index", "#", "nr", "No.", "row_names", "row.names", "Row Number", "S. No.", "Column1"),
     ],
 )
-@pytest.mark.parametrize("start", [0, 1])
+@of_each("start", [0, 1])
 def test_names_of_numbering_columns(write, header, start):
     path = write(f"{header},id,x\n" + "".join(f"{start + row},{name},{row / 2}\n" for row, name in enumerate("pqr")))
     assert quietly(lambda: read_arms(path, "id")).columns == ("x",)

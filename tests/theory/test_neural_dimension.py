@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from tangent_kernels import random_gram, unit_rows
+from together import of_each
 
 import surepick as sp
 from surepick.embeddings import NeuralTangentKernel, unit_rows_with_norm
@@ -22,7 +23,7 @@ def test_the_dimension_of_four_eigenvalues(tolerance, dim):
     assert spectrum_effective_dimension([0.5, 1.0, 4.0, 2.0], tolerance) == dim
 
 
-@pytest.mark.parametrize("seed", range(20))
+@of_each("seed", range(20))
 def test_the_dimension_against_direct_sums_and_its_monotonicity(seed):
     rng = np.random.default_rng(seed)
     values = np.sort(10.0 ** rng.uniform(-6, 1, int(rng.integers(1, 12))))[::-1]

@@ -13,6 +13,7 @@ import pytest
 from fresh_modules import run_fresh
 from scipy.stats import norm
 from tangent_kernels import unit_rows
+from together import of_each
 
 import surepick as sp
 from surepick.embeddings import NeuralTangentKernel, unit_rows_with_norm
@@ -62,9 +63,9 @@ def test_two_arms_are_enough_to_break_the_published_counts():
     assert wrong["proof"] < delta / 8
 
 
-@pytest.mark.parametrize("num_arms", [2, 10, 1000])
-@pytest.mark.parametrize("gamma_share", [0.0, 0.5, 0.99])
-@pytest.mark.parametrize("round_number", [1, 3, 5])
+@of_each("num_arms", [2, 10, 1000])
+@of_each("gamma_share", [0.0, 0.5, 0.99])
+@of_each("round_number", [1, 3, 5])
 def test_the_derived_counts_spend_their_share(num_arms, gamma_share, round_number):
     """K - 1 events of normal noise, bias at its bound: together at most delta_k, and not with half the pulls."""
     epsilon, delta, sigma, scaled = 0.05, 0.05, 0.7, 1.1 * 6.0

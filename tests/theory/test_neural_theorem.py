@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from tangent_kernels import random_gram, unit_rows
+from together import of_each
 
 import surepick as sp
 from surepick_bench.theory.neural import proof_parameters, reward_norm, rounding_floor, theorem_parameters
@@ -112,7 +113,7 @@ def test_what_the_printed_choice_violates():
     assert any(sentence.startswith("misspecification") for sentence in close.unmet)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@of_each("seed", range(25))
 def test_the_proof_s_choice_meets_every_inequality_and_the_printed_one_never_does(seed):
     rng = np.random.default_rng(seed)
     values = 10.0 ** rng.uniform(-16, 1, int(rng.integers(2, 40)))
@@ -195,8 +196,8 @@ def test_a_large_epsilon_has_one_round_in_the_proof_and_none_in_print():
         theorem_parameters([1.0, 1.0], **SMALL | {"epsilon": 1.0})
 
 
-@pytest.mark.parametrize("choice", [theorem_parameters, proof_parameters])
-@pytest.mark.parametrize(
+@of_each("choice", [theorem_parameters, proof_parameters])
+@of_each(
     ("setting", "message"),
     [
         ({"reward_norm": math.inf}, "reward_norm is inf"),

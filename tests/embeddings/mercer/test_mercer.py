@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from together import of_each
 
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
@@ -199,7 +200,7 @@ def test_terms_that_exceed_the_kernel_are_refused_and_only_an_approximation_may(
     assert rough.traits.heuristic
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("build", "message"),
     [
         (lambda x: MercerEmbedding(x, expansion="hermite:1.0:0.5", norm_bound=1.0, bound="paper"), "finite C_phi"),

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from linear_baselines import SEEDS, drawn, make, multiplier, played
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -65,8 +66,8 @@ def test_what_the_span_misses_is_told():
     assert in_span(np.zeros((3, 2))).lost == 0.0
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("size", [1e-200, 1.0, 1e9, 1e200])
+@of_each("seed", SEEDS)
+@of_each("size", [1e-200, 1.0, 1e9, 1e200])
 def test_no_coordinates_miss_more_than_is_told(seed, size):
     """Against rational arithmetic: the shortest ||x - W'u|| for any W is at least what the Gram matrices differ by."""
     rng = np.random.default_rng(seed)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from linear_baselines import make, played, played_once
+from together import of_each
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -104,7 +105,7 @@ def test_a_missing_norm_bound_is_refused(name):
     assert any("norm at most 2" in sentence for sentence in make(name, np.eye(3)).traits.assumptions)
 
 
-@pytest.mark.parametrize(
+@of_each(
     ("name", "changes", "message"),
     [
         *[(name, {"growth": 0.0}, "growth is 0.0") for name in PEERS],

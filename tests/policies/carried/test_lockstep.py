@@ -7,7 +7,7 @@ from played_together import answer, answers
 import surepick as sp
 from surepick.core.random_streams import stream, streams
 from surepick.core.records import rows_of
-from surepick.studies.rehearsal import Rehearsal, received
+from surepick.studies.rehearsal import Rehearsal, received_as_drawn
 
 worlds = sp.environments
 SPREAD = np.random.default_rng(7).normal(size=60)
@@ -55,7 +55,7 @@ def test_states_are_those_of_studies_played_one_by_one(name):
     planned, rows, number = together.first(len(seeds)), None, 0
     while len(seeds) and number < 40:
         drawn = environment.law.draw_many(planned.counts, streams(seeds.tolist(), "rewards", number))
-        rows = together.tell(rows, planned, received(drawn, minimize=environment.minimize))
+        rows = together.tell(rows, planned, received_as_drawn(drawn, minimize=environment.minimize))
         for row, seed in enumerate(seeds.tolist()):
             plan = alone[seed].ask()
             assert plan.counts.tolist() == planned.counts[row].tolist()

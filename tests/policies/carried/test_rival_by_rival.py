@@ -12,8 +12,7 @@ from surepick.core.random_streams import stream
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.factorisations import whitened
 from surepick.policies import tuning
-from surepick.policies.carried import planning as predictions
-from surepick.policies.carried import vectors_rule
+from surepick.policies.carried import planning as predictions, vectors_rule
 from surepick.policies.sequential import first_designs
 from surepick.policies.sequential.state import OpenComparisons
 

@@ -19,7 +19,7 @@ from surepick.policies.paper.arm_elimination import (
     initial_rounds,
     next_look,
     round_size,
-    rounded,
+    rounded_counts,
 )
 from surepick.policies.verdict import certificate_of
 
@@ -225,7 +225,7 @@ def test_rounds_stop_when_one_arm_is_left():
 
 def first_look(chosen, embedded, design, active, total):
     """That of a round of whole pulls, as `ArmElimination.ask` opens it."""
-    counts = rounded(chosen.floor, design, embedded, active, total, slack=chosen.slack)
+    counts = rounded_counts(chosen.floor, design, embedded, active, total, slack=chosen.slack)
     return chosen.first_look(designed(1, counts, design, embedded))
 
 

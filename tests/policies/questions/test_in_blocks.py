@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from block_studies import drawn, played, seen_of
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import surepick as sp
 from surepick.certificates.document import certificate_document

@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 from budgets import budget
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import surepick as sp
 from surepick.estimators.e_values import EProcesses, processes_of, with_processes

@@ -9,6 +9,7 @@ from block_studies import played as in_blocks_played
 from bounds import counted, failures_allowed, trials_to_notice
 from budgets import STUDIES, few_and_all
 from scipy.stats import hypergeom
+from together import of_each
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
@@ -37,8 +38,8 @@ def played(policy, means, seed, sigma=0.5):
     return policy.claim(state)
 
 
-@pytest.mark.parametrize("num_arms", [1, 2, 7, 60, 1000, 100_000])
-@pytest.mark.parametrize("share", [0.01, 0.05, 0.5, 0.99])
+@of_each("num_arms", [1, 2, 7, 60, 1000, 100_000])
+@of_each("share", [0.01, 0.05, 0.5, 0.99])
 def test_the_sample_misses_the_best_share_with_at_most_half_of_delta(num_arms, share):
     best = min(math.ceil(share * num_arms), num_arms)
     number = len(OneOf(share, 0).sample(num_arms, DELTA))

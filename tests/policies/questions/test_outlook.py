@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from budgets import budget
 from certified_studies import GivenVectors
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -20,7 +19,7 @@ from surepick.embeddings import IndependentEmbedding
 from surepick.estimators import noise_mgf_after
 from surepick.estimators.posterior import NUMBER, Posterior, efforts
 from surepick.policies.questions import outlook as outlooks
-from surepick.policies.questions.outlook import Ground, negated, with_more
+from surepick.policies.questions.outlook import Ground, negated, with_unmeasured
 from surepick.questions.protocol import Aims, Bet
 
 FEATURES = np.array([[1.0, 0.2], [0.1, 1.0], [0.6, 0.5], [-0.4, 0.3], [0.3, -0.7]])
@@ -100,7 +99,7 @@ def test_the_origin_is_one_more_arm_only_where_vectors_meet_a_number():
     assert isinstance(extended, Embedding)
     assert (extended.num_arms, extended.misspecification) == (6, 0.1)
     assert extended.features[-1].tolist() == [0.0, 0.0]
-    seen = with_more(Observations(np.array([2]), np.array([3.0]), np.array([5.0])), 1)
+    seen = with_unmeasured(Observations(np.array([2]), np.array([3.0]), np.array([5.0])), 1)
     assert (seen.counts.tolist(), seen.sums.tolist(), seen.squares.tolist()) == ([2, 0], [3.0, 0.0], [5.0, 0.0])
     turned = negated(seen)
     assert (turned.sums.tolist(), turned.squares.tolist()) == ([-3.0, 0.0], [5.0, 0.0])

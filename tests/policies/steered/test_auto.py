@@ -51,12 +51,12 @@ def test_a_smooth_truth_is_seen_and_the_answer_stands_under_each_class_that_fits
     assert state.apart is None
     assert found.success
     assert found.pulls < usual.pulls
-    assert len(state.standing) > 1
-    widest = state.standing[0]
-    assert found.study.read(policy.read_under(widest)).gap == pytest.approx(widest.gap, rel=1e-9)
-    assert found.certificate.certified_gap == max(one.gap for one in state.standing) <= GOAL["epsilon"]
+    assert len(state.steered.standing) > 1
+    widest = state.steered.standing[0]
+    assert found.study.read(policy.by_features.read_under(widest)).gap == pytest.approx(widest.gap, rel=1e-9)
+    assert found.certificate.certified_gap == max(one.gap for one in state.steered.standing) <= GOAL["epsilon"]
     said = found.certificate.assumptions[0]
-    assert said.count("The means are") + said.count("; or the means are") == len(state.standing)
+    assert said.count("The means are") + said.count("; or the means are") == len(state.steered.standing)
 
 
 @pytest.mark.usefixtures("eager")
@@ -82,4 +82,4 @@ def test_a_study_in_a_database_is_replayed(database_url):
     study.run(lambda ids: [world.means[int(one)] + SIGMA * rng.normal() for one in ids], progress=False)
     again = sp.open_study(database_url, "auto")
     assert again.certificate() == study.certificate()
-    assert again.state.standing == study.state.standing
+    assert again.state.steered.standing == study.state.steered.standing

@@ -3,7 +3,7 @@
 import pytest
 from report_pages import made_up, rendered
 
-from surepick.reports.study.facts import column, distinct, labels, number_text, plain, shortened_id, signed_column
+from surepick.reports.study.facts import column, distinct, labels, number_text, plain_words, shortened_id, signed_column
 from surepick.text import percent
 
 
@@ -64,5 +64,6 @@ def test_a_short_name_comes_with_the_whole_one():
 def test_the_words_of_the_field_are_replaced_but_not_those_of_users():
     said = "All arms but one pull left ('the robot arm broke')."
     assert (
-        plain(said, ["the robot arm broke", "a"]) == "All candidates but one measurement left ('the robot arm broke')."
+        plain_words(said, ["the robot arm broke", "a"])
+        == "All candidates but one measurement left ('the robot arm broke')."
     )

@@ -20,11 +20,9 @@ from surepick.cli.output import Text, print_json, say
 from surepick.core.records import encode
 from surepick.errors import InvalidInput
 from surepick.tables import read_table
-from surepick_bench.experiments import NAME as QUESTIONS
-from surepick_bench.experiments import experiment, experiment_names, experiments, ratio_lines, read_off
+from surepick_bench.experiments import QUESTIONS, experiment, experiment_names, experiments, ratio_lines, read_off
 from surepick_bench.results import Results, read_results
-from surepick_bench.runner import NAME as RANKING
-from surepick_bench.runner import OnResult, procedures_for, right_in_the_long_run, run_experiments
+from surepick_bench.runner import RANKING, OnResult, procedures_for, right_in_the_long_run, run_experiments
 from surepick_bench.spec import Experiment, restricted, smoke
 from surepick_bench.summary import AXES, AtLeast, CellSummary, Share, Spread, grid_experiment, ranked, summarize
 
@@ -175,7 +173,7 @@ def print_summary(results: Results) -> None:
                 console.print(table_of(heading, rows))
         if name == RANKING:
             console.print(long_run_line(results))
-        if name == QUESTIONS:
+        if name == QUESTIONS.name:
             done = [cell for cell in mine if cell.own is not None and not cell.cut and not cell.failures]
             for line in ratio_lines({(cell.environment, cell.policy): cell.own.mean for cell in done if cell.own}):
                 console.print(line)

@@ -194,7 +194,7 @@ def _locked(place: Place, fcntl: Any) -> int:
 # and no ratio is made of it. Its designs, its observation (50 jobs after 2,000) and delta = .1, alpha = .05 are the
 # same.
 
-NAME = "ranking-and-selection"
+RANKING = "ranking-and-selection"
 EPSILON, DELTA = 0.1, 0.05
 NOISES: Mapping[int, tuple[str, ...]] = MappingProxyType(
     {20: ("bounded:0:15", "normal"), 50: ("bounded:0:45", "normal")}
@@ -225,11 +225,11 @@ def _normal(promises: str, totals: Mapping[str, float], assumes: str = NORMAL) -
 _SLIPPAGE = {100: (23_304, 26_876, 28_761), 500: (137_878, 155_376, 176_223), 1000: (291_689, 328_355, 380_382)}
 PROCEDURES: Mapping[tuple[str, str], tuple[Procedure, ...]] = MappingProxyType(
     {
-        (NAME, "line L=20"): (
+        (RANKING, "line L=20"): (
             *_normal(SELECTS_BEST, {"VKN": 2.12e5, "PPP": 4.04e5}),
             *_normal(SELECTS_GOOD, {"PAC-PPP": 4.18e5, "GSP, beta 100": 4.68e5, "GSP, beta 200": 6.53e5}),
         ),
-        (NAME, "line L=50"): (
+        (RANKING, "line L=50"): (
             *_normal("few good ones lost, on average", {"PASS": 4.26e6}),
             *_normal("none: a budget is spent", {"FBKT + CRN": 4.70e6}),
             *_normal(SELECTS_BEST, {"KT + CRN": 6.17e6}),
@@ -252,11 +252,11 @@ def _cell(length: int, noise: str, **options: str) -> Cell:
     )
     label = " ".join(["certified-independent", noise, *(f"with {option}" for option in options)])
     policy = PolicySpec(label, "certified-independent", options, noise=noise)
-    return Cell(NAME, place, policy, EPSILON, DELTA, max_pulls=20_000_000)
+    return Cell(RANKING, place, policy, EPSILON, DELTA, max_pulls=20_000_000)
 
 
 RANKING_AND_SELECTION = Experiment(
-    NAME,
+    RANKING,
     "a three-stage line simulated job by job: the best of 3,249 and of 57,624 designs, delta .1, alpha .05",
     tuple(
         cell
@@ -276,7 +276,7 @@ def procedures_for(experiment: str, environment: str) -> tuple[Procedure, ...]:
 def right_in_the_long_run(rows: Sequence[Row]) -> tuple[int, int]:
     """How many of these runs chose a design whose throughput is within epsilon of the best, and how many stopped. An
     observation's mean exceeds the throughput, not by the same for all designs, so the two may rank differently."""
-    ended = [row for row in rows if row["experiment"] == NAME and row["ended_by"] == "policy"]
+    ended = [row for row in rows if row["experiment"] == RANKING and row["ended_by"] == "policy"]
     return sum(_is_good(row) for row in ended), len(ended)
 
 

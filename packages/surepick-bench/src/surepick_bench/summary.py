@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.records import record
+from surepick.core.special_functions import special
 from surepick.errors import InvalidInput
 from surepick.policies.registry import policy_options
 from surepick_bench.experiments import Published, experiment, experiment_names, published_for
@@ -209,11 +210,9 @@ def share(count: int, total: int, *, confidence: float = 0.95) -> Share:
 
     low = Beta^-1(a; count, total - count + 1),   high = Beta^-1(1 - a; count + 1, total - count),   a = (1 - conf)/2
     """
-    from scipy.special import betaincinv  # noqa: PLC0415 - loaded on first use
-
     tail = (1.0 - confidence) / 2.0
-    low = float(betaincinv(count, total - count + 1, tail)) if count > 0 else 0.0
-    high = float(betaincinv(count + 1, total - count, 1.0 - tail)) if count < total else 1.0
+    low = float(special.betaincinv(count, total - count + 1, tail)) if count > 0 else 0.0
+    high = float(special.betaincinv(count + 1, total - count, 1.0 - tail)) if count < total else 1.0
     return Share(count, total, low, high)
 
 

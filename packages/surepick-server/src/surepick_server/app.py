@@ -14,8 +14,7 @@ from surepick_server.access.tokens import Ended, Role, Tokens
 from surepick_server.access.webhooks import Webhooks
 from surepick_server.api import documents, results, studies
 from surepick_server.api.routing import API, Routes, Viewer, Visibility, check_classified
-from surepick_server.pages import layout, login, new_study
-from surepick_server.pages import study as study_page
+from surepick_server.pages import layout, login, new_study, study as study_page
 from surepick_server.settings import Settings
 from surepick_server.web.auth import Guard, ServerState, signer
 from surepick_server.web.connections import Proxies

@@ -8,8 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotInTime
+from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError as NotInTime
 from typing import Any
 
 import httpx
@@ -56,7 +55,7 @@ SALT = "openid"
 
 
 @record
-class Flow:
+class LoginFlow:
     """A login that was begun."""
 
     state: str  # comes back with the browser
@@ -65,18 +64,18 @@ class Flow:
     path: str  # where to go afterwards
 
 
-def begun_login(path: str) -> Flow:
+def begun_login(path: str) -> LoginFlow:
     """A new login."""
-    return Flow(secrets.token_urlsafe(32), secrets.token_urlsafe(32), secrets.token_urlsafe(32), path)
+    return LoginFlow(secrets.token_urlsafe(32), secrets.token_urlsafe(32), secrets.token_urlsafe(32), path)
 
 
-def sealed_login(flow: Flow, signer: URLSafeTimedSerializer) -> str:
+def sealed_login(flow: LoginFlow, signer: URLSafeTimedSerializer) -> str:
     """A login as the cookie of its browser."""
     signed = signer.dumps([flow.state, flow.nonce, flow.verifier, flow.path], salt=SALT)
     return signed if isinstance(signed, str) else signed.decode()
 
 
-def opened_login(cookie: str, state: str, signer: URLSafeTimedSerializer) -> Flow:
+def opened_login(cookie: str, state: str, signer: URLSafeTimedSerializer) -> LoginFlow:
     """The login that a browser has begun."""
     try:
         own, nonce, verifier, path = signer.loads(cookie, max_age=FLOW_SECONDS, salt=SALT)
@@ -84,7 +83,7 @@ def opened_login(cookie: str, state: str, signer: URLSafeTimedSerializer) -> Flo
         raise NotBelieved("state") from error
     if not hmac.compare_digest(str(own).encode(), state.encode()):
         raise NotBelieved("state")
-    return Flow(str(own), str(nonce), str(verifier), str(path))
+    return LoginFlow(str(own), str(nonce), str(verifier), str(path))
 
 
 # --- What an identity provider answers: JSON, within a time and a size, from the address that was asked alone.
@@ -235,7 +234,7 @@ class Provider:
         """Ask it nothing any more."""
         self.fetching.close()
 
-    def address(self, flow: Flow, back: str) -> str:
+    def address(self, flow: LoginFlow, back: str) -> str:
         """Where a browser goes to log in."""
         challenge = {"code_challenge": create_s256_code_challenge(flow.verifier), "code_challenge_method": "S256"}
         found: str = prepare_grant_uri(
@@ -250,7 +249,7 @@ class Provider:
         )
         return found
 
-    def person(self, flow: Flow, code: str, back: str) -> Person:
+    def person(self, flow: LoginFlow, code: str, back: str) -> Person:
         """Who came back."""
         came = self._redeemed(flow, code, back)
         access = came.get("access_token")
@@ -263,7 +262,7 @@ class Provider:
             claims |= self._more(expected.access_token, claims["sub"])
         return Person(f"{self.about.issuer}#{claims['sub']}", email_in(claims))
 
-    def _redeemed(self, flow: Flow, code: str, back: str) -> dict[str, Any]:
+    def _redeemed(self, flow: LoginFlow, code: str, back: str) -> dict[str, Any]:
         """What the code is worth."""
         if not code:
             raise NotBelieved("code")

@@ -28,7 +28,7 @@ from surepick.studies.deviations import answer_of
 from surepick.studies.ledger import Batch
 from surepick.studies.logs.base import Deviations
 from surepick.studies.registration import REHEARSAL
-from surepick.studies.rehearsal import Rehearsal, plausible, received
+from surepick.studies.rehearsal import Rehearsal, plausible, received_as_drawn
 from surepick.studies.slips import Repeats, doubtful_repeats
 from surepick.studies.validation import check_sums
 
@@ -240,7 +240,7 @@ def _played_together(
         drawn = law.draw_many(planned.counts, streams([seeds[one] for one in at.tolist()], "rewards", number))
         if not _as_declared(drawn, policy.problem.noise):
             return None
-        seen = received(drawn, minimize=minimize)
+        seen = received_as_drawn(drawn, minimize=minimize)
         before, totals = totals, totals.plus(seen)
         for row in doubtful_repeats(policy, totals).tolist():
             repeats, place = Repeats(policy, rows_of(before, row), contradicted.get(at[row], "")), int(at[row])

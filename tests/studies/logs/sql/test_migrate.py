@@ -11,9 +11,7 @@ from study_commands import surepick
 
 import surepick as sp
 from surepick.studies.database import list_stored_studies, migrate_studies
-from surepick.studies.logs.sql import engine as migrate
-from surepick.studies.logs.sql import engine as sql_engine
-from surepick.studies.logs.sql import schema as sql_schema
+from surepick.studies.logs.sql import engine as migrate, engine as sql_engine, schema as sql_schema
 from surepick.studies.logs.sql.schema import SCHEMA, VERSION_TABLE, metadata
 from surepick_server.app import make_app
 from surepick_server.settings import Settings

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.records import FloatArray, IntArray, record, set_fields
+from surepick.core.special_functions import special
 from surepick.core.values import check_choice
 from surepick.embeddings.base import tail_sums
 from surepick.embeddings.kernel import Named, read_named
@@ -199,9 +200,7 @@ class HermiteExpansion:
 
 def hurwitz_zeta(power: float, start: FloatArray) -> FloatArray:
     """sum_{n>=0} (start + n)^-power; the trigamma function at power 2."""
-    from scipy.special import zeta  # noqa: PLC0415 - loaded on first use
-
-    return np.asarray(zeta(power, start))
+    return np.asarray(special.zeta(power, start))
 
 
 def _column(features: FloatArray) -> FloatArray:

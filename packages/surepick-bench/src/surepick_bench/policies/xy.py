@@ -37,7 +37,7 @@ class Span:
     lost: float  # ||e_x|| is at most this for every arm: directions too short to be told from rounding, and rounding
 
 
-class Linear(Protocol):
+class LinearBaseline(Protocol):
     """What all linear baselines are made of."""
 
     @property
@@ -49,7 +49,7 @@ class Linear(Protocol):
 
 
 def check_linear(
-    policy: Linear, norm_bound: float | None = None, *, eliminates: bool = False, checks: tuple[str, ...] = ()
+    policy: LinearBaseline, norm_bound: float | None = None, *, eliminates: bool = False, checks: tuple[str, ...] = ()
 ) -> None:
     """Check the options of a linear baseline; its features become a read-only array, its traits are formed once."""
     features = np.asarray(Arms(policy.features).features, dtype=np.float64)
@@ -272,7 +272,7 @@ def initial_xy_state(problem: Problem, reached: float = 1.0) -> PhaseState:
     return PhaseState(1, np.arange(problem.num_arms), None, nothing, 0, reached, 0, gap, finished)
 
 
-def linear_claim(policy: Linear, state: PhaseState) -> Claim:
+def linear_claim(policy: LinearBaseline, state: PhaseState) -> Claim:
     """What a state entitles to say: all of delta is spent, and a failed check of linearity makes it heuristic."""
     spent, assumptions, why = policy.problem.delta, policy.traits.assumptions, why_heuristic(state.alarms, "")
     return Claim(state.leader, state.finished, state.pulls, state.gap, spent, assumptions, why)

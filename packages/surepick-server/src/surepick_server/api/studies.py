@@ -14,7 +14,7 @@ from surepick.studies.study import Study
 from surepick.tables import keeping_notes
 from surepick.tables.content import refuse_foreign
 from surepick.tables.delimited import Delimited, read_delimited
-from surepick.tables.numbers import Notation, Written, cell_number, is_missing, notation, truth
+from surepick.tables.numbers import Notation, Written, cell_number, is_missing, truth
 from surepick.tables.rows import FAILED, key_column
 from surepick.tables.table import Understood, check_distinct
 from surepick.text import did_you_mean
@@ -227,7 +227,7 @@ def _text(cell: str, line: int) -> str:
 def _notation(cells: list[str], name: str, table: Delimited) -> Notation:
     """How the numbers of a column are written."""
     words = [cell for cell in cells if cell.strip().lower() != FAILED]
-    found = notation(words, Written(continental=table.separator == ";"))
+    found = Notation.of(words, Written(continental=table.separator == ";"))
     if found.doubt:
         raise InvalidInput(f"the table, column {name!r}: {found.question} {models.PLAIN} Nothing was stored.")
     return found

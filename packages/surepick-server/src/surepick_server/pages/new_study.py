@@ -24,7 +24,7 @@ from surepick.questions import BEST, NAMES
 from surepick.questions.best import FORM
 from surepick.tables import Table, keeping_notes, read_table, write_table
 from surepick.tables.content import decoded, refuse_foreign
-from surepick.tables.numbers import Written, notation
+from surepick.tables.numbers import Notation, Written
 from surepick.tables.selection import looks_numeric
 from surepick_server.access.tokens import Role
 from surepick_server.api import models, studies
@@ -90,7 +90,7 @@ def _cells(table: Table, name: str) -> tuple[str, ...]:
     """The cells of a column as texts, from which its numbers are read as they are: 987.0 beside 1.234."""
     cells = table.text(name)
     typed = not isinstance(table.column(name), tuple) or not table.notation(name).question
-    if not typed or not notation([str(cell) for cell in cells], Written()).question:
+    if not typed or not Notation.of([str(cell) for cell in cells], Written()).question:
         return cells
     return tuple(cell + ".0" if cell.removeprefix("-").isdigit() else cell for cell in cells)
 

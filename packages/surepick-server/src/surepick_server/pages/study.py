@@ -9,13 +9,10 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
-from markupsafe import Markup
 
 from surepick.core.records import record
 from surepick.errors import InvalidInput, StorageError, SurepickError, UnusualResult
-from surepick.linalg.rows import one_thread
 from surepick.questions import asked_of
-from surepick.reports.study.page import report_drawings
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.progress import ListedSoFar, Progress, times
 from surepick.studies.study import Study
@@ -24,6 +21,7 @@ from surepick_server.api import documents, models, results, studies
 from surepick_server.api.results import part_of
 from surepick_server.api.routing import Measurer, Routes, Shared, Viewer, Visibility
 from surepick_server.api.studies import results_in, study_status
+from surepick_server.pages.drawings import drawings_of
 from surepick_server.pages.layout import Form, Posted, page, sentence, study_path, to, typed_number
 from surepick_server.web.auth import ServerState, address_of, needs
 from surepick_server.web.open_studies import HTTPError, status_of
@@ -487,7 +485,6 @@ def _ids(form: Form) -> list[str]:
 
 # --- Answer, history, certificate, report and results of a study; and certificates that are checked.
 
-Drawings = list[tuple[str, str, Markup]]
 MOST_DRAWN = 5_000  # candidates of a study whose pictures are drawn here; the report has those of larger ones
 
 
@@ -565,14 +562,3 @@ def _document(content: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidInput("This is no certificate: it is JSON of another kind.")
     return found
-
-
-def drawings_of(server: ServerState, name: str) -> Drawings:
-    """The report's pictures of the closed rounds of a study that is not too large."""
-
-    def make(study: Study) -> bytes:
-        with one_thread():
-            return json.dumps([*map(list, report_drawings(study))]).encode()
-
-    found = json.loads(documents.of_its_state(server, name, ("drawings",), make))
-    return [(key, heading, Markup(drawing)) for key, heading, drawing in found]

@@ -47,7 +47,7 @@ class Question:
 
 
 @record
-class Largest:
+class LargestAssumed:
     """The most that each arm, as x*, leaves of what may be assumed: at most epsilon better than c, or not the best."""
 
     bounds: FloatArray  # the smallest U_jc, (K,), in reward units
@@ -185,7 +185,7 @@ def largest_of(
     *,
     edges: bool = True,
     quick: bool = False,
-) -> Largest:
+) -> LargestAssumed:
     """What the rows of flows that changed with each batch say of their arms, the best of all; bounds alone or edges.
     Quick: bounds may be a little larger than they need be."""
     num_arms, nothing = len(question.features), -np.inf
@@ -211,7 +211,7 @@ def largest_of(
                     np.fmax.at(both[1], rivals, method(0.0))
     bounds[question.candidate] = 0.0
     norms, misses, scatters = ((both[0], both[1]) for both in columns.values())
-    return Largest(bounds, unlike, norms, misses, scatters)
+    return LargestAssumed(bounds, unlike, norms, misses, scatters)
 
 
 @record

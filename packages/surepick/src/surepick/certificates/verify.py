@@ -12,7 +12,7 @@ from surepick.assumptions import Assumption, Reading, parse_assumption
 from surepick.certificates.answers import DocumentComparison, Line
 from surepick.certificates.document import FORMAT, VERSION, Facts, document_of
 from surepick.certificates.signature import check_signature, digest, quick_plans, trusted_key
-from surepick.certificates.verify_facts import ELSEWHERE, Plans, stated_arms, stated_facts, stated_policy
+from surepick.certificates.verify_facts import ELSEWHERE, PlansAgain, stated_arms, stated_facts, stated_policy
 from surepick.chunks.sources import LongListed, RowBlocks
 from surepick.core.arms import Arms
 from surepick.core.files import as_path, read_regular
@@ -230,7 +230,7 @@ def _recompute(
         facts = stated_facts(document, chosen, built)
         found.add(what, "", _told(facts))
         what = "the decisions"
-        plans = Plans(facts, quick_plans(built, len(facts.looks)) if most_plans is None else most_plans)
+        plans = PlansAgain(facts, quick_plans(built, len(facts.looks)) if most_plans is None else most_plans)
         again = document_of(facts, watch=plans.watch)
         found.add(what, "", "all taken again, from the first to the last")
     except BROKEN as error:

@@ -315,7 +315,7 @@ ELSEWHERE = 1e-6  # relative, where numbers round otherwise; a bias that is roun
 MOST_GAP = 2.0  # of a design's value over its lower bound
 
 
-class Plans:
+class PlansAgain:
     """The plans, computed again while the study is replayed, or their brackets checked where this rounds otherwise."""
 
     def __init__(self, facts: Facts, most: int) -> None:

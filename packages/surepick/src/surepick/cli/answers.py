@@ -230,10 +230,10 @@ def print_saving(read: Callable[[], Arms], number: int, noise: Noise, goal: Goal
     if not isinstance(noise, SubGaussian) or number < FEWEST_ARMS:
         return
     from surepick.forecasts.saving import saving  # noqa: PLC0415 (simulations, with features)
-    from surepick.studies.readings import pooled  # noqa: PLC0415
+    from surepick.studies.readings import all_results  # noqa: PLC0415
 
     looks = () if study is None else judged_plans(study.log, number, minimize=study.minimize)
-    seen = pooled(looks) if looks else None
+    seen = all_results(looks, number) if looks else None
     with suppress(InvalidInput), warnings.catch_warnings():  # columns that are no features
         warnings.simplefilter("ignore", UserWarning)
         if found := saving(read(), epsilon=goal.epsilon, delta=goal.delta, noise=noise, seen=seen):

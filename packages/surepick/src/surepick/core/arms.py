@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from surepick.core import values as checks
 from surepick.core.frames import SOURCE, frame_of, is_frame
-from surepick.core.records import FloatArray, IntArray, record, set_fields, settled
+from surepick.core.records import FloatArray, IntArray, record, set_fields, unwritable
 from surepick.errors import InvalidInput
 from surepick.text import LONGEST, html_table, printable, quoted, shortened
 
@@ -169,7 +169,7 @@ MOST_COST_RATIO = 1e9  # of the dearest measurement to the cheapest
 def _matrix(features: ArrayLike) -> FloatArray:
     """The features as a read-only (K, D) array: a float64 copy, unless nobody can write to the float array given."""
     plain = isinstance(features, np.ndarray) and not isinstance(features, np.ma.MaskedArray)
-    if plain and np.asarray(features).dtype in (np.float32, np.float64) and settled(np.asarray(features)):
+    if plain and np.asarray(features).dtype in (np.float32, np.float64) and unwritable(np.asarray(features)):
         matrix: FloatArray = np.asarray(features)
     else:
         matrix = np.array(checks.real_numbers("features", features, wrong="features are not a numeric (K, D) array"))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -164,6 +167,11 @@ class Observations:
         digits, exponent = math.frexp(middle)
         return math.ldexp(round(digits * 2**LEVEL_BITS), exponent - LEVEL_BITS)
 
+    @property
+    def in_blocks(self) -> BlockTotals:
+        """What each block had; without names of blocks the whole batch is one."""
+        return BlockTotals.one(self.counts, self.sums) if self.blocks is None else self.blocks
+
     def less(self, level: float | FloatArray) -> Observations:
         """The same with that number taken from every reward, and what rounding took given back.
 
@@ -213,6 +221,16 @@ class Observations:
     def nothing(num_arms: int) -> Observations:
         """No pull of any arm yet."""
         return Observations(np.zeros(num_arms, np.int64), np.zeros(num_arms), np.zeros(num_arms))
+
+    def mapped(self, change: Callable[[Any], Any]) -> Observations:
+        """The totals, each column of which was changed into a new one, without all else."""
+        squares, within = (None if one is None else change(one) for one in (self.squares, self.within))
+        return observed(change(self.counts), change(self.sums), squares, within=within)
+
+    @staticmethod
+    def together(batches: Iterable[Observations], num_arms: int) -> Observations:
+        """All batches together, as `plus` has two."""
+        return reduce(Observations.plus, batches, Observations.nothing(num_arms))
 
     def plus(self, other: Observations) -> Observations:
         """Both together, without the single answers and without what each block had."""

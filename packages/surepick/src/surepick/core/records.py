@@ -140,7 +140,7 @@ def _owned(array: NDArray[Any] | None, _: np.dtype[Any]) -> NDArray[Any] | None:
     return array
 
 
-def settled(array: NDArray[Any]) -> bool:
+def unwritable(array: NDArray[Any]) -> bool:
     """Nobody can write to the array, nor to what it is a view of, down to memory, bytes or a file mapped to read."""
     owner: object = array
     while isinstance(owner, np.ndarray):
@@ -159,7 +159,7 @@ def set_fields(instance: object, **values: object) -> None:
     """Set fields of a frozen record while it is made; arrays are read-only: copies, unless nobody can write to them."""
     for name, value in values.items():
         kept = value
-        if isinstance(value, np.ndarray) and not settled(value):
+        if isinstance(value, np.ndarray) and not unwritable(value):
             kept = np.array(value)
             kept.flags.writeable = False
         object.__setattr__(instance, name, kept)
@@ -172,7 +172,7 @@ def freeze(instance: object, **arrays: np.dtype[Any] | type) -> None:
 
 
 def _kept(value: Any, dtype: np.dtype[Any] | type) -> Any:
-    if value is None or (isinstance(value, np.ndarray) and value.dtype == dtype and settled(value)):
+    if value is None or (isinstance(value, np.ndarray) and value.dtype == dtype and unwritable(value)):
         return value
     array = np.array(value, dtype=dtype)
     array.flags.writeable = False

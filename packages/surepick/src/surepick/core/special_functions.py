@@ -23,6 +23,7 @@ class _Late(ModuleType):
 
 
 scipy: Any = _Late("scipy")
+special: Any = _Late("scipy.special")
 
 # log(erfc(z) exp(z^2) / t) is a polynomial in 2 t - 1, t = 2 / (2 + z), for z >= 0, to 1e-16: interpolated at 64
 # Chebyshev nodes with 50 digits.

@@ -18,8 +18,7 @@ from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs.pricing import Longest, ReducedCosts
 from surepick.designs.problem import DesignProblem, checked_weights, pose
 from surepick.linalg import factorisations
-from surepick.linalg.convex_hull_2d import FEW as PLANE_FEW
-from surepick.linalg.convex_hull_2d import farthest_in_the_plane, farthest_of_few
+from surepick.linalg.convex_hull_2d import FEW as PLANE_FEW, farthest_in_the_plane, farthest_of_few
 from surepick.linalg.farthest_pairs import Pairs, farthest_pairs, largest, ordered, pairs_from
 from surepick.linalg.rows import one_blas_thread, row_blocks
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from surepick.core.records import FloatArray, set_fields
+from surepick.core.special_functions import scipy, special
 from surepick.core.values import as_number, reason
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import row_squares
@@ -203,9 +204,8 @@ class CallableKernel:
 
 def distances(left: FloatArray, right: FloatArray, *, squared: bool = False) -> FloatArray:
     """||x - z|| for all pairs (its square on request), from differences formed pair by pair, never stored."""
-    from scipy.spatial.distance import cdist  # noqa: PLC0415 - loaded on first use
-
-    return cdist(left, right, "sqeuclidean" if squared else "euclidean")
+    found: FloatArray = scipy.spatial.distance.cdist(left, right, "sqeuclidean" if squared else "euclidean")
+    return found
 
 
 def _matern_half(radii: FloatArray, order: int) -> FloatArray:
@@ -220,12 +220,11 @@ def _matern_half(radii: FloatArray, order: int) -> FloatArray:
 
 def _matern_bessel(radii: FloatArray, nu: float) -> FloatArray:
     """The Matern kernel of any nu at radii r, of their shape."""
-    from scipy.special import gammaln, kve  # noqa: PLC0415 - loaded on first use
-
     result = np.ones_like(radii)  # the limit where r^nu underflows or K_nu overflows: there 1 - k(r) is below rounding
     safe = radii > 2.0 * 10.0 ** (-270.0 / max(nu, 1.0))
     r = np.minimum(radii[safe], 1e4)  # exp(-1e4) is 0; keeps infinity - infinity away
-    result[safe] = np.exp((1.0 - nu) * math.log(2.0) - gammaln(nu) + nu * np.log(r) + np.log(kve(nu, r)) - r)
+    bessel, factor = np.log(special.kve(nu, r)), (1.0 - nu) * math.log(2.0) - special.gammaln(nu)
+    result[safe] = np.exp(factor + nu * np.log(r) + bessel - r)
     return result
 
 

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from surepick.core.observations import Observations, Quantity, observed
-from surepick.core.records import FloatArray, IntArray, frozen, record, set_fields, settled
+from surepick.core.records import FloatArray, IntArray, frozen, record, set_fields, unwritable
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, known_scale, scales
 
@@ -250,4 +250,4 @@ def _scattered(
     columns = [np.zeros(counts.shape) for _ in range(3)]
     for column, values in zip(columns, (sums, squares, within), strict=True):
         column[pulled] = values
-    return observed(counts if settled(counts) else np.array(counts), columns[0], columns[1], within=columns[2])
+    return observed(counts if unwritable(counts) else np.array(counts), columns[0], columns[1], within=columns[2])

@@ -1,5 +1,5 @@
-from .contrast_weights import anytime_radius, noise_multiplier
-from .e_values import Evidence, batch_evidence
+from .contrast_weights import anytime_radius
+from .e_values import BatchEvidence, batch_evidence
 from .goodness_of_fit import (
     collapsed,
     lack_of_fit,
@@ -20,8 +20,8 @@ from .noise_mgf import Mgf, NoiseMgf, NormalMgf, noise_mgf_after, normal_mgf_aft
 
 __all__ = [
     "ArmMeansEstimate",
+    "BatchEvidence",
     "Estimate",
-    "Evidence",
     "LeastSquaresEstimate",
     "Mgf",
     "NoiseMgf",
@@ -36,7 +36,6 @@ __all__ = [
     "lack_of_fit_in_blocks",
     "least_squares",
     "noise_mgf_after",
-    "noise_multiplier",
     "norm_contradicted",
     "norm_contradicted_in_blocks",
     "normal_mgf_after",

@@ -199,15 +199,7 @@ class ImplicitWeights:
         return total
 
 
-# --- How far an estimate may stray: the log terms and widths of the certificates.
-
-
-def noise_multiplier(sigma: float, log_term: float) -> float:
-    """sigma sqrt(2 L): one-sided deviation of a sub-Gaussian sum of unit scale, exceeded with probability exp(-L).
-
-    Source: Algorithm 1, line 10 (there sigma = 1).
-    """
-    return sigma * float(np.sqrt(2.0 * log_term))
+# --- How far the mean of an arm may stray.
 
 
 def anytime_radius(counts: IntArray, sigma: FloatArray, *, delta: float, num_arms: int) -> FloatArray:

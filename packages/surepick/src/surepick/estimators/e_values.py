@@ -25,7 +25,7 @@ CERTAIN = 1e6  # evidence of differences that are known without noise
 
 
 @frozen
-class Evidence:
+class BatchEvidence:
     """What one batch says against each rival."""
 
     # log e-values, (K,); 0 for c and where nothing is learnt, CERTAIN where no noise is left to doubt
@@ -48,7 +48,7 @@ def batch_evidence(
     white: Whitened | None = None,
     kappa: float = HEURISTIC_KAPPA,
     owners: IntArray | None = None,
-) -> Evidence:
+) -> BatchEvidence:
     """The logarithm of each rival's e-value from one batch, against "rival j is better than c by more than epsilon".
 
         y = z_j - z_c,   u_x = y' A^+ z_x / s_x^2,   A = sum_x n(x) z_x z_x' / s_x^2
@@ -77,7 +77,7 @@ def batch_evidence(
         raise ValueError("an embedding without a norm bound has no bound on what its weights miss.")
     gains, bets, drawn = (np.zeros(len(seen.counts)) for _ in range(3))
     if not seen.counts.any():
-        return Evidence(gains, bets, drawn)
+        return BatchEvidence(gains, bets, drawn)
     contrast = ContrastWeights.of(
         embedded,
         seen.counts,
@@ -116,7 +116,7 @@ def batch_evidence(
         return _Placed(beta, placed, weights @ sums, penalty, np.asarray(~weights.any(axis=1)))
 
     each_row_block(judge, len(wanted), step)
-    return Evidence(np.minimum(gains, CERTAIN), bets, drawn)
+    return BatchEvidence(np.minimum(gains, CERTAIN), bets, drawn)
 
 
 @record
@@ -205,14 +205,14 @@ def _gains_of_means(
     noise_scales: FloatArray,
     needs: FloatArray | None,
     kappa: float,
-) -> Evidence:
+) -> BatchEvidence:
     """The same for arms without structure: u_j = 1/n(j), u_c = -1/n(c), no bias; or compared with 0. Cost: O(K)."""
     counts, means = seen.counts, seen.means
     gains, bets, drawn = (np.zeros(len(counts)) for _ in range(3))
     rivals = np.flatnonzero(counts)
     rivals = rivals[rivals != centre]
     if len(rivals) == 0 or (centre is not None and counts[centre] == 0):
-        return Evidence(gains, bets, drawn)
+        return BatchEvidence(gains, bets, drawn)
     arms = (rivals,) if centre is None else (rivals, np.full(len(rivals), centre))
     shares, both = tuple(1.0 / counts[who] for who in arms), np.stack(arms, -1)
     slack = np.maximum(margins[rivals], 0.0)
@@ -226,7 +226,7 @@ def _gains_of_means(
     ahead = means[rivals] if centre is None else means[rivals] - means[centre]
     penalty = sum(noise_mgf.total(placed * share, who, seen) for share, who in zip(shares, arms, strict=True))
     gains[rivals], bets[rivals], drawn[rivals] = placed * (epsilon - ahead) - penalty, placed, placed * ahead
-    return Evidence(np.minimum(gains, CERTAIN), bets, drawn)
+    return BatchEvidence(np.minimum(gains, CERTAIN), bets, drawn)
 
 
 def number_evidence(

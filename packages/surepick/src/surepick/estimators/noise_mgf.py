@@ -11,6 +11,7 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen
+from surepick.core.special_functions import special
 from surepick.noise import Bernoulli, Noise, scales
 
 LARGEST_BET = 0.8  # of 1 / R; the empirical allowance grows without bound towards 1
@@ -84,8 +85,8 @@ class NoiseMgf:
         """The bets, none above half of what the range permits weight `steepest`; as they are without a range."""
         if not np.isfinite(self.spread):
             return bets
-        limit = MIDDLING_BET / self.spread
-        return np.minimum(bets, np.divide(limit, steepest, out=np.full_like(bets, np.inf), where=steepest > 0))
+        limits = np.divide(self.steepest, steepest, out=np.full_like(bets, np.inf), where=steepest > 0)
+        return np.minimum(bets, limits)
 
     def expected(self, bets: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
         """The allowance of counts pulls of each of the p arms if its variance is as guessed, shape (..., p)."""
@@ -100,8 +101,7 @@ class NoiseMgf:
         if not np.isfinite(self.spread):
             return np.asarray(ROUNDED_UP * seen.counts[arms] * self._by_sigma(bets, arms))
         plain, empirical, usable = self._per_pull(bets, arms)
-        squares, within = (None if one is None else one[arms] for one in (seen.squares, seen.within))
-        told = Observations(seen.counts[arms], seen.sums[arms], squares, within=within)
+        told = seen.mapped(lambda column: column[arms])
         scatter = scatter_around(told, self.centres[arms], self.spread)
         return np.asarray(ROUNDED_UP * np.where(usable, empirical * scatter, told.counts * plain))
 
@@ -119,22 +119,14 @@ class NoiseMgf:
 
 
 def scatter_around(seen: Observations, centres: FloatArray, spread: float) -> FloatArray:
-    """sum of (r - m)^2 of each arm, shape (K,), rounded up; at most n R^2."""
-    if seen.within is None:
-        return scatter_of(seen.counts, seen.sums, np.asarray(seen.squares), centres, spread)
-    away = seen.deviations + 2.0 * seen.rounding + seen.counts * (seen.means - centres) ** 2
-    return np.asarray(np.clip(ROUNDED_UP * away, 0.0, seen.counts * spread**2))
-
-
-def scatter_of(
-    counts: IntArray, sums: FloatArray, squares: FloatArray, centres: FloatArray, spread: float
-) -> FloatArray:
-    """sum of (r - m)^2, rounded up by what the border lets pass as rounding of told squares; at most n R^2.
-
-    All arguments but R have the same shape, and so has the result.
-    """
-    exact = squares - 2.0 * centres * sums + counts * centres**2
-    return np.asarray(np.clip(exact + SQUARES_SLACK * squares, 0.0, counts * spread**2))
+    """sum of (r - m)^2 of each arm, shape (K,), rounded up, also by what passes as rounding of told squares; at most
+    n R^2."""
+    counts, squares = seen.counts, seen.squares
+    if seen.within is not None or squares is None:
+        away = ROUNDED_UP * (seen.deviations + 2.0 * seen.rounding + counts * (seen.means - centres) ** 2)
+    else:
+        away = squares - 2.0 * centres * seen.sums + counts * centres**2 + SQUARES_SLACK * squares
+    return np.asarray(np.clip(away, 0.0, counts * spread**2))
 
 
 def _psi(share: FloatArray) -> FloatArray:
@@ -231,8 +223,6 @@ class NormalMgf:
 
         The bets are w of a pull of each arm, (..., p); t is in (0, 1], (...).
         """
-        from scipy.special import lambertw  # noqa: PLC0415 - loaded on first use
-
         bounds = np.where(np.isfinite(self.joint_bounds[arms]), self.joint_bounds[arms], 100.0 * self.variances[arms])
         costs = counts * bets**2 * self.variances[arms]
         whole = np.sum(costs, axis=-1)
@@ -243,7 +233,7 @@ class NormalMgf:
             where=whole > 0.0,
         )
         steep = np.maximum(steep, 1e-12)
-        return np.asarray(np.sqrt(np.real(lambertw(2.0 * steep)) / (2.0 * steep)))
+        return np.asarray(np.sqrt(np.real(special.lambertw(2.0 * steep)) / (2.0 * steep)))
 
     def typical_scales(self, _epsilon: float) -> FloatArray:
         """How much a reward of each arm varies, as a guess of means should take it, shape (K,)."""
@@ -256,11 +246,9 @@ class NormalMgf:
 
         so that w = margin / s^2 is the bet whose gain w margin - v (e^(w^2 V) - 1) / (2 V) is largest.
         """
-        from scipy.special import lambertw  # noqa: PLC0415 - loaded on first use
-
         bounds = np.where(np.isfinite(self.joint_bounds), self.joint_bounds, 100.0 * self.variances)
         ratios: FloatArray = np.sqrt(2.0 * bounds) * margin / self.variances
-        steep = 0.5 * np.real(lambertw(np.minimum(ratios, LARGEST) ** 2))  # type: ignore[call-overload]
+        steep = 0.5 * np.real(special.lambertw(np.minimum(ratios, LARGEST) ** 2))
         return np.asarray(np.sqrt(self.variances) * np.exp(0.5 * steep))
 
     def usable(self, batch: Observations) -> Observations:
@@ -268,9 +256,7 @@ class NormalMgf:
         known = self.bounded
         if np.all(known | (batch.counts == 0)):
             return batch
-        squares = None if batch.squares is None else np.where(known, batch.squares, 0.0)
-        within = None if batch.within is None else np.where(known, batch.within, 0.0)
-        return Observations(np.where(known, batch.counts, 0), np.where(known, batch.sums, 0.0), squares, within=within)
+        return batch.mapped(lambda column: np.where(known, column, 0))
 
     def expected(self, bets: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
         """The cost of counts pulls of each of the p arms if its variance is as guessed, shape (..., p)."""
@@ -394,10 +380,8 @@ def _found_so_far(_failure: float) -> dict[int, float]:
 
 def _least_chi_squares(freedom: IntArray, failure: float) -> FloatArray:
     """g by bisection, shape (p,)."""
-    from scipy.special import gammaln  # noqa: PLC0415 - loaded on first use
-
     half, log_failure = 0.5 * freedom, math.log(failure)
-    start = gammaln(SHAPE + half) - gammaln(SHAPE) + SHAPE * math.log(RATE) + log_failure
+    start = special.gammaln(SHAPE + half) - special.gammaln(SHAPE) + SHAPE * math.log(RATE) + log_failure
 
     def excess(log_g: FloatArray) -> FloatArray:
         """log of the mixture x failure: above 0 left of the smaller root."""
@@ -422,28 +406,24 @@ def likely_variances(seen: Observations) -> FloatArray:
 
     Source: Smyth (2004), moderated variances (limma): moments of the logarithm of chi-square variables.
     """
-    from scipy.special import digamma, zeta  # noqa: PLC0415 - loaded on first use
-
     within, freedom = squared_deviations(seen), np.maximum(seen.counts - 1, 0)
     known = (freedom > 0) & (within > 0.0)
     if not known.any():
         return np.ones(len(within))
     half = 0.5 * freedom[known]
-    logs = np.log(within[known] / freedom[known]) - digamma(half) + np.log(half)
-    spread = float(np.mean((logs - logs.mean()) ** 2) - np.mean(zeta(2.0, half))) if len(logs) > 1 else np.inf
+    logs = np.log(within[known] / freedom[known]) - special.digamma(half) + np.log(half)
+    spread = float(np.mean((logs - logs.mean()) ** 2) - np.mean(special.zeta(2.0, half))) if len(logs) > 1 else np.inf
     prior = _freedom_of(spread)
-    common = math.exp(min(float(logs.mean()) + float(digamma(0.5 * prior)) - math.log(0.5 * prior), 690.0))
+    common = math.exp(min(float(logs.mean()) + float(special.digamma(0.5 * prior)) - math.log(0.5 * prior), 690.0))
     return np.asarray((prior * common + within) / (prior + freedom))
 
 
 def _freedom_of(spread: float) -> float:
     """Degrees of freedom d with trigamma(d / 2) = zeta(2, d / 2) = spread, within limits."""
-    from scipy.special import zeta  # noqa: PLC0415 - loaded on first use
-
     low, high = HEURISTIC_LEAST_PRIOR, HEURISTIC_MOST_PRIOR
-    if spread <= float(zeta(2.0, 0.5 * high)):
+    if spread <= float(special.zeta(2.0, 0.5 * high)):
         return high
     for _ in range(40):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if float(zeta(2.0, 0.5 * middle)) > spread else (low, middle)
+        low, high = (middle, high) if float(special.zeta(2.0, 0.5 * middle)) > spread else (low, middle)
     return low

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from surepick.core.observations import BlockTotals, Observations
-from surepick.core.records import FloatArray, IntArray, freeze, record
+from surepick.core.records import FloatArray, IntArray, frozen
 
 
-@record
+@frozen
 class ArmPairs:
     """What was seen of (d, r) = (r_j - r_c, r_c) in the blocks that had both the arm j and a centre c."""
 
@@ -24,10 +24,6 @@ class ArmPairs:
     centre_sums: FloatArray  # of r and of r^2 over the same blocks, (K,)
     centre_squares: FloatArray
     products: FloatArray  # of d r, (K,)
-
-    def __post_init__(self) -> None:
-        freeze(self, counts=np.int64, sums=np.float64, squares=np.float64)
-        freeze(self, centre_sums=np.float64, centre_squares=np.float64, products=np.float64)
 
     @property
     def differences(self) -> Observations:

@@ -11,6 +11,7 @@ from surepick import estimators
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Embedded, Embedding, Plan
 from surepick.core.records import BoolArray, FloatArray, IntArray
+from surepick.core.special_functions import special
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.base import ESTIMATED_NORM
 from surepick.estimators.noise_mgf import squared_deviations
@@ -173,8 +174,6 @@ def spread_of_repeats(problem: Problem, noise_mgf: estimators.Mgf, past: Observa
 
     Source: docs/certified-elimination.md, line 23.
     """
-    from scipy.special import gammainccinv  # noqa: PLC0415 - loaded on first use
-
     if known_scale(problem.noise) or noise_mgf.declared:
         return ""
     arms = np.flatnonzero((seen.counts > 0) & np.isfinite(noise_mgf.joint_bounds))
@@ -183,7 +182,7 @@ def spread_of_repeats(problem: Problem, noise_mgf: estimators.Mgf, past: Observa
     after = past.plus(seen)
     grown = (squared_deviations(after) - squared_deviations(past))[arms] - after.rounding[arms]
     number = after.counts[arms].astype(np.float64)
-    limits = 2.0 * gammainccinv(0.5 * seen.counts[arms], FALSE_ALARM / (problem.num_arms * number**3))
+    limits = 2.0 * special.gammainccinv(0.5 * seen.counts[arms], FALSE_ALARM / (problem.num_arms * number**3))
     far = grown > noise_mgf.joint_bounds[arms] * limits
     if not far.any():
         return ""

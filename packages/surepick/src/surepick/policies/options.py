@@ -301,6 +301,7 @@ class PolicySpec:
         set: fields that the name decides, which are no options.
         hidden_defaults: options with a usual value that says nothing, which a spec does not name.
         evidence: values of the option "evidence" that stand for another class, with its path.
+        assumed: the same of the option "assume".
         listed: its own options, as words, where the class cannot be loaded without torch; "": read from the records.
         questions: the names of those that it answers; ANY_OTHER among them: those of other packages, too.
     """
@@ -314,6 +315,7 @@ class PolicySpec:
     set: Mapping[str, Any] = field(default_factory=dict)
     hidden_defaults: Mapping[str, Any] = field(default_factory=dict)
     evidence: Mapping[str, str] = field(default_factory=dict)
+    assumed: Mapping[str, str] = field(default_factory=dict)
     listed: str = ""
     questions: tuple[str, ...] = (BEST,)
 
@@ -321,9 +323,9 @@ class PolicySpec:
         """The class; torch is loaded only for those that need it.
 
         Args:
-            kind: the value of "evidence"; None: the usual one.
+            kind: the value of "evidence" or of "assume"; None: the usual one.
         """
-        module, _, name = (self.path if kind is None else self.evidence[kind]).partition(":")
+        module, _, name = (self.path if kind is None else {**self.evidence, **self.assumed}[kind]).partition(":")
         found: type[Any] = getattr(import_module(module), name)
         return found
 

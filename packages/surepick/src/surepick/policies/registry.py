@@ -113,6 +113,7 @@ ENTRIES: Mapping[str, PolicySpec] = MappingProxyType(
             "surepick.policies.steered.elimination:CertifiedReadings",
             parts_of.features,
             "a certificate under a class of means that is named without a number: linear in the features, or smooth",
+            assumed={"auto": "surepick.policies.steered.chosen:CertifiedByChoice"},
         ),
         OF_PACKAGE: _certified(
             parts_of.of_package,
@@ -197,7 +198,7 @@ def stands_for(name: str, policy: Policy[Any]) -> bool:
     """Whether the policy, perhaps made by hand, is of the class and chooses dimensions by the rule of that name."""
     entry = policy_spec(name)
     rule = entry.rule is None or type(getattr(policy, "rule", None)) is entry.rule
-    paths = (entry.path, *entry.evidence.values())
+    paths = (entry.path, *entry.evidence.values(), *entry.assumed.values())
     return rule and type(policy).__name__ in {path.partition(":")[2] for path in paths}
 
 
@@ -331,6 +332,7 @@ def built_policy(
     )
     if free and parts_of.stays_biased(parts.get("embedding"), given.get("dim"), problem.epsilon):
         kind = "readings"
+    kind = next((each for each in entry.assumed if given.get("assume") == each), kind)
     _check_kind(name, entry, kind, given)
     known = {each.name for each in fields(entry.record(kind))}
     given = {each: value for each, value in given.items() if value is not None or each in known}

@@ -85,22 +85,12 @@ class AllGood(Question):
         return protocol.bet_threshold(view.num_arms, view.delta)
 
     def bets(self, view: View) -> tuple[Bet, ...]:
-        threshold, witness = self.threshold(view), self._witness(view)
-        lacks = threshold - view.processes("out").peaks
-        arms = (lacks > 0.0) & ~view.lists.decided
-        arms[witness] = False
-        made = [Bet("out", witness, -view.epsilon, False, arms, np.maximum(lacks, 0.0))]
-        good = ~view.lists.decided & self._looks_good(view, witness)
-        known = {int(one.name) for one in view.evidence if one.name != "out"}
-        for arm in np.flatnonzero(
-            good | (np.isin(np.arange(view.num_arms), list(known)) & ~view.lists.decided)
-        ).tolist():
-            lacks = threshold - view.processes(arm).peaks
-            rivals = (lacks > 0.0) & ~view.lists.outside
-            rivals[arm] = False
-            made.append(
-                Bet(str(arm), arm, view.epsilon + self.room(view.epsilon), False, rivals, np.maximum(lacks, 0.0))
-            )
+        threshold, witness, left = self.threshold(view), self._witness(view), ~view.lists.decided
+        made = [view.bet("out", witness, -view.epsilon, threshold, left)]
+        known = [int(one.name) for one in view.evidence if one.name != "out"]
+        wanted = left & (self._looks_good(view, witness) | np.isin(np.arange(view.num_arms), known))
+        for arm in np.flatnonzero(wanted).tolist():
+            made.append(view.bet(arm, arm, view.epsilon + self.room(view.epsilon), threshold, ~view.lists.outside))
         return tuple(made)
 
     def aims(self, view: View) -> Aims:

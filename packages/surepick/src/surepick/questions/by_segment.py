@@ -8,13 +8,13 @@ import numpy as np
 
 from surepick.core.arms import Arms
 from surepick.core.certificate import Listed, Segment
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen
 from surepick.errors import InvalidInput
 from surepick.estimators.posterior import NUMBER
 from surepick.questions.protocol import Aims, Bet, Inquiry, Lists, Question, View
 
 
-@record
+@frozen
 class OfSegments(Inquiry):
     """Every segment is asked by itself, with its share of delta.
 
@@ -28,9 +28,6 @@ class OfSegments(Inquiry):
     places: IntArray  # the segment of each arm, 0 .. G-1, (K,)
     # of delta, of each segment, (G,); 0: all of its arms are on the first list, whatever their means
     shares: FloatArray
-
-    def __post_init__(self) -> None:
-        freeze(self, places=np.int64, shares=np.float64)
 
     def bets(self, view: View) -> tuple[Bet, ...]:
         made = []

@@ -247,13 +247,10 @@ class BestFeasible(protocol.Question):
         return self.out(view) + math.log((place + 1) * (place + 2))
 
     def bets(self, view: protocol.View) -> tuple[protocol.Bet, ...]:
-        made, out = [], self._breaks(view)
+        made, left = [], ~self._breaks(view)
         opened = _candidates(view)
         for place, arm in enumerate(dict.fromkeys([*opened, *self._fresh(view, opened)])):
-            lacks = self.worse(view, place) - view.processes(_named(arm)).peaks
-            arms = (lacks > 0.0) & ~out
-            arms[arm] = False
-            made.append(protocol.Bet(_named(arm), arm, view.epsilon, False, arms, np.maximum(lacks, 0.0), bold=True))
+            made.append(view.bet(_named(arm), arm, view.epsilon, self.worse(view, place), left, bold=True))
         for place, one in enumerate(self.constraints, 1):
             if one.noise is None:
                 continue
@@ -261,12 +258,8 @@ class BestFeasible(protocol.Question):
                 ("breaks", 0.0, one.at_most, self.out(view)),
                 ("keeps", one.tolerance, not one.at_most, self.kept(view)),
             ):
-                lacks = threshold - view.processes(f"{name} {place}").peaks
-                arms = (lacks > 0.0) & ~out
-                needs = np.maximum(lacks, 0.0)
-                made.append(
-                    protocol.Bet(f"{name} {place}", NUMBER, margin, high, arms, needs, bold=True, quantity=place)
-                )
+                kind: dict[str, Any] = {"high": high, "bold": True, "quantity": place}
+                made.append(view.bet(f"{name} {place}", NUMBER, margin, threshold, left, **kind))
         return tuple(made)
 
     def aims(self, view: protocol.View) -> protocol.Aims:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.errors import InvalidInput
 from surepick.estimators.e_values import Collected, EProcesses, processes_of
 from surepick.estimators.posterior import NUMBER, Posterior
@@ -24,15 +24,12 @@ ROUNDING = 1e-12  # of the means' size
 # --- What the past says, what a batch bets on, and what is to be decided next.
 
 
-@record
+@frozen
 class Lists:
     """What is answered of each arm; an arm on neither list is undecided, or not asked about."""
 
     inside: BoolArray  # (K,)
     outside: BoolArray  # (K,)
-
-    def __post_init__(self) -> None:
-        freeze(self, inside=np.bool_, outside=np.bool_)
 
     @staticmethod
     def empty(num_arms: int) -> Lists:
@@ -50,7 +47,7 @@ class Lists:
         return np.asarray((self.inside & (means < low - slack)) | (self.outside & (means > high + slack)))
 
 
-@record
+@frozen
 class Bet:
     """What a batch bets on, decided from the past: one comparison of many arms with one centre.
 
@@ -69,9 +66,6 @@ class Bet:
     # centre are caution enough. Else bets are a share of that.
     bold: bool = False
     quantity: int = 0  # what is compared: 0 the reward, l the quantity of the l-th constraint
-
-    def __post_init__(self) -> None:
-        freeze(self, arms=np.bool_, needs=np.float64)
 
     def margins(self, posterior: Posterior) -> FloatArray:
         """By how much the truth contradicts each null, as guessed; no bet where it is not positive; shape (K,)."""
@@ -92,7 +86,7 @@ class Aims:
     alone: FloatArray | None = None
 
 
-@record
+@frozen
 class ConstraintEstimate:
     """How the arms stand to one constraint."""
 
@@ -104,9 +98,6 @@ class ConstraintEstimate:
     tolerance: float  # how far beyond the bound the answer may be
     exact: bool  # there is no noise, so that the room of known arms is a fact
     posterior: Posterior | None  # guesses, for bets; None where there is no noise
-
-    def __post_init__(self) -> None:
-        freeze(self, room=np.float64, errors=np.float64, scales=np.float64, known=np.bool_)
 
 
 @record
@@ -135,6 +126,12 @@ class View:
     def processes(self, name: str | int) -> EProcesses:
         """Those of that name; new ones where there are none."""
         return processes_of(self.evidence, name, self.num_arms)
+
+    def bet(self, name: str | int, centre: int, margin: float, threshold: float, among: BoolArray, **more: Any) -> Bet:
+        """The one on those of some arms whose processes have not reached the threshold, against any other centre."""
+        lacks = threshold - self.processes(name).peaks
+        arms = (lacks > 0.0) & among & (np.arange(self.num_arms) != centre)
+        return Bet(str(name), centre, margin, arms=arms, needs=np.maximum(lacks, 0.0), **{"high": False, **more})
 
     def within(self, arms: IntArray, delta: float) -> View:
         """What the question of these arms alone sees, with so much of delta; of what was collected, that of theirs."""

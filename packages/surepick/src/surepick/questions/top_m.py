@@ -78,12 +78,10 @@ class TopM(Question):
         for arm in dict.fromkeys([*top.tolist(), *sorted(known), *fresh]):
             if view.lists.inside[arm]:
                 continue
-            lacks = self.threshold(view) - view.processes(arm).peaks
-            arms = lacks > 0.0
-            arms[arm] = False
+            among = np.ones(view.num_arms, bool)
             if arm in top:
-                arms[top] &= unsure[top]  # one that is surely among the best is not compared with another
-            made.append(Bet(str(arm), arm, view.epsilon, False, arms, np.maximum(lacks, 0.0), bold=True))
+                among[top] = unsure[top]  # one that is surely among the best is not compared with another
+            made.append(view.bet(arm, arm, view.epsilon, self.threshold(view), among, bold=True))
         return tuple(made)
 
     def _doubtful(self, view: View) -> tuple[IntArray, BoolArray]:

@@ -431,8 +431,7 @@ def round_bars(shown: bool | None = None) -> Iterator[Callable[[Batch, Askable],
         return
     from rich.console import Console, Group  # noqa: PLC0415 (slow to load, and seldom needed)
     from rich.live import Live  # noqa: PLC0415
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-    from rich.progress import Progress as Bars  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress as Bars, TextColumn, TimeElapsedColumn  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())

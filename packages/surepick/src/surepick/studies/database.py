@@ -24,8 +24,7 @@ from surepick.studies.logs.hash_chain import arms_hash, chained, hash_of_arms, r
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import check_version, connect, in_words, migrate_database, reach, released, shown
 from surepick.studies.logs.sql.log import SqlLog
-from surepick.studies.logs.sql.one_file import file_of
-from surepick.studies.logs.sql.one_file import stored as stored_in_file
+from surepick.studies.logs.sql.one_file import file_of, stored as stored_in_file
 from surepick.studies.logs.sql.schema import study_seal
 from surepick.studies.progress import ListedSoFar
 from surepick.studies.registration import check_promise, checked_subject, code_of, settled_id, subject_of

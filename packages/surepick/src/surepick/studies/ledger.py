@@ -19,8 +19,7 @@ from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import Noise
 from surepick.policies.base import Policy
 from surepick.questions import Constraint
-from surepick.studies.logs import base
-from surepick.studies.logs import keys as keyed
+from surepick.studies.logs import base, keys as keyed
 from surepick.studies.logs.base import Lease, pull_key
 from surepick.studies.logs.keys import item_key
 from surepick.studies.logs.open_plan import OpenPlan

@@ -57,7 +57,7 @@ def read_evidence(evidence: Evidence, *assumed: str | Assumption) -> tuple[Readi
     sub_gaussian = problem.noise.support is None and known_scale(problem.noise)
     scale = float(problem.scales.max()) if sub_gaussian else None
     past, leaders = _replayed(evidence, sub_gaussian=sub_gaussian)
-    seen = pooled(evidence.looks)
+    seen = all_results(evidence.looks, arms.num_arms)
     whom = compared(leaders, seen)
     block_name = None if policy.traits.blocks is None else policy.traits.blocks.name
     question = Question(features, *whom, problem.epsilon, scale, evidence.minimize, block_name)
@@ -146,12 +146,9 @@ def _replayed(evidence: Evidence, *, sub_gaussian: bool) -> tuple[list[ArmFlows]
     return list(flows_of(told, num_arms, pulled, scales, batches=len(looks))), leaders
 
 
-def pooled(looks: Sequence[Closed]) -> Observations:
-    """All results, in the policy's sign."""
-    first, *others = (with_least_squares(look.seen) for look in looks)
-    for other in others:
-        first = first.plus(other)
-    return first
+def all_results(looks: Sequence[Closed], num_arms: int) -> Observations:
+    """All of them together, in the policy's sign."""
+    return Observations.together([with_least_squares(look.seen) for look in looks], num_arms)
 
 
 def _reading(

@@ -16,8 +16,7 @@ from surepick.core.values import listed
 from surepick.errors import InvalidInput, OutOfTurn, UnusualWarning
 from surepick.studies import slips
 from surepick.studies.ledger import StudyLog
-from surepick.studies.logs import base
-from surepick.studies.logs import keys as keyed
+from surepick.studies.logs import base, keys as keyed
 from surepick.studies.logs.keys import read_pull_key
 from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.validation import source

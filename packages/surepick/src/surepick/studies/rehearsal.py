@@ -122,26 +122,21 @@ class Rehearsal(Stated):
         noise = self.policy.problem.noise
         if noise.support is not None or not plausible(seen):
             seen = replace(check_sums(seen.counts, seen.sums, seen.squares, noise, self.ids), within=seen.within)
-        return received(seen, minimize=self.minimize)
+        return received_as_drawn(seen, minimize=self.minimize)
 
 
 def _pulled(seen: Observations) -> tuple[IntArray, Observations]:
     """(the arms that were pulled, their totals): what a log keeps."""
     arms = np.flatnonzero(seen.counts)
-    squares, within = (None if one is None else one[arms] for one in (seen.squares, seen.within))
-    return arms, observed(seen.counts[arms], seen.sums[arms], squares, within=within)
+    return arms, seen.mapped(lambda column: column[arms])
 
 
 def _of_all(arms: IntArray, seen: Observations, num_arms: int) -> Observations:
     """The totals of all arms again."""
-
-    def whole(column: Any) -> Any:
-        return None if column is None else np.bincount(arms, column, num_arms).astype(column.dtype)
-
-    return Observations(whole(seen.counts), whole(seen.sums), whole(seen.squares), within=whole(seen.within))
+    return seen.mapped(lambda column: np.bincount(arms, column, num_arms).astype(column.dtype))
 
 
-def received(seen: Observations, *, minimize: bool) -> Observations:
+def received_as_drawn(seen: Observations, *, minimize: bool) -> Observations:
     """Totals that were drawn as a policy gets them, of any shape."""
     counts, sums, squares, within, pulled = seen.counts, seen.sums, seen.squares, seen.within, seen.counts > 0
     if squares is not None:  # those of single pulls are known, whatever was told

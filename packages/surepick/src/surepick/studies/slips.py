@@ -19,6 +19,7 @@ import numpy as np
 
 from surepick.core.observations import ROUNDING, Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
+from surepick.core.special_functions import special
 from surepick.errors import UnusualResult
 from surepick.estimators.goodness_of_fit import most_of_spread, spread_of, surprises, with_least_squares
 from surepick.noise import Noise, Normal, known_scale, scales
@@ -209,10 +210,8 @@ def _contradictory(base: _Base, arms: IntArray, scale: FloatArray) -> BoolArray:
 
 def _student(freedom: FloatArray, level: float) -> FloatArray:
     """The distance, in standard deviations, that a t variable exceeds with that probability, on either side."""
-    from scipy.special import stdtrit  # noqa: PLC0415 - loaded on first use
-
     each, places = np.unique(freedom, return_inverse=True)
-    return np.asarray(-stdtrit(each, level / 2.0), np.float64)[places]
+    return np.asarray(-special.stdtrit(each, level / 2.0), np.float64)[places]
 
 
 # beside other candidates

@@ -54,7 +54,7 @@ def _refused(table: Table, name: str, ids: Sequence[str], rows: Sequence[int], c
 
 
 @record
-class Asked:
+class ArmOptions:
     """Which columns these are, which are the features, and what is done to them."""
 
     features: selection.Names | selection.Unnamed | selection.Unused
@@ -66,12 +66,12 @@ class Asked:
     drop_candidates: bool = False
 
     @staticmethod
-    def of(features: selection.Names | selection.Unnamed | selection.Unused | None, **others: Any) -> Asked:
+    def of(features: selection.Names | selection.Unnamed | selection.Unused | None, **others: Any) -> ArmOptions:
         """Numbers that nobody named are needed where they are prepared."""
         if features is None:
             prepared = others.get("standardize") or others.get("intercept")
             features = selection.Unnamed.needed if prepared else selection.Unnamed.spare
-        return Asked(features, **others)
+        return ArmOptions(features, **others)
 
     def no_features(self, table: Table) -> tuple[str, ...]:
         """Those that are no features unless they are named as some."""
@@ -83,7 +83,9 @@ class Asked:
         return selection.column_names(table, given) if given else ()
 
 
-def arms_apart(table: Table, asked: Asked, ids: Sequence[str], first: IntArray, arm_of_row: IntArray) -> dict[str, Any]:
+def arms_apart(
+    table: Table, asked: ArmOptions, ids: Sequence[str], first: IntArray, arm_of_row: IntArray
+) -> dict[str, Any]:
     """`costs` and `segments` of `Arms`, as far as they are asked for, where rows that share an id are one candidate."""
     found: dict[str, Any] = {}
     if asked.cost is not None:
@@ -237,7 +239,7 @@ def read_arms(
         return read_blocks(where, id if id is None or isinstance(id, str) else ",".join(id), chosen)
     columns: dict[str, Any] = {"cost": cost, "segments": segments, "reward": reward}
     prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept, "drop_candidates": drop_candidates}
-    asked = Asked.of(features, **columns, **prepared)
+    asked = ArmOptions.of(features, **columns, **prepared)
     if drop_candidates:
         reading["drop_missing"] = True
     if is_frame(path):
@@ -257,7 +259,7 @@ def read_arms(
     return _grouped(table, id, asked, repeats=repeats).arms
 
 
-def _parquet_arms(source: ParquetSource, id: selection.Names | None, asked: Asked) -> Arms:  # noqa: A002
+def _parquet_arms(source: ParquetSource, id: selection.Names | None, asked: ArmOptions) -> Arms:  # noqa: A002
     """The arms of a Parquet file, whose numbers go from the file into the array of the arms."""
     header = Table(source.name, dict.fromkeys(source.names, ()))
     id_columns = () if id is None else selection.column_names(header, id)
@@ -310,13 +312,13 @@ def grouped_arms(
 ) -> Grouped:
     """The arms of a table in which an id may be repeated; arguments as in `read_arms`, but for `exclude`, columns that
     are no features, and `needed`, columns in which a row has a cell."""
-    return _grouped(table, id, Asked.of(features, **asked), exclude, needed, repeats=True)
+    return _grouped(table, id, ArmOptions.of(features, **asked), exclude, needed, repeats=True)
 
 
 def _grouped(
     table: Table,
     id: selection.Names | None,  # noqa: A002 (as in read_arms)
-    asked: Asked,
+    asked: ArmOptions,
     exclude: Sequence[str] = (),
     needed: Sequence[str] = (),
     *,
@@ -413,7 +415,7 @@ def _encoded(table: Table, name: str, numeric: bool) -> dict[str, FloatArray]:
 
 
 def _prepared(
-    matrix: FloatArray, names: list[str], ids: Sequence[str] | None, more: dict[str, Any], asked: Asked
+    matrix: FloatArray, names: list[str], ids: Sequence[str] | None, more: dict[str, Any], asked: ArmOptions
 ) -> Arms:
     """Arms with the features of an array, (K, D) or, with an intercept, (K, D + 1); `more` is from `arms_apart`."""
     if asked.standardize:

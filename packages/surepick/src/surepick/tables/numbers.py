@@ -54,6 +54,13 @@ class NumberText(str):
     __slots__ = ()
 
 
+def cell_text(value: object) -> str:
+    """The text of a value that some program wrote."""
+    if isinstance(value, bytes):  # as some programs write texts into Parquet files
+        return value.decode(errors="replace")
+    return NumberText(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
 @record
 class Written:
     """What is declared of how numbers are written, or known from the file."""
@@ -77,6 +84,20 @@ class Notation:
     def doubt(self) -> str:
         """The question, and what settles it; "" where all is clear."""
         return f"{self.question} {self.cure}".strip()
+
+    @staticmethod
+    def of(cells: Sequence[str], how: Written) -> "Notation":
+        """How the numbers of a column are written; a cell that is a plain number is parsed once."""
+        distinct, seen = tuple(dict.fromkeys(cells)), _Seen()
+        for cell in distinct:
+            seen.add(cell)
+        if seen.words and _are_truths(distinct):
+            said = sorted({cell.strip(): value for cell in distinct if (value := truth(cell)) is not None}.items())[:4]
+            shown = ", ".join(f"{word!r} is {value:g}" for word, value in said)
+            return Notation(truths=True, notes=(f"we read words as numbers: {shown}",))
+        found = Notation(how.decimal) if how.decimal else seen.decided(continental=how.continental)
+        notes = () if found.question else _notes([*seen.marked, *seen.lone.values()], found.decimal)
+        return replace(found, notes=tuple(notes))
 
 
 def declared_decimal(decimal: str | None, thousands: str | None) -> str | None:
@@ -128,27 +149,13 @@ def number_or_none(text: str) -> float | None:
 
 def lone_number(text: str) -> float | None:
     """The number that a cell means which stands alone, e.g. in a form; None: it is none."""
-    found = notation([text], Written())
+    found = Notation.of([text], Written())
     if found.question and COMMA in text:
         one, other = _readings(text, COMMA)
         raise InvalidInput(
             f"{_shown(text)} could be {one} or {other}: write it with a decimal point, without thousands."
         )
     return cell_number(text, decimal=found.decimal)
-
-
-def notation(cells: Sequence[str], how: Written) -> Notation:
-    """How the numbers of a column are written; a cell that is a plain number is parsed once."""
-    distinct, seen = tuple(dict.fromkeys(cells)), _Seen()
-    for cell in distinct:
-        seen.add(cell)
-    if seen.words and _are_truths(distinct):
-        said = sorted({cell.strip(): value for cell in distinct if (value := truth(cell)) is not None}.items())[:4]
-        shown = ", ".join(f"{word!r} is {value:g}" for word, value in said)
-        return Notation(truths=True, notes=(f"we read words as numbers: {shown}",))
-    found = Notation(how.decimal) if how.decimal else seen.decided(continental=how.continental)
-    notes = () if found.question else _notes([*seen.marked, *seen.lone.values()], found.decimal)
-    return replace(found, notes=tuple(notes))
 
 
 class _Seen:

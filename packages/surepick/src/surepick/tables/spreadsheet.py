@@ -14,7 +14,7 @@ import numpy as np
 from surepick.errors import InvalidInput
 from surepick.tables.content import file_bytes, readable, unescaped
 from surepick.tables.numbers import NumberText
-from surepick.tables.table import Column, cells_reach, number_text, warn, warn_of_comments
+from surepick.tables.table import Column, cells_reach, number_as_id, warn, warn_of_comments
 
 Cell = str | float | None
 SheetRows = list[tuple[int, list[Any]]]  # (number in the sheet, cells)
@@ -143,7 +143,7 @@ def _value(cell: Any) -> Cell:
 
 
 def _text(cell: Cell) -> str:
-    return NumberText(number_text(cell)) if isinstance(cell, float) else cell or ""
+    return NumberText(number_as_id(cell)) if isinstance(cell, float) else cell or ""
 
 
 def _check_extent(path: Path, content: bytes) -> None:

@@ -19,17 +19,7 @@ import numpy as np
 
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
-from surepick.tables.numbers import (
-    OTHER,
-    Notation,
-    NumberText,
-    Written,
-    cell_number,
-    is_missing,
-    notation,
-    number_or_none,
-    truth,
-)
+from surepick.tables.numbers import OTHER, Notation, Written, cell_number, cell_text, is_missing, number_or_none, truth
 from surepick.text import did_you_mean
 
 Column = tuple[str, ...] | FloatArray
@@ -162,7 +152,7 @@ class Table:
     def text(self, name: str) -> tuple[str, ...]:
         """The cells of a column as text, exactly as written where the file is text; "" for a missing number."""
         cells = self.column(name)
-        return cells if isinstance(cells, tuple) else tuple(number_text(cell) for cell in cells.tolist())
+        return cells if isinstance(cells, tuple) else tuple(number_as_id(cell) for cell in cells.tolist())
 
     def numbers(self, name: str) -> FloatArray:
         """The cells of a column as float64, shape (rows,)."""
@@ -183,7 +173,7 @@ class Table:
         known = self.understood.notations
         if name not in known:
             cells = self.column(name)
-            known[name] = notation(cells if isinstance(cells, tuple) else (), self.written)
+            known[name] = Notation.of(cells if isinstance(cells, tuple) else (), self.written)
         return known[name]
 
     def numbers_or_missing(self, name: str) -> FloatArray:
@@ -278,13 +268,7 @@ def cells_as_column(values: Sequence[Any]) -> Column:
     """Numbers when every value is one (missing: NaN), else text; whole numbers that no float holds are text, too."""
     if all(value is None or _is_number(value) for value in values):
         return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
-    return tuple("" if value is None else _cell_text(value) for value in values)
-
-
-def _cell_text(value: object) -> str:
-    if isinstance(value, bytes):  # as some programs write texts into Parquet files
-        return value.decode(errors="replace")
-    return NumberText(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    return tuple("" if value is None else cell_text(value) for value in values)
 
 
 def _is_number(value: object) -> bool:
@@ -294,7 +278,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int) and abs(value) <= EXACT_INTEGERS
 
 
-def number_text(value: float) -> str:
+def number_as_id(value: float) -> str:
     """A number as an id: without a point where it is whole, "" where it is missing."""
     if np.isnan(value):
         return ""

@@ -110,14 +110,14 @@ def _checked_columns(counts: ArrayLike, sums: ArrayLike, squares: ArrayLike) -> 
 def take_pilot(environment: Environment, pulls: int, *, delta: float, seed: int) -> NoisePilot:
     """Measure candidates chosen at random, two times each or more, and bound the noise from their spread."""
     probability("delta", delta, "the probability of a wrong answer.")
-    counts = spread_pulls(_repeatable(environment), pulls, environment.num_arms, stream(seed, "pilot"))
+    counts = repeated_pulls(_repeatable(environment), pulls, environment.num_arms, stream(seed, "pilot"))
     sums, squares = _centred(environment, counts, stream(seed, "pilot", "rewards"))
     noise = pilot_noise(counts, sums, squares, failure=SHARE_OF_DELTA * delta)
     cost = Costs(environment.arms.costs).total(counts, batches=0)
     return NoisePilot(noise, pulls, int(np.count_nonzero(counts)), cost)
 
 
-def spread_pulls(candidates: IntArray, pulls: int, num_arms: int, rng: np.random.Generator) -> IntArray:
+def repeated_pulls(candidates: IntArray, pulls: int, num_arms: int, rng: np.random.Generator) -> IntArray:
     """Pulls of each arm, shape (K,): two or more of each arm that is drawn, as evenly as whole numbers can be."""
     taken = rng.choice(candidates, size=min(pulls // 2, len(candidates)), replace=False)
     counts = np.zeros(num_arms, dtype=np.int64)

@@ -34,7 +34,7 @@ from surepick.policies.registry import make_policy, rehearsed
 from surepick.reports import forecast_figure
 from surepick.text import about
 from surepick.tuning.kernel import KernelChoice, choose_kernel
-from surepick.tuning.noise_pilot import spread_pulls
+from surepick.tuning.noise_pilot import repeated_pulls
 
 MOST_ROUNDS = 6
 WHY_NOISE = "The cost is proportional to the square of SIGMA."
@@ -267,7 +267,7 @@ def tune(
         )
     else:
         world = example[0](seed)
-    counts = spread_pulls(np.arange(world.num_arms), pulls, world.num_arms, stream(seed, "tune"))
+    counts = repeated_pulls(np.arange(world.num_arms), pulls, world.num_arms, stream(seed, "tune"))
     seen = world.pull(counts, stream(seed, "tune", "rewards"))
     assumed = parse_noise(noise) if noise else world.noise
     with one_thread():

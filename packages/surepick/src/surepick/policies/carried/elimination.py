@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.observations import BlockTotals, Observations
+from surepick.core.observations import Observations
 from surepick.core.plans import Blocking, Deciding, Intervals, Plan, Step
-from surepick.core.records import BoolArray, FloatArray, IntArray, record
+from surepick.core.records import BoolArray, IntArray, record
 from surepick.errors import InvalidInput
-from surepick.estimators import with_squares
+from surepick.estimators import Mgf, with_squares
 from surepick.estimators.flows import Weighed
 from surepick.estimators.posterior import Posterior
 from surepick.estimators.running_processes import UNKNOWN, Processes
@@ -23,8 +23,7 @@ from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later
 from surepick.policies.carried.vectors_rule import VectorBets
 from surepick.policies.options import option
-from surepick.policies.sequential import engine
-from surepick.policies.sequential import state as states
+from surepick.policies.sequential import engine, state as states
 from surepick.policies.sequential.state import SequentialState
 
 # --- What a batch bets. Weights are functions of the past and of the batch's counts (line 1).
@@ -66,14 +65,9 @@ def processes_after(
         return processes
     noise_mgf = situation.noise_mgf(state.seen)
     batch = noise_mgf.usable(with_squares(situation.problem.noise, seen))
-    batch = batch if situation.blocks is None else replace(batch, blocks=in_blocks(seen))
+    batch = batch if situation.blocks is None else replace(batch, blocks=seen.in_blocks)
     found: Processes = bets.told(processes, batch, noise_mgf)  # type: ignore[arg-type] # of the same kind
     return found
-
-
-def in_blocks(seen: Observations) -> BlockTotals:
-    """What each block had; without names of blocks the whole batch is one."""
-    return BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
 
 
 def _tested(
@@ -89,7 +83,7 @@ def _tested(
         processes = states.anew(processes, rest.restarts)
         if situation.blocks is not None:
             later = 0.0 if last else max(rest.num_pulls - plan.total, 0.0) + float(outstanding.sum())
-            share, seen = batch.total / (batch.total + later), in_blocks(batch)
+            share, seen = batch.total / (batch.total + later), batch.in_blocks
             placed = block_rule.block_bets(processes, goal, margins, seen, share, situation.blocks.control)
             return replace(placed, restarts=rest.restarts)
         future = 0.0 * outstanding if last else rest.pulls * max(1.0 - asked / rest.num_pulls, 0.0) + outstanding
@@ -108,7 +102,7 @@ def _tested(
     elif planner.sizes.exact is not None and np.count_nonzero(plan.counts) < vectors.white.shape[1]:
         design = planner.rest_of(before, goal).pulls  # the batch sees some of its directions only
         future = np.maximum(design - plan.counts, 0.0) + outstanding
-    blocks = None if situation.blocks is None else in_blocks(batch)
+    blocks = None if situation.blocks is None else batch.in_blocks
     directed = vectors_rule.place_vector_bets(vectors, processes, goal, margins, counts, future, noise_mgf, blocks)
     return replace(directed, restarts=anew)
 
@@ -270,7 +264,7 @@ class CarriedElimination(engine.EmbeddedTest):
         after = processes_after(self._planner, state, plan, bets, seen)
         if isinstance(bets, VectorBets):
             batch = self._situation.noise_mgf(state.seen).usable(seen)
-            batch = batch if self.blocks is None else replace(batch, blocks=in_blocks(seen))
+            batch = batch if self.blocks is None else replace(batch, blocks=seen.in_blocks)
             weights = bets.weights(batch)
         else:
             held: Any = after  # of the same kind as the bets
@@ -360,21 +354,8 @@ class CarriedElimination(engine.EmbeddedTest):
     def _sizes(self) -> engine.BatchSizes:
         return engine.BatchSizes.of(self)
 
-    def failed_checks(self, state: SequentialState, plan: Plan, seen: Observations) -> tuple[str, ...]:
-        if known_scale(self.problem.noise):
-            return self._misfits(plan, seen, None)
-        far = model_checks.spread_of_repeats(self.problem, self._situation.noise_mgf(state.seen), state.seen, seen)
-        after = self._situation.noise_mgf(state.seen.plus(seen))
-        bounds = None if after.declared else after.joint_bounds
-        return (*([far] if far else []), *self._misfits(plan, after.usable(seen), bounds))
-
-    def _misfits(self, plan: Plan, seen: Observations, bounds: FloatArray | None) -> tuple[str, ...]:
-        """What a batch says against the embedding."""
-        embedded = self.embedded(plan.dim)
-        if self.blocks is not None and embedded.structured and seen.total > 0:
-            return model_checks.failed_checks_in_blocks(self._levelled, plan, in_blocks(seen), self.problem)
-        white = self._cache.white(self._levelled, plan.dim)
-        return model_checks.misfits(self.embedding, embedded, plan, seen, self.problem, bounds=bounds, white=white)
+    def _noise_mgf(self, seen: Observations) -> Mgf:
+        return self._situation.noise_mgf(seen)
 
     def _obstacle(self, state: SequentialState) -> str:
         rest = self._planner.rest(state, self._situation.guess(state.processes, state.seen))

@@ -12,14 +12,12 @@ from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.designs import DesignInput
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
-from surepick.estimators import Mgf, NoiseMgf, RegularLeastSquares
-from surepick.estimators import posterior as guesses
+from surepick.estimators import Mgf, NoiseMgf, RegularLeastSquares, posterior as guesses
 from surepick.estimators.running_processes import UNKNOWN, ArmVectors, MeanProcesses, Processes, VectorProcesses
 from surepick.noise import known_scale
 from surepick.policies.base import Problem, threshold_of
 from surepick.policies.carried.block_rule import without_effects, without_effects_on_vectors
-from surepick.policies.sequential import batches
-from surepick.policies.sequential import state as states
+from surepick.policies.sequential import batches, state as states
 from surepick.policies.sequential.engine import MOST_DIMENSIONS, Memo, mgf_after
 from surepick.text import did_you_mean
 

@@ -9,7 +9,7 @@
      5          tau_k = min over designs of max over S_k of ||psi(x') - psi(x)||^2     dimension.embedding_design
      6          eps_k = gamma-tilde (2 + sqrt((1 + zeta) tau_k))                       dimension.bias
                 N_k = ceil(2 sigma^2 (1 + zeta) tau_k L_k / (t_k - eps_k)^2)           round_size
-     7          round the design to N_k pulls                                          rounded
+     7          round the design to N_k pulls                                          rounded_counts
      8          pull, and receive rewards                                              between `ask` and `tell`
      9          theta_k = A_k^-1 b_k                                                   estimators.estimate
     10          x goes when <psi(x') - psi(x), theta_k> >= omega_k for some x'         compare
@@ -45,19 +45,9 @@ from surepick.core.records import IntArray, frozen, record, set_fields
 from surepick.core.values import check_choice
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
-from surepick.estimators import Estimate, estimate, noise_multiplier
-from surepick.policies import model_checks, options
+from surepick.estimators import Estimate, estimate
+from surepick.policies import dimension as dimensions, model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, designed, trace_row
-from surepick.policies.dimension import (
-    DimensionChoice,
-    bias,
-    cheapest_dimension,
-    check_room,
-    effective_dimension,
-    embedding_design,
-    whole_pulls,
-    worst_gap,
-)
 from surepick.policies.options import check_options, one_of, option, whole
 from surepick.policies.paper.pair_rule import PairRule, not_ruled_out
 
@@ -144,9 +134,9 @@ class ArmElimination:
         choice = self.rule.choose(self, k, active)  # line 3: d_k; line 5: lambda_k
         embedded = self.embedding.at(choice.dim)  # line 4
         tau = choice.design.value  # line 5
-        eps_k = bias(embedded.misspecification, tau, self.bias_slack)  # line 6
+        eps_k = dimensions.bias(embedded.misspecification, tau, self.bias_slack)  # line 6
         total = round_size(self.rounds, k, value=tau, bias=eps_k, num_active=len(active))  # line 6
-        counts = rounded(self.floor, choice.design, embedded, active, total, slack=self.slack)  # line 7
+        counts = rounded_counts(self.floor, choice.design, embedded, active, total, slack=self.slack)  # line 7
         if not self.rule.exact:
             counts = model_checks.with_check_pulls(self.embedding, choice.dim, counts, share=self.reserve)
         return self.rounds.first_look(designed(k, counts, choice.design, embedded))
@@ -157,7 +147,7 @@ class ArmElimination:
         embedded = self.embedding.at(plan.dim)
         fitted = estimate(embedded, pooled, reference=int(active[0]))  # line 9
         gamma, log_term = embedded.misspecification, self.rounds.log_term(plan.round, len(active))
-        spread = gamma * math.sqrt(pooled.total) + noise_multiplier(self.problem.sigma, log_term)
+        spread = gamma * math.sqrt(pooled.total) + self.problem.sigma * math.sqrt(2.0 * log_term)
         comparison = compare(fitted, active, offset=2.0 * gamma, multiplier=spread)  # line 10
         compressed = self.rule.exact or not model_checks.is_saturated(self.embedding, plan.dim)
         alarms = model_checks.failed_checks(self.embedding, plan, pooled, fitted, self.problem)
@@ -216,7 +206,7 @@ class RoundSettings:
     schedule: str = option("convergent", one_of(*SCHEDULES))  # how delta is spent (`round_delta`, `union_size`)
     union: str = option("best-pairs", one_of(*UNIONS))
     looks: int = option(8, whole("a round is judged at least once."))  # how often a round is judged
-    floor: str = option("support", one_of(*FLOORS))  # least round size (`rounded`)
+    floor: str = option("support", one_of(*FLOORS))  # least round size (`rounded_counts`)
     # "certified" (on realised widths, another round if need be) or "rounds" (the paper's n rounds)
     stopping: str = option("certified", one_of(*STOPPINGS))
 
@@ -342,20 +332,20 @@ class AdaptiveDimension:
         if self.dim is not None:
             embedding.at(self.dim)
         if self.dim is None and self.dimension == "effective":
-            effective_dimension(embedding, 4.0 * finest, slack=policy.slack)
+            dimensions.effective_dimension(embedding, 4.0 * finest, slack=policy.slack)
         else:
-            check_room(embedding, finest, dim=self.dim, slack=policy.bias_slack, tolerance=policy.tolerance)
+            dimensions.check_room(embedding, finest, dim=self.dim, slack=policy.bias_slack, tolerance=policy.tolerance)
         return self
 
-    def choose(self, policy: ArmElimination, round_number: int, active: IntArray, /) -> DimensionChoice:
+    def choose(self, policy: ArmElimination, round_number: int, active: IntArray, /) -> dimensions.DimensionChoice:
         """d_k, lambda_k and tau_k."""
         embedding, accuracy = policy.embedding, policy.rounds.accuracy(round_number)
         if self.dim is not None or self.dimension == "effective":
-            dim = self.dim or effective_dimension(embedding, 4.0 * accuracy, slack=policy.slack)  # line 3
+            dim = self.dim or dimensions.effective_dimension(embedding, 4.0 * accuracy, slack=policy.slack)  # line 3
             return _designed_at(dim, policy, active)
         first = round_number == 1 and embedding.num_distinct > 2
         compresses = not model_checks.norm_bound_uninformative(embedding, policy.problem.epsilon)
-        return cheapest_dimension(  # line 3
+        return dimensions.cheapest_dimension(  # line 3
             embedding,
             active,
             accuracy,
@@ -393,10 +383,10 @@ class FixedDimension:
         check_choice("dimension", self.dimension, FIXED)
         epsilon, dim = policy.problem.epsilon, self._own(policy) if self.dim is None else self.dim
         embedded = policy.embedding.at(dim)  # Alg. 3, line 1
-        gamma = worst_gap(embedded.misspecification, 4.0 * dim, policy.slack)  # 4 (1 + zeta) d >= g(d, zeta)
+        gamma = dimensions.worst_gap(embedded.misspecification, 4.0 * dim, policy.slack)  # 4 (1 + zeta) d >= g(d, zeta)
         if gamma > epsilon:
-            tau = embedding_design(embedded, tolerance=policy.tolerance).value
-            gamma = worst_gap(embedded.misspecification, tau, policy.slack)  # Alg. 3, line 2
+            tau = dimensions.embedding_design(embedded, tolerance=policy.tolerance).value
+            gamma = dimensions.worst_gap(embedded.misspecification, tau, policy.slack)  # Alg. 3, line 2
         mine = replace(self)
         set_fields(mine, chosen=dim, certified=max(epsilon, gamma))
         return mine
@@ -406,10 +396,10 @@ class FixedDimension:
         embedding, epsilon, guarded = policy.embedding, policy.problem.epsilon, self.dimension == "guarded"
         if guarded and model_checks.norm_bound_uninformative(embedding, epsilon):
             return embedding.max_dim
-        least = 2 if guarded and embedding.num_distinct > 2 else 1
-        return max(effective_dimension(embedding, epsilon, slack=policy.slack), min(least, embedding.max_dim))
+        least = min(2 if guarded and embedding.num_distinct > 2 else 1, embedding.max_dim)
+        return max(dimensions.effective_dimension(embedding, epsilon, slack=policy.slack), least)
 
-    def choose(self, policy: ArmElimination, _: int, active: IntArray, /) -> DimensionChoice:
+    def choose(self, policy: ArmElimination, _: int, active: IntArray, /) -> dimensions.DimensionChoice:
         """d, lambda_k and tau_k."""
         return _designed_at(self.chosen, policy, active)
 
@@ -425,7 +415,7 @@ class WholeSpace:
     def bound(self, _: ArmElimination, /) -> Self:
         return self
 
-    def choose(self, policy: ArmElimination, _: int, active: IntArray, /) -> DimensionChoice:
+    def choose(self, policy: ArmElimination, _: int, active: IntArray, /) -> dimensions.DimensionChoice:
         """D, lambda_k and tau_k."""
         return _designed_at(policy.embedding.max_dim, policy, active)
 
@@ -433,10 +423,10 @@ class WholeSpace:
 DimensionRule = AdaptiveDimension | FixedDimension | WholeSpace
 
 
-def _designed_at(dim: int, policy: ArmElimination, active: IntArray) -> DimensionChoice:
+def _designed_at(dim: int, policy: ArmElimination, active: IntArray) -> dimensions.DimensionChoice:
     """A dimension with its lambda_k and tau_k."""
-    design = embedding_design(policy.embedding.at(dim), active, tolerance=policy.tolerance)  # lines 4 and 5
-    return DimensionChoice(dim, design)
+    design = dimensions.embedding_design(policy.embedding.at(dim), active, tolerance=policy.tolerance)  # lines 4 and 5
+    return dimensions.DimensionChoice(dim, design)
 
 
 # Lines 6 and 7: the pulls of a round, and its looks -------------------------------------------------------------------
@@ -453,10 +443,12 @@ def round_size(settings: RoundSettings, round_number: int, *, value: float, bias
         )
     log_term = settings.log_term(round_number, num_active)
     numerator = 2.0 * settings.problem.sigma**2 * (1.0 + settings.slack) * value * log_term
-    return whole_pulls(numerator / (accuracy - bias) ** 2)  # line 6
+    return dimensions.whole_pulls(numerator / (accuracy - bias) ** 2)  # line 6
 
 
-def rounded(floor: str, design: Design, embedded: Embedded, active: IntArray, total: int, *, slack: float) -> IntArray:
+def rounded_counts(
+    floor: str, design: Design, embedded: Embedded, active: IntArray, total: int, *, slack: float
+) -> IntArray:
     """The pulls of each arm in a round of about `total`, (K,): with "support" N max ||y||^2_{A^-1} <= (1 + zeta) tau;
     with "published" N >= 2 p / zeta for a design that supports p arms, as in the published code."""
     if floor == "published":

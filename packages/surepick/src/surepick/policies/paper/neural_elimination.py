@@ -44,7 +44,7 @@ from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, com
 from surepick.policies.dimension import best_found, bias, embedding_design, whole_pulls
 from surepick.policies.model_checks import with_failed_checks
 from surepick.policies.options import Check, at_least_zero, check_options, one_of, option, positive
-from surepick.policies.paper.arm_elimination import FLOORS, rounded
+from surepick.policies.paper.arm_elimination import FLOORS, rounded_counts
 
 if TYPE_CHECKING:
     from surepick.embeddings.network import ArmNetwork, GradientSpectrum, Network
@@ -93,7 +93,7 @@ class NeuralElimination:
         regularization: alpha, in pulls; None: the most plausible one for the round's rewards
             (`plausible_regularization`). The published runs took 1 for Bernoulli rewards and 10 for noise of scale 1.
         slack: zeta, what rounding to whole pulls may cost, in (0, 1].
-        floor: "support" or "published" (`rounded`).
+        floor: "support" or "published" (`rounded_counts`).
         misspecification: gamma, for "derived" alone; None: 0.
         tolerance: relative gap of the designs.
 
@@ -162,7 +162,7 @@ class NeuralElimination:
         embedded = Embedding(spectrum.vectors_of(dim), rule.misspecification)  # line 3
         design = best_found(embedding_design, embedded, active, tolerance=self.tolerance)  # line 4
         total = rule.pulls(k, dim=dim, value=design.value)  # line 5
-        counts = rounded(self.floor, design, embedded, active, total, slack=self.slack)  # line 6
+        counts = rounded_counts(self.floor, design, embedded, active, total, slack=self.slack)  # line 6
         return designed(k, counts, design, embedded)
 
     def tell(self, state: NeuralState, plan: Plan, seen: Observations) -> Step[NeuralState]:
@@ -207,7 +207,7 @@ class NeuralElimination:
 
 @record
 class NeuralRule:
-    """The settings of the rule, checked; their meaning is at the top of this file, that of the floor at `rounded`."""
+    """The settings of the rule, checked; their meaning is at the top of this file, the floor is at `rounded_counts`."""
 
     problem: Problem
     slack: float = option(0.1, options.slack)

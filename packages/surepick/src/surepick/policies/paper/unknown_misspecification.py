@@ -118,7 +118,7 @@ class UnknownMisspecificationElimination:
         design = embedding_design(embedded, active, tolerance=self.tolerance)  # line 5
         scale = 8.0 * self.problem.sigma**2 * (1.0 + self.slack) * design.value  # line 6
         total = whole_pulls(scale * settings.log_term(k, len(active)) / self._threshold(k) ** 2)  # lines 4 and 6
-        counts = arm_elimination.rounded(self.floor, design, embedded, active, total, slack=self.slack)  # line 7
+        counts = arm_elimination.rounded_counts(self.floor, design, embedded, active, total, slack=self.slack)  # line 7
         return settings.first_look(designed(k, counts, design, embedded))
 
     def tell(

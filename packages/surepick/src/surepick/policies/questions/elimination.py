@@ -12,7 +12,7 @@ from surepick.core.plans import Blocking, Embedding, Plan
 from surepick.core.records import BoolArray, FloatArray, IntArray, record
 from surepick.embeddings import IndependentEmbedding
 from surepick.errors import InvalidInput
-from surepick.estimators import NormalMgf, noise_mgf_after
+from surepick.estimators import Mgf, NormalMgf, noise_mgf_after
 from surepick.estimators.e_values import Collected, processes_of, with_processes
 from surepick.estimators.pairs import without_pair_effects
 from surepick.estimators.posterior import NUMBER, Posterior
@@ -20,12 +20,10 @@ from surepick.noise import Noise, failure_probability, known_scale, largest_scal
 from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Problem, Traits, delta_for_test
 from surepick.policies.carried.block_rule import without_effects, without_effects_on_vectors
-from surepick.policies.carried.elimination import in_blocks
 from surepick.policies.options import option
 from surepick.policies.questions import outlook
 from surepick.policies.questions.outlook import Ground, RemainingOfBets
-from surepick.policies.sequential import batches
-from surepick.policies.sequential import engine as block_options
+from surepick.policies.sequential import batches, engine as block_options
 from surepick.policies.sequential.engine import BatchSizes, EmbeddedTest, Grid, jointly_normal
 from surepick.policies.sequential.first_designs import first_dimension
 from surepick.policies.sequential.state import SequentialState
@@ -461,13 +459,15 @@ class CertifiedLists(EmbeddedTest):
         shared = self.blocks is not None and not self._in_pairs
         return Ground(self.problem, self._levelled, dim, number, self.tolerance, shared, self._in_pairs)
 
+    def _noise_mgf(self, seen: Observations) -> Mgf:
+        return self._ground(self.embedding.max_dim).noise_mgf(seen)
+
     @property
     def _limits(self) -> tuple[ConstraintTest, ...]:
         return tuple(ConstraintTest(self.problem, one) for one in constraints_of(self.problem.question))
 
     def failed_checks(self, state: SequentialState, plan: Plan, seen: Observations) -> tuple[str, ...]:
-        past, ground = state.seen, self._ground(plan.dim)
-        told = told_beside(past.plus(seen), len(self._limits))
+        told = told_beside(state.seen.plus(seen), len(self._limits))
         uneven = tuple(
             UNEVEN.format(one.constraint.name)
             for one, own in zip(self._limits, told, strict=True)
@@ -478,16 +478,4 @@ class CertifiedLists(EmbeddedTest):
             mgf = outlook.mgf_of_differences(known, failure_probability(self.problem.noise, self.problem.delta))
             far = model_checks.spread_of_repeats(self.problem, mgf, known, news)
             return (*uneven, far) if far else uneven
-        if self.blocks is not None and ground.embedded.structured and seen.total > 0:
-            return uneven + model_checks.failed_checks_in_blocks(self._levelled, plan, in_blocks(seen), self.problem)
-        if not known_scale(self.problem.noise):
-            far = model_checks.spread_of_repeats(self.problem, ground.noise_mgf(past), past, seen)
-            uneven = (*uneven, far) if far else uneven
-            after = ground.noise_mgf(past.plus(seen))
-            if after.declared:
-                return uneven
-            seen, bounds = after.usable(seen), after.joint_bounds
-            return uneven + model_checks.misfits(
-                self.embedding, ground.embedded, plan, seen, self.problem, bounds=bounds
-            )
-        return uneven + model_checks.misfits(self.embedding, ground.embedded, plan, seen, self.problem)
+        return uneven + EmbeddedTest.failed_checks(self, state, plan, seen)

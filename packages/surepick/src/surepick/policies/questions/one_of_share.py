@@ -118,7 +118,6 @@ class OneOfShare:
 
     def _seen(self, seen: Observations) -> Observations:
         """What was told of the sample; results of others, which nobody asked for, are not looked at."""
-        squares, within = (None if one is None else one[self.members] for one in (seen.squares, seen.within))
         place, answers, blocks = np.full(self.problem.num_arms, -1), seen.answers, seen.blocks
         place[self.members] = np.arange(len(self.members))
         if answers is not None:
@@ -127,8 +126,7 @@ class OneOfShare:
         if blocks is not None:
             own = place[blocks.arms] >= 0
             blocks = BlockTotals(blocks.blocks[own], place[blocks.arms[own]], blocks.counts[own], blocks.sums[own])
-        totals = seen.counts[self.members], seen.sums[self.members], squares
-        return Observations(*totals, answers=answers, blocks=blocks, within=within)
+        return replace(seen.mapped(lambda column: column[self.members]), answers=answers, blocks=blocks)
 
     def _outwards(self, found: Intervals) -> Intervals:
         """The intervals with the indices of the whole list."""

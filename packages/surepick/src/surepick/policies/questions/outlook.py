@@ -20,7 +20,6 @@ from surepick.noise import failure_probability, known_scale
 from surepick.policies import tuning
 from surepick.policies.base import Problem
 from surepick.policies.carried.block_rule import equations
-from surepick.policies.carried.elimination import in_blocks
 from surepick.policies.dimension import best_found
 from surepick.policies.sequential.batches import repeats_for
 from surepick.policies.sequential.engine import embedded_in
@@ -41,7 +40,7 @@ def gains_in_blocks(seen: Observations, scales: FloatArray, bet: Bet, margins: F
     Source: docs/questions.md, line 19; docs/certified-elimination.md, lines 24 and 25.
     """
     gains = np.zeros(len(scales))
-    blocks = in_blocks(seen)
+    blocks = seen.in_blocks
     arms = np.flatnonzero(bet.arms & (margins > 0.0) & (seen.counts > 0))
     if len(arms) == 0 or seen.counts[bet.centre] == 0:
         return gains
@@ -165,7 +164,7 @@ class Ground:
         if not extended.structured:
             return posterior_of_means(seen, scales, self.problem.epsilon, number=number)
         num_arms, more = self.problem.num_arms, extended.num_arms - self.problem.num_arms
-        longer, wider = with_more(seen, more), np.append(scales, np.full(more, scales.max()))
+        longer, wider = with_unmeasured(seen, more), np.append(scales, np.full(more, scales.max()))
         fitted = pooled_fit(extended, longer, wider).posterior()
         scores = fitted.scores - (fitted.scores[-1] if more else 0.0)
 
@@ -237,7 +236,7 @@ class Ground:
                 return estimators.e_values.number_evidence(batch, margin, margins, noise_mgf, scales, bet.needs, kappa)
             found = estimators.batch_evidence(
                 used,
-                with_more(batch, more),
+                with_unmeasured(batch, more),
                 centre=centre,
                 epsilon=margin,
                 margins=np.append(margins, np.zeros(more)),
@@ -255,7 +254,7 @@ class Ground:
         self, used: Embedding, batch: Observations, bet: Bet, margins: FloatArray, kappa: float
     ) -> FloatArray:
         """The gains where vectors are compared within blocks (docs/questions.md, line 21)."""
-        blocks, scales = in_blocks(batch), self.problem.scales
+        blocks, scales = batch.in_blocks, self.problem.scales
         embedded, entries = entries_in_blocks(used, blocks, scales)
         both, nothing = np.append(scales, scales[blocks.arms]), np.zeros(len(blocks.arms))
         noise_mgf = estimators.NoiseMgf(both, np.inf, np.zeros_like(both), entries.counts > 0, both**2)
@@ -318,11 +317,6 @@ def negated(seen: Observations) -> Observations:
     return Observations(seen.counts, -seen.sums, seen.squares, blocks=blocks, within=seen.within)
 
 
-def with_more(seen: Observations, more: int) -> Observations:
+def with_unmeasured(seen: Observations, more: int) -> Observations:
     """The same with that many arms more, of which nothing was told."""
-    if more == 0:
-        return seen
-    zeros = np.zeros(more)
-    squares, within = (None if one is None else np.append(one, zeros) for one in (seen.squares, seen.within))
-    counts = np.append(seen.counts, zeros.astype(np.int64))
-    return Observations(counts, np.append(seen.sums, zeros), squares, within=within)
+    return seen.mapped(lambda column: np.append(column, np.zeros(more, column.dtype)))

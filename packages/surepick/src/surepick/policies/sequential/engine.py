@@ -449,6 +449,25 @@ class EmbeddedTest(SequentialTest):
     def _compresses(self, _: Any, plan: Plan, __: Observations) -> bool:
         return self._uses_features and self.embedded(plan.dim).structured
 
+    def _noise_mgf(self, seen: Observations) -> Mgf:
+        """What may be assumed of the noise after these results."""
+        raise NotImplementedError
+
+    def failed_checks(self, state: Any, plan: Plan, seen: Observations) -> tuple[str, ...]:
+        past, bounds, found = state.seen, None, ""
+        if not known_scale(self.problem.noise):
+            found = model_checks.spread_of_repeats(self.problem, self._noise_mgf(past), past, seen)
+            after = self._noise_mgf(past.plus(seen))
+            seen, bounds = after.usable(seen), None if after.declared else after.joint_bounds
+        embedded = self.embedded(plan.dim)
+        if self.blocking is not None and embedded.structured and seen.total > 0:
+            misfits = model_checks.failed_checks_in_blocks(self._levelled, plan, seen.in_blocks, self.problem)
+        else:
+            white = self._cache.white(self._levelled, plan.dim) if embedded.structured else None
+            used: dict[str, Any] = {"bounds": bounds, "white": white}
+            misfits = model_checks.misfits(self.embedding, embedded, plan, seen, self.problem, **used)
+        return (found, *misfits) if found else misfits
+
     def _answer(self, state: Any) -> dict[str, Any]:
         active = model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed)
         why = model_checks.why_not_certified(self.embedding, state.alarms, state.compressed)

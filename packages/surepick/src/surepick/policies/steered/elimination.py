@@ -17,18 +17,17 @@ from surepick.assumptions.reading import Question, class_in_words, compared, lar
 from surepick.assumptions.records import LEVEL, Assumption, Linear, Near, Smooth, balls, mapped, settled
 from surepick.assumptions.texts import parse_assumption
 from surepick.core.observations import Observations
-from surepick.core.plans import Plan, Step
+from surepick.core.plans import Plan
 from surepick.core.records import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.values import not_negative
+from surepick.embeddings.kernel_functions import GaussianKernel
 from surepick.errors import InvalidInput
 from surepick.estimators.flows import ArmFlows, BatchWeights, FlowLedger, Told, Weighed, flows_of
 from surepick.estimators.goodness_of_fit import with_least_squares
 from surepick.policies import tuning
 from surepick.policies.base import Claim, Traits, check_arms, threshold_of
-from surepick.policies.carried.elimination import CarriedElimination
 from surepick.policies.sequential.engine import SequentialTest
 from surepick.policies.sequential.state import SequentialState, start_weights
-from surepick.policies.steered import chosen
 from surepick.policies.steered.weights import Fit, Steered, design_for, fitted, opening, spread_pulls
 from surepick.text import quoted
 
@@ -39,9 +38,21 @@ HEURISTIC_PART = 0.2  # of what is left, or was spent: a batch before the last h
 HEURISTIC_LEAST_PART = 0.04  # of what was spent: no batch has less
 HEURISTIC_MORE_PULLS = 8  # pulls more than that
 HEURISTIC_NATS_WORSE = (4.0, 2.5)  # of log likelihood, than the best, that a class may be; where pulls are many
-HEURISTIC_AUTO = 2.0  # times that, where results choose among all classes: with few results a plane fits everything
 HEURISTIC_PULLS_AN_ARM = 4  # pulls an arm, all together
 DIRECTIONS = 100  # of a kernel, that are steered for; readings have all
+HEURISTIC_LENGTHS = (0.35, 0.7, 1.4, 2.8)  # of kernels, in units of the median distance of two arms
+
+
+def kernels(found: Smooth, features: FloatArray) -> list[Assumption]:
+    """The class with Gaussian kernels of several lengths, the widest first."""
+    usual = found.of(features)
+    assert isinstance(usual, GaussianKernel)
+    return [replace(found, kernel=_with_length(usual.gamma / factor**2)) for factor in HEURISTIC_LENGTHS]
+
+
+def _with_length(gamma: float) -> GaussianKernel:
+    """A kernel of about this gamma, with a length of three digits."""
+    return GaussianKernel(0.5 / float(f"{(0.5 / gamma) ** 0.5:.3g}") ** 2)
 
 
 @record
@@ -88,8 +99,6 @@ class SteeredState(SequentialState):
     told: tuple[PlacedBet, ...] = ()
     leaders: tuple[int, ...] = ()  # candidates and leaders so far
     standing: tuple[Standing, ...] = ()  # under each class that the results do not speak against, the widest first
-    apart: SequentialState | None = None  # the same study where features are not used; None: they are
-    most_pulls: float | None = None  # after which they are not used any more; None: no such number is chosen
 
 
 @record
@@ -105,8 +114,7 @@ class CertifiedReadings(SequentialTest):
     Args:
         problem: what is asked; the noise has a known scale.
         features: of the arms, shape (K, D).
-        assume: "linear" or "smooth", or a text of an assumption (docs/assumptions.md): "linear:level=no"; "auto": what
-            the results do not speak against of all of these, and of means that share nothing.
+        assume: "linear" or "smooth", or a text of an assumption (docs/assumptions.md): "linear:level=no".
         trust: how far the mean of a candidate may be off what the class says, in reward units; "roughly": epsilon;
             "exact": 0.
 
@@ -138,19 +146,19 @@ class CertifiedReadings(SequentialTest):
         """The classes that the name stands for, up to `gamma`, the widest first."""
 
         def form() -> tuple[Assumption, ...]:
-            found = None if self.assume == chosen.AUTO else parse_assumption(self.assume)
-            if found is None:
-                settled_on = chosen.all_classes(self.features)
-            elif not isinstance(found, Linear | Smooth):
-                words = "write linear or smooth, perhaps with options, or auto."
-                raise InvalidInput(f"assume is {quoted(self.assume)}; {words}")
-            elif isinstance(found, Smooth) and found.kernel is None:
-                settled_on = chosen.kernels(found, self.features)
-            else:
-                settled_on = [settled(found, self.features)]
-            return tuple(Near(one, self.gamma) if self.gamma > 0.0 else one for one in settled_on)
+            return tuple(Near(one, self.gamma) if self.gamma > 0.0 else one for one in self._classes())
 
         return self._cache.last("named", None, form)
+
+    def _classes(self) -> list[Assumption]:
+        """The same without what means may be off them."""
+        found = parse_assumption(self.assume)
+        if not isinstance(found, Linear | Smooth):
+            words = "write linear or smooth, perhaps with options, or auto."
+            raise InvalidInput(f"assume is {quoted(self.assume)}; {words}")
+        if isinstance(found, Smooth) and found.kernel is None:
+            return kernels(found, self.features)
+        return [settled(found, self.features)]
 
     @property
     def traits(self) -> Traits:
@@ -160,19 +168,16 @@ class CertifiedReadings(SequentialTest):
             judges_parts=True,
             corrects=True,
             weigh=self.weigh,
-            assumed=() if self.assume == chosen.AUTO else self.named,
+            assumed=self.named,
             until=self.until,
         )
 
     def init(self) -> SteeredState:
         start = SequentialTest.init(self)
         nothing = replace(start.seen, squares=np.zeros(self.problem.num_arms))
-        apart = self._plain.init() if self.assume == chosen.AUTO else None
-        return SteeredState(start.round, nothing, start.lists, start.beaten, start.finished, apart=apart)
+        return SteeredState(start.round, nothing, start.lists, start.beaten, start.finished)
 
     def ask(self, state: SteeredState) -> Plan:
-        if state.apart is not None:
-            return self._plain.ask(state.apart)
         if state.seen.total == 0:
             counts = opening(self._coordinates(state, 0), HEURISTIC_OPENING, HEURISTIC_OPENING_NOISE)
             return Plan(state.round, counts)
@@ -188,9 +193,6 @@ class CertifiedReadings(SequentialTest):
 
     def bets(self, state: SteeredState, plan: Plan, seen: Observations) -> BatchWeights | None:
         """None in the opening."""
-        if state.apart is not None:
-            weighed = self._plain.weigh(state.apart, plan, seen)
-            return None if weighed is None else weighed.batch
         if not state.standing or plan.candidate is None or seen.total == 0:
             return None
         (wanted, steered), asked = self._design(state, plan.candidate), plan.counts
@@ -207,8 +209,6 @@ class CertifiedReadings(SequentialTest):
 
     def weigh(self, state: SteeredState, plan: Plan, seen: Observations) -> Weighed | None:
         """What `tell` makes of a batch, with the weights of its pulls; None where it has none."""
-        if state.apart is not None:
-            return self._plain.weigh(state.apart, plan, seen)
         placed = self._placed(state, plan, self.bets(state, plan, seen), seen)
         return None if placed is None else placed.weighed(threshold_of(self.problem))
 
@@ -234,63 +234,17 @@ class CertifiedReadings(SequentialTest):
         first = np.ones(self.problem.num_arms, np.int64)
         return first, start_weights(first)
 
-    def tell(self, state: SteeredState, plan: Plan, seen: Observations) -> Step[Any]:
-        if state.apart is None:
-            return SequentialTest.tell(self, state, plan, seen)
-        weighed, step = self._plain.weigh(state.apart, plan, seen), self._plain.tell(state.apart, plan, seen)
-        told: tuple[PlacedBet, ...] = ()
-        if weighed is not None and plan.candidate is None and not weighed.level:  # in its opening
-            told = (*state.told, PlacedBet(weighed.batch, weighed.starts, weighed.log_values, seen.means))
-        after = self._shown(state, step.state, seen, told)
-        steered = self._by_features(after) if told and not after.finished else None
-        return self._step(steered, plan, seen) if steered else Step(after, step.record, step.deciding)
-
-    def _shown(
-        self, state: SteeredState, apart: SequentialState, seen: Observations, told: tuple[PlacedBet, ...]
-    ) -> SteeredState:
-        """What a study without features shows."""
-        names = ("round", "lists", "beaten", "finished", "leader", "candidate", "dim", "alarms")
-        shown = {name: getattr(apart, name) for name in names}
-        pooled = state.seen.plus(with_least_squares(seen))
-        return replace(state, seen=pooled, apart=apart, told=told, **shown)
-
-    def _by_features(self, after: SteeredState) -> SteeredState | None:
-        """The state from which features steer; None while they say too little, or would save little."""
-        fits, alive = self._fits(after), self._alive(after)
-        most = chosen.predicted_apart(self._plain, after.apart or after)
-        if alive[-1] == len(fits) or len(after.told) < chosen.LEAST_LOOKS or most < chosen.HEURISTIC_LEFT * after.pulls:
-            return None
-        best = max(alive, key=lambda one: fits[one].log_likelihood)
-        if fits[0].log_likelihood > fits[best].log_likelihood - min(HEURISTIC_NATS_WORSE):
-            return None  # the widest class is next to none: it may stop to fit soon
-        leader = int(np.argmax(fits[best].means))
-        leaders = (*after.leaders, leader)
-        held = tuple(self._read(after, leaders, one, whole=False) for one in alive)
-        steered = replace(after, leader=leader, leaders=leaders, standing=held, apart=None)
-        likely = replace(steered, standing=tuple(one for one in held if one.number == best))  # wider ones die out
-        worth = float(self._design(likely, leader)[0].sum()) <= chosen.HEURISTIC_WORTH * most
-        return replace(steered, most_pulls=after.pulls + most) if worth else None
-
     def _alive(self, state: SteeredState) -> list[int]:
-        """The classes that the results do not speak against, the widest first; last, and one more than there are
-        classes, means that share nothing, where results choose."""
-        found, seen = [one.log_likelihood for one in self._fits(state)], state.seen
-        if self.assume == chosen.AUTO:
-            sigma, size = self._guessed_noise(seen)
-            found.append(chosen.apart_log_likelihood(seen, sigma, size))
-        slack = np.full(len(found), HEURISTIC_NATS_WORSE[seen.total >= HEURISTIC_PULLS_AN_ARM * self.problem.num_arms])
-        slack[: len(self.named)] *= HEURISTIC_AUTO if self.assume == chosen.AUTO else 1.0
-        return np.flatnonzero(np.array(found) >= max(found) - slack).tolist()
+        """The classes that the results do not speak against, the widest first."""
+        found = np.array([one.log_likelihood for one in self._fits(state)])
+        return np.flatnonzero(found >= found.max() - self._nats_worse(state.seen)).tolist()
 
-    @property
-    def _plain(self) -> CarriedElimination:
-        return self._cache.last("plain", None, lambda: chosen.without_features(self.problem))
+    def _nats_worse(self, seen: Observations) -> float:
+        """How much worse than the best a class may fit, in log likelihood."""
+        return HEURISTIC_NATS_WORSE[seen.total >= HEURISTIC_PULLS_AN_ARM * self.problem.num_arms]
 
     def decide(self, state: SteeredState, after: SteeredState, plan: Plan) -> SteeredState:
-        fits, problem = self._fits(after), self.problem
-        alive = self._alive(after)
-        unsure = alive[-1] == len(fits)  # means that share nothing may be the truth, too
-        alive = (alive[:-1] or [0]) if unsure else alive
+        fits, problem, alive = self._fits(after), self.problem, self._alive(after)
         best = max(alive, key=lambda one: fits[one].log_likelihood)
         former = () if plan.candidate is None else (plan.candidate,)
         tried = []
@@ -306,15 +260,6 @@ class CertifiedReadings(SequentialTest):
         elif len(tried) > 1:
             kept, other = (float(self._design(one, one.leader)[0].sum()) for one in tried)
             after = tried[other < tuning.HEURISTIC_SWITCH * kept]
-        doubted = unsure and (gap <= problem.epsilon or self._alive(after) == [len(fits)])
-        if self.assume == chosen.AUTO and (doubted or gap > problem.epsilon):
-            apart = chosen.fallen_back(self._plain, after.round, after.seen, self._starts(after)[0] + 1)
-            if after.pulls >= HEURISTIC_PULLS_AN_ARM * problem.num_arms:
-                wanted = float(self._design(after, after.leader)[0].sum())
-                doubted |= wanted > chosen.HEURISTIC_DEAR * chosen.predicted_apart(self._plain, apart)
-            doubted |= after.most_pulls is not None and after.pulls > after.most_pulls
-        if doubted:
-            return replace(after, apart=apart, leader=apart.leader, told=(), standing=(), beaten=apart.beaten)
         finished = "certified" if gap <= problem.epsilon else ""
         finished = "budget" if any(one.refuted for one in after.standing) else finished
         beaten = np.all([one.beaten for one in after.standing], axis=0)
@@ -324,8 +269,6 @@ class CertifiedReadings(SequentialTest):
         return ()
 
     def claim(self, state: SteeredState) -> Claim:
-        if state.apart is not None:
-            return self._plain.claim(state.apart)
         found = SequentialTest.claim(self, state)
         refuted = [one for one in state.standing if one.refuted]
         if not refuted:
@@ -499,8 +442,6 @@ class CertifiedReadings(SequentialTest):
         return class_in_words(assumption, data)
 
     def _gap(self, state: SteeredState) -> float | None:
-        if state.apart is not None:
-            return self._plain._gap(state.apart)
         _, given = self.problem.answer_without_pulls()
         if state.finished == "single" or not state.standing:
             return 0.0 if state.finished == "single" else given

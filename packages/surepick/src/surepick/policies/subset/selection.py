@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field, fields, replace
 from typing import Any
 
@@ -64,15 +64,7 @@ class SubsetState:
 
     def seen(self, num_arms: int) -> Observations:
         """All batches together."""
-        return together(self.batches, num_arms)
-
-
-def together(batches: Sequence[Observations], num_arms: int) -> Observations:
-    """All batches together."""
-    found = Observations.nothing(num_arms)
-    for one in batches:
-        found = found.plus(one)
-    return found
+        return Observations.together(self.batches, num_arms)
 
 
 class _Held:
@@ -361,7 +353,7 @@ class BestOfSubset:
         self.subset.check(arms)
         places = {name: place for place, name in enumerate(arms.ids)}
         told = [one.among(places) for one in self.subset.batches]
-        object.__setattr__(self, "_prior", together(told, arms.num_arms))
+        object.__setattr__(self, "_prior", Observations.together(told, arms.num_arms))
 
     @property
     def traits(self) -> Traits:

@@ -11,7 +11,7 @@ from surepick.errors import SurepickError
 from surepick.forecasts import Forecast, forecast
 from surepick.policies.base import Policy
 from surepick.reports.study.facts import MOST_ROWS, StudyFacts
-from surepick.reports.study.lists import Frame, Histogram, Rows, Scale, histogram, rows_shown, spread_labels, staircase
+from surepick.reports.study.lists import Frame, Histogram, Lanes, Scale, histogram, rows_shown, spread_labels, staircase
 
 COMPARISONS_SHOWN = 30
 RIGHT = 540.0  # where the rows end; the numbers stand beyond
@@ -56,7 +56,7 @@ class Comparisons:
     uppers: tuple[float | None, ...] = ()  # by how much each of these can be better at most; None: it says nothing
     unknown: tuple[int, ...] = ()
     shown: tuple[Bound, ...] = ()
-    rows: Rows | None = None
+    rows: Lanes | None = None
     across: Scale | None = None
     margins: Histogram | None = None  # of all candidates, where not all have a row
     crowd: int = 0  # how many candidates lie beyond the last column of `margins`
@@ -158,7 +158,7 @@ class EffortChart:
 
     shown: tuple[int, ...]  # those with a row, the most measured first; then the best, if it is not among them
     most: int  # how many of these are there because they were measured most
-    rows: Rows
+    rows: Lanes
     across: Scale
     spread: Histogram | None  # of all candidates that were measured; None where all of them have a row
     listed: tuple[int, ...]

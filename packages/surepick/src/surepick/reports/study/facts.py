@@ -307,7 +307,7 @@ def signed_column(values: Sequence[float | None], digits: int = 4, *, unknown: s
     return [f"+{text}" if value is not None and value > 0 else text for value, text in zip(values, texts, strict=True)]
 
 
-def plain(sentence: str, kept: Iterable[str] = ()) -> str:
+def plain_words(sentence: str, kept: Iterable[str] = ()) -> str:
     """A sentence of the library with its readers' words for those of the field."""
     own = [rf"(?<!\w){re.escape(text)}(?!\w)" for text in kept if text]
     words = r"\b(?:arms?|pulls?)\b"
@@ -379,10 +379,10 @@ def answer_section(study: StudyFacts) -> AnswerSection:
         reason, conclusion = reason[: found.start()].strip(), found[0].strip()
     return AnswerSection(
         doubt=_doubt(study, abandoned),
-        grounds=plain(CONCLUSION.sub("", _without_alarms(study, "")).strip(), own),
-        promise=plain(promise, own),
-        reason=plain(reason, own),
-        conclusion=plain(conclusion, own),
+        grounds=plain_words(CONCLUSION.sub("", _without_alarms(study, "")).strip(), own),
+        promise=plain_words(promise, own),
+        reason=plain_words(reason, own),
+        conclusion=plain_words(conclusion, own),
         abandoned=abandoned,
     )
 

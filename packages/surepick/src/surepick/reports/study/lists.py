@@ -104,7 +104,7 @@ def place(value: float) -> str:
 
 
 @record
-class Rows:
+class Lanes:
     """A chart with a row for each candidate: the frame, and the names beside it."""
 
     frame: Frame  # the rows fill it from top to bottom
@@ -112,11 +112,11 @@ class Rows:
     step: float
 
 
-def rows_shown(names: Sequence[str], *, right: float, top: float, step: float = 26.0) -> Rows:
+def rows_shown(names: Sequence[str], *, right: float, top: float, step: float = 26.0) -> Lanes:
     """Rows with room for these names, and a symbol, at their left."""
     short = tuple(distinct(names, LETTERS, MOST_LETTERS))
     left = max(120.0, 34.0 + LETTER * max(map(len, short), default=0))
-    return Rows(Frame(left, right, top, top + step * len(short)), short, step)
+    return Lanes(Frame(left, right, top, top + step * len(short)), short, step)
 
 
 # --- distributions
@@ -217,7 +217,7 @@ class Panel:
 
     name: str  # of the quantity; "" for the reward
     points: tuple[Point, ...]  # those with a row, the highest average first
-    rows: Rows
+    rows: Lanes
     across: Scale
     lines: tuple[tuple[float, str], ...]  # (number, what it is) of what candidates are compared with, ascending
     known: int

@@ -111,7 +111,7 @@ def report_page(
 ) -> str:
     """The report as HTML: what each section draws and says, handed to the templates, which hold the words."""
     study = written.facts_of(document)
-    environment = _environment(written.users_words(study))
+    environment = report_environment(written.users_words(study))
     style, script = (f"\n{(TEMPLATES / name).read_text('utf-8').strip()}\n" for name in ("report.css", "report.js"))
     return environment.get_template("report.html").render(
         study=study,
@@ -134,30 +134,6 @@ def report_page(
     )
 
 
-def report_drawings(study: Study) -> list[tuple[str, str, Markup]]:
-    """(key, heading, HTML) of the report's pictures of the closed plans, for another page that has `report.css`."""
-    from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
-
-    document = report_document(study)
-    facts = written.facts_of(document)
-    drawn: dict[str, Any] = {"narrowing": narrowing(facts), "gaps": gaps(facts), "standings": standings(facts)}
-    drawn |= {"effort": effort(facts), "readings": shown_readings(study)}
-    lists = facts.lists is not None
-    two = facts.list_names is None or bool(facts.list_names.second)
-    narrows = drawn["narrowing"] is not None and not facts.shortens and two
-    shown = (
-        ("readings", "Up to where the answer stands", bool(drawn["readings"])),
-        ("narrowing", "How the lists filled" if lists else "How the field narrowed", narrows),
-        ("gap", "How close to the best", drawn["gaps"] is not None),
-        ("standings", "Where the candidates stand", bool(drawn["standings"])),
-        ("effort", "Where the measurements went", drawn["effort"] is not None),
-    )
-    environment = _environment(written.users_words(facts))
-    values = {"study": facts, "document": document, **drawn}
-    there = [(key, heading) for key, heading, is_there in shown if is_there]
-    return [(key, heading, Markup(environment.get_template(f"{key}.html").render(values))) for key, heading in there]
-
-
 def report_document(study: Study, name: str | None = None) -> Document:
     """The certificate with what became of all candidates and what they cost, and what the policy says of itself."""
     document, prices = certificate_document(study, name, every_candidate=True), study.prices
@@ -173,7 +149,7 @@ def report_document(study: Study, name: str | None = None) -> Document:
     return document | {"traits": said}
 
 
-def _environment(own: list[str]) -> Environment:
+def report_environment(own: list[str]) -> Environment:
     """Templates with what they need to write numbers, names, times and places."""
     environment = environment_of(TEMPLATES)
     environment.filters |= {
@@ -183,7 +159,7 @@ def _environment(own: list[str]) -> Environment:
         "listed": written.listed_words,
         "negative": operator.neg,
         "number": written.number_text,
-        "plain": lambda sentence: written.plain(sentence, own),
+        "plain": lambda sentence: written.plain_words(sentence, own),
         "shortened": written.shortened_id,
         "signed": written.signed_column,
     }

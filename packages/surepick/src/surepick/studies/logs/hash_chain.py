@@ -85,7 +85,7 @@ def reading(study: str, what: str = "what is stored") -> Iterator[None]:
         ) from error
 
 
-def readable(cls: T) -> T:
+def explained(cls: T) -> T:
     """A log whose public methods all read in this way; they are named by `_name`."""
     for name, method in list(vars(cls).items()):
         if callable(method) and not name.startswith("_") and name != "turn":  # in a turn others do more than read

@@ -15,7 +15,7 @@ from surepick.core.plans import Plan, RoundRecord
 from surepick.core.records import from_json, to_json
 from surepick.errors import OutOfTurn, StorageError
 from surepick.studies.logs.base import COUNTED, FAILED, Clock, Decision, Deviations, Planned, system_clock
-from surepick.studies.logs.hash_chain import chained, readable, reading
+from surepick.studies.logs.hash_chain import chained, explained, reading
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import in_words, shown
 from surepick.studies.logs.sql.one_file import file_of, opened_by
@@ -93,7 +93,7 @@ INSERT = {table: sa.insert(table) for table in (plan, lease, observation, event,
 T = TypeVar("T")
 
 
-@readable
+@explained
 class ChainedRows:
     """Plans and decisions of one study, and the connections through which its rows are read and written."""
 

@@ -12,12 +12,11 @@ from sqlalchemy.engine import Row
 
 from surepick.errors import StorageError
 from surepick.studies.logs import base
-from surepick.studies.logs.hash_chain import readable
+from surepick.studies.logs.hash_chain import explained
 from surepick.studies.logs.keys import from_values, read_values
-from surepick.studies.logs.sql import chain
-from surepick.studies.logs.sql import schema as tables
+from surepick.studies.logs.sql import chain, schema as tables
 
-# --- Rows of the database as records of the log. Values of a wrong kind raise; `readable` turns that into words.
+# --- Rows of the database as records of the log. Values of a wrong kind raise; `explained` turns that into words.
 
 
 def check_stored_arms(arms: Sequence[int], num_arms: int) -> None:
@@ -56,7 +55,7 @@ CHUNK = 500  # keys or blocks in one question
 MOST_RECENT = 1_000  # rows of all studies among which the newest of one is looked for first
 
 
-@readable
+@explained
 class SqlLog(chain.ChainedRows):
     """The log of one study in a database. Every writer takes the study's turn first, so that what one reads inside it
     stays true until it has written; nothing is computed inside a turn. Readers wait for nobody. What a method returned

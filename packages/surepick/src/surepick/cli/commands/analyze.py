@@ -7,8 +7,7 @@ from typing import Any
 
 import typer
 
-from surepick.analysis.finished import analyze as analyzed
-from surepick.analysis.finished import check_analysis
+from surepick.analysis.finished import analyze as analyzed, check_analysis
 from surepick.cli import options
 from surepick.cli.options import Reading, opt
 from surepick.cli.output import FAILURE, print_either, say

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from border_tables import ANSWERS, BORDERS, errors
 from bounds import failures_allowed
 
-from finished_tables import ANSWERS, BORDERS, errors
 from surepick.analysis import answers
 from surepick.estimators import table_evidence
 from surepick.estimators.table_evidence import BettingEvidence, RecordedRows

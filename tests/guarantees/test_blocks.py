@@ -18,7 +18,8 @@ from block_studies import (
 from bounds import failures_allowed, trials_to_notice
 from budgets import STUDIES, at_each_delta, few_and_all_studies
 
-from surepick.policies.carried import block_rule, elimination
+from surepick.core.observations import Observations
+from surepick.policies.carried import block_rule
 
 FEW_AND_ALL = few_and_all_studies(trials_to_notice(0.05, 0.99), STUDIES)
 RIVALS = {0.05: 160, 0.3: 500}
@@ -93,7 +94,7 @@ def test_rivals_on_features_in_blocks_with_effects_by_how_they_stand(rivals, del
 
 @on_features
 def test_weights_on_features_that_do_not_sum_to_zero_within_blocks_are_noticed(delta, rivals, told, monkeypatch):
-    monkeypatch.setattr(elimination, "in_blocks", as_one_block)
+    monkeypatch.setattr(Observations, "in_blocks", property(as_one_block))
     assert wrong_on_features(rivals, delta) > failures_allowed(rivals, delta)
 
 

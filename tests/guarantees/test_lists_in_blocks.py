@@ -15,6 +15,7 @@ from budgets import STUDIES, few_and_all_studies
 from paired_studies import alike, drawn as normal_in_blocks, seen_of as seen_of_rewards, where
 
 import surepick as sp
+from surepick.core.observations import Observations
 from surepick.policies import tuning
 from surepick.policies.base import stopped
 from surepick.policies.questions import outlook
@@ -91,7 +92,7 @@ def test_no_arm_is_on_a_wrong_list_with_features(kind, delta, runs):
 
 
 def test_vectors_that_are_not_centred_within_blocks_are_noticed(monkeypatch):
-    monkeypatch.setattr(outlook, "in_blocks", as_one_block)
+    monkeypatch.setattr(Observations, "in_blocks", property(as_one_block))
     runs, delta = 11, 0.05
     assert wrong_studies("control", runs, delta, features=True) > failures_allowed(runs, delta)
 

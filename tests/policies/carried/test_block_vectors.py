@@ -14,7 +14,6 @@ from surepick.embeddings.base import CentredWithinBlocks
 from surepick.errors import InvalidInput
 from surepick.estimators.running_processes import ArmVectors, VectorProcesses
 from surepick.linalg.factorisations import whitened
-from surepick.policies.carried import elimination
 from surepick.policies.carried.block_rule import without_effects_on_vectors
 from surepick.policies.carried.vectors_rule import Information, Pulls
 
@@ -152,7 +151,7 @@ def test_no_process_has_an_expectation_above_one_whatever_the_effects(batches):
 
 
 def test_weights_that_do_not_sum_to_zero_within_blocks_are_noticed(monkeypatch):
-    monkeypatch.setattr(elimination, "in_blocks", as_one_block)
+    monkeypatch.setattr(Observations, "in_blocks", property(as_one_block))
     assert max(excess_of(seed, 1)[0] for seed in range(10)) > 1e-3
 
 

@@ -92,7 +92,7 @@ def certificate_document(
         )
         repeated = signature.Repeated(policy, signature.quick_plans(policy, len(looks)))
         replayed = None if checked is None or policy is not study.policy else checked.replayed
-        if checked is not None and replayed is None:
+        if study.unchecked is not None and checked is not None and replayed is None:
             for _ in checked.replayed:  # decisions were computed as threads were then
                 pass
         document = document_of(facts, watch=repeated.watch, replayed=replayed, every_candidate=every_candidate)

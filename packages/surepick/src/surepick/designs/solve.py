@@ -189,6 +189,8 @@ def solved(
         if outlined is not None:
             return outlined
     places = places_of(problem)
+    if places is not None and len(places[1]) < 2 and not problem.opposite:
+        places = None  # all that is compared is at one place
     search: Callable[..., Iterated] = partial(iterated, objective)
     if places is not None:
         compared = len(places[1]) <= PLACES_COMPARED and not problem.opposite

@@ -239,7 +239,12 @@ def peeking() -> tuple[int, list[str]]:
 FLOORS = (  # from the top; the folders and modules of a floor do not see each other
     (("surepick_server", "studies over HTTP, and their client"), ("surepick_bench", "experiments, data sets, theory")),
     (("cli", "commands"),),
-    (("reports", "pages, figures"), ("testing", "checks of a policy"), ("integrations", "others' files")),
+    (
+        ("reports", "pages, figures"),
+        ("testing", "checks of a policy"),
+        ("integrations", "others' files"),
+        ("analysis", "tables that exist"),
+    ),
     (("certificates", "write, verify"), ("forecasts", "what it will cost")),
     (("find_best", "a loop around your measurement"), ("simulation", "a policy against an environment")),
     (("studies", "ask, tell, replay; logs"),),
@@ -259,6 +264,7 @@ OUTSIDE = (
     "surepick_server",
     "surepick_bench",
     "integrations",
+    "analysis",
     "cli",
     "reports",
     "certificates",

@@ -122,7 +122,9 @@ def test_a_usual_delta_is_not_asked_about(coffee):
 
 def test_a_rehearsal_says_that_it_is_one(coffee):
     ended = run(["run", str(coffee), *RUN, "--noise", "subgaussian:0.8", "--epsilon", "0.8"])
-    assert ended.out.startswith("A rehearsal: each measurement draws again from the rows of its candidate.\n")
+    assert ended.out.startswith(
+        "A rehearsal: draws again from your rows. To judge the rows that you have: surepick analyze.\n"
+    )
     assert "features" not in ended.out
     words = ["--noise", "subgaussian:0.8", "--epsilon", "0.8", "--norm-bound", "20"]
     assert "2 features: grams, degrees\n" in run(["run", str(coffee), *RUN, *words]).out

@@ -8,8 +8,7 @@ from itertools import permutations
 
 import numpy as np
 
-from surepick.estimators.item_processes import ItemBets, ItemProcesses, after_items
-from surepick.policies.items import first_bets, next_bets
+from surepick.estimators.item_processes import ItemBets, ItemProcesses, after_items, first_bets, next_bets
 
 Choose = Callable[[np.ndarray, np.ndarray, float], ItemBets]  # (answers so far, who answers, share left) -> bets
 Who = Callable[[np.ndarray, int], np.ndarray]  # (answers so far, number of the batch) -> who is asked

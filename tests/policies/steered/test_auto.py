@@ -45,7 +45,7 @@ def test_useless_features_cost_nothing(seed):
 
 @pytest.mark.usefixtures("eager")
 def test_a_smooth_truth_is_seen_and_the_answer_stands_under_each_class_that_fits():
-    world = wave(num_arms=25)
+    world = wave(num_arms=20)
     usual, found = played(world, 0, "certified-independent"), played(world, assume="auto", trust="exact")
     state, policy = found.study.state, found.study.policy
     assert state.apart is None
@@ -63,7 +63,7 @@ def test_a_smooth_truth_is_seen_and_the_answer_stands_under_each_class_that_fits
 def test_features_that_turn_out_dear_are_given_up_and_the_answer_assumes_nothing(monkeypatch):
     world = wave()
     monkeypatch.setattr(chosen, "HEURISTIC_DEAR", 0.0)
-    monkeypatch.setattr(chosen, "HEURISTIC_PULLS_AN_ARM", 1)
+    monkeypatch.setattr(elimination, "HEURISTIC_PULLS_AN_ARM", 1)
     monkeypatch.setattr(elimination, "HEURISTIC_WHOLE", 0.0)
     found = played(world, assume="auto", trust="exact")
     state = found.study.state

@@ -1,4 +1,5 @@
 from . import embeddings, environments, errors, testing
+from .analysis.finished import analyze, check_analysis
 from .certificates.document import write_certificate
 from .certificates.signature import sign_certificate
 from .certificates.verify import verify_certificate
@@ -57,6 +58,8 @@ __all__ = [
     "SurepickError",
     "Traits",
     "allocate",
+    "analyze",
+    "check_analysis",
     "choose_kernel",
     "create_study",
     "embeddings",

@@ -26,9 +26,14 @@ SIZE = 32  # bytes of a hash
 
 def leaves_of(rows: FloatArray, _: int) -> bytes:
     """The hashes of the leaves of consecutive rows, one after the other."""
-    stored, kind = _stored(rows), b"\0" + rows.dtype.newbyteorder("<").str.encode()
-    parts = (stored[top : top + LEAF_ROWS].tobytes() for top in range(0, len(stored), LEAF_ROWS))
-    return b"".join(hashlib.sha256(kind + part).digest() for part in parts)
+    begun = hashlib.sha256(b"\0" + rows.dtype.newbyteorder("<").str.encode())
+    stored = _stored(rows).reshape(-1).view(np.uint8).data
+    size, found = LEAF_ROWS * rows.shape[1] * rows.dtype.itemsize, []
+    for top in range(0, len(stored), size):
+        leaf = begun.copy()
+        leaf.update(stored[top : top + size])
+        found.append(leaf.digest())
+    return b"".join(found)
 
 
 def _stored(rows: FloatArray) -> NDArray[Any]:
@@ -43,9 +48,10 @@ def _levels(leaves: bytes) -> list[bytes]:
     """The levels of the tree, each as its hashes in a row, leaves first; a node without a neighbour moves up."""
     levels = [leaves]
     while len(levels[-1]) > SIZE:
-        below, pairs = levels[-1], len(levels[-1]) // (2 * SIZE)
-        above = (_node(below[2 * SIZE * pair : 2 * SIZE * (pair + 1)]) for pair in range(pairs))
-        levels.append(b"".join(above) + below[2 * SIZE * pairs :])
+        below = levels[-1]
+        whole = len(below) - len(below) % (2 * SIZE)
+        above = [_node(below[top : top + 2 * SIZE]) for top in range(0, whole, 2 * SIZE)]
+        levels.append(b"".join(above) + below[whole:])
     return levels
 
 

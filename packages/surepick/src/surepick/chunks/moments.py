@@ -15,6 +15,7 @@ from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import row_squares, symmetric_spectrum
 
 EPS = float(np.finfo(np.float64).eps)
+SUMMED = 4096  # rows that are summed up at once
 LEAST_SHARE = 1e-12  # of the largest eigenvalue of X'X (columns scaled): what is below may be rounding
 
 
@@ -39,13 +40,26 @@ class Moments:
 
 
 def _moments(rows: FloatArray, _: int) -> Moments:
-    block = np.asarray(rows, np.float64)
-    return Moments(len(block), block.sum(axis=0), block.T @ block, float(row_squares(block).max()))
+    dim = rows.shape[1]
+    total, gram, longest, ones = np.zeros(dim), np.zeros((dim, dim)), 0.0, np.ones(SUMMED)
+    held = np.empty((min(SUMMED, len(rows)), dim))  # stays in the cache
+    for top in range(0, len(rows), SUMMED):
+        piece = held[: len(rows) - top]
+        piece[:] = rows[top : top + SUMMED]
+        total += ones[: len(piece)] @ piece
+        gram += piece.T @ piece
+        longest = max(longest, float(row_squares(piece).max()))
+    return Moments(len(rows), total, gram, longest)
 
 
 def moments(passes: Passes) -> Moments:
     """Those of all rows, in one pass."""
     return passes.map_reduce("moments", _moments, Moments.plus)
+
+
+def tree_of(passes: Passes) -> Tree:
+    """The tree of hashes of all rows alone, in one pass."""
+    return Tree(passes.rows, passes.map_reduce("first look", leaves_of, bytes.__add__))
 
 
 def _first_look(rows: FloatArray, first: int) -> tuple[Moments, bytes]:

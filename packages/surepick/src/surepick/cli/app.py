@@ -43,7 +43,7 @@ EMOJI_CODE = re.compile(r":(\S+?)(?=:)")  # what rich may take for the name of a
 
 
 PANELS = {  # panel of --help -> its commands, FILE:FUNCTION
-    "Try": "run:demo run:run forecast:design forecast:forecast forecast:tune",
+    "Try": "run:demo analyze:analyze run:run forecast:design forecast:forecast forecast:tune",
     "Studies": "create:create measure:ask measure:tell run_study:run_study studies:status studies:recommend "
     "studies:interim studies:release studies:abandon studies:add create:shortlist measure:undo measure:correct "
     "studies:withdraw studies:close studies:list_studies studies:migrate",

@@ -84,18 +84,10 @@ def table(
         grouped = grouped_arms(recorded, id, features, cost=cost, exclude=used, needed=used, **prepared)
         law: RewardLaw = TwoPointRewards(_shares(grouped, used[0], used[1], noise), 0.0, 1.0)
         return Environment(arms=grouped.arms, means=law.means, noise=noise, minimize=bool(minimize), law=law)
-    if reward is None:
-        if len(recorded.measurements) != 1:
-            known = ", ".join(repr(name) for name in recorded.measurements or recorded.columns)
-            raise InvalidInput(
-                f"which column of {recorded.source} holds the rewards, that is what was measured? Name one with "
-                f"--reward (in Python reward=) of {known}."
-            )
-        reward = recorded.measurements[0]
-    recorded, reward = side_by_side(recorded, reward)
+    recorded, reward = measured_column(recorded, reward)
     used = (reward, *beside)
     grouped = grouped_arms(recorded, id, features, cost=cost, exclude=used, needed=(reward,), **prepared)
-    rewards = _checked_rewards(grouped.table, reward, noise)
+    rewards = checked_rewards(grouped.table, reward, noise)
     others = [grouped.table.numbers_or_missing(name) for name in beside]
     for name, values in zip(beside, others, strict=True):
         _check_sizes(grouped.table, name, values)
@@ -167,7 +159,13 @@ def recorded_answers(scores: ArrayLike, ids: Sequence[object] | None = None) -> 
 
 
 def _shares(grouped: Grouped, pulls: str, sums: str, noise: Noise) -> FloatArray:
-    """The share of ones of each arm, from totals in rows, shape (K,)."""
+    """The share of ones of each arm, shape (K,)."""
+    number, ones = totals_of_ones(grouped, pulls, sums, noise)
+    return ones / number
+
+
+def totals_of_ones(grouped: Grouped, pulls: str, sums: str, noise: Noise) -> tuple[FloatArray, FloatArray]:
+    """(how many measurements each arm has, and how many of them are 1), from totals in rows, each (K,)."""
     if noise.spec != "bernoulli":
         raise InvalidInput(
             f"totals do not say how single measurements vary, which a rehearsal with {noise.spec!r} would need: give "
@@ -183,12 +181,12 @@ def _shares(grouped: Grouped, pulls: str, sums: str, noise: Noise) -> FloatArray
             f"{table.source}, row {table.line_of(row)}: {sums!r} is {totals[row]:g} of {counts[row]:g} {pulls!r}. Of "
             "measurements that are 0 or 1 the sum is a whole number from 0 to how many there are."
         )
-    number, ones = (np.bincount(grouped.arm_of_row, weights=one) for one in (counts, totals))
+    number, ones = (np.asarray(np.bincount(grouped.arm_of_row, one), np.float64) for one in (counts, totals))
     without = np.flatnonzero(number == 0)
     if without.size:
         name = grouped.arms.ids[without[0]]
         raise InvalidInput(f"{table.source}: candidate {name!r} has no measurement ({pulls!r} is 0). Leave it out.")
-    return ones / number
+    return number, ones
 
 
 def _check_sizes(recorded: Table, column: str, values: FloatArray) -> None:
@@ -201,7 +199,20 @@ def _check_sizes(recorded: Table, column: str, values: FloatArray) -> None:
         )
 
 
-def _checked_rewards(recorded: Table, reward: str, noise: Noise) -> FloatArray:
+def measured_column(recorded: Table, reward: Names | None) -> tuple[Table, str]:
+    """(the table with one measurement a row, the column of the measurements)."""
+    if reward is None:
+        if len(recorded.measurements) != 1:
+            known = ", ".join(repr(name) for name in recorded.measurements or recorded.columns)
+            raise InvalidInput(
+                f"which column of {recorded.source} holds the rewards, that is what was measured? Name one with "
+                f"--reward (in Python reward=) of {known}."
+            )
+        reward = recorded.measurements[0]
+    return side_by_side(recorded, reward)
+
+
+def checked_rewards(recorded: Table, reward: str, noise: Noise) -> FloatArray:
     """The rewards, shape (rows,), as the noise declares them."""
     written = recorded.numbers(reward)
     rewards = unrounded(written, noise)

@@ -21,6 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
+from surepick.core.special_functions import log_ndtr
 
 MOST_AT_STAKE = 0.9  # line 3: a bet loses at most so much of what there is
 ROUNDING = 1e-9  # items: what sums of scores may be off by
@@ -36,6 +37,7 @@ class ItemBets:
     variances: FloatArray  # guessed variance of y, (K,), positive
     candidate: int = -1  # the arm for which the shortfall `epsilon` counts when a bet is chosen; -1: none
     epsilon: float = 0.0  # the shortfall, in reward units
+    stakes: FloatArray | None = None  # lambda of each arm on every item, (K,), but for line 3; None: from the guesses
 
     @property
     def others(self) -> FloatArray:
@@ -66,7 +68,7 @@ class _Played:
 class ItemProcesses:
     """All that the answers say, from the first item of the order to the last one drawn."""
 
-    num_items: int  # N
+    num_items: float  # N; infinite where the items are draws from a population, and mu(c, e) is -e q(c)
     drawn: int  # items whose answers were judged
     # sum of the scores of each arm over the items drawn, those without an answer counted with their least value, (K,)
     least: FloatArray
@@ -76,13 +78,13 @@ class ItemProcesses:
     highest: FloatArray  # the largest of these so far, (K,)
 
     @staticmethod
-    def start(num_arms: int, num_items: int) -> ItemProcesses:
+    def start(num_arms: int, num_items: float) -> ItemProcesses:
         """Before the first item."""
         nothing = np.zeros(num_arms)
         return ItemProcesses(num_items, 0, nothing, nothing, (), nothing, nothing)
 
     @property
-    def left(self) -> int:
+    def left(self) -> float:
         """Items that were not drawn."""
         return self.num_items - self.drawn
 
@@ -106,13 +108,17 @@ class ItemProcesses:
         """
         if not self.played:
             return np.zeros_like(self.least)
-        logs = [
-            one.gains + one.stakes * one.bonus(candidate) * (shortfalls[:, None] * self.num_items)
-            for one in self.played
-        ]
-        paths = np.cumsum(np.log1p(np.hstack(logs)), axis=1)
+        paths = np.cumsum(np.log1p(np.hstack(self._gains(candidate, shortfalls))), axis=1)
         reached: FloatArray = np.maximum(paths.max(axis=1), 0.0)
         return reached
+
+    def log_against_now(self, candidate: int, shortfalls: FloatArray) -> FloatArray:
+        """The log of E_{j,c}(e_j) after all items, shape (K,)."""
+        return np.asarray(np.sum([np.log1p(gains).sum(axis=1) for gains in self._gains(candidate, shortfalls)], axis=0))
+
+    def _gains(self, candidate: int, shortfalls: FloatArray) -> list[FloatArray]:
+        size = 1.0 if math.isinf(self.num_items) else self.num_items
+        return [one.gains + one.stakes * one.bonus(candidate) * (shortfalls[:, None] * size) for one in self.played]
 
     def rejected(self, candidate: int, epsilon: float, delta: float) -> BoolArray:
         """Which arms are not better than the candidate by more than epsilon, if they are the best, shape (K,)."""
@@ -159,15 +165,19 @@ def after_items(before: ItemProcesses, bets: ItemBets, asked: BoolArray, answers
         np.cumsum(low, axis=1) - low + before.least[:, None],
         np.cumsum(high, axis=1) - high + before.most[:, None],
     )
-    left = (num_items - before.drawn - np.arange(count)).astype(np.float64)
-    null = (earlier[1] - rivals(earlier[0])) / left  # mu(c, 0), line 4
+    if math.isinf(num_items):
+        left, null = np.ones(count), np.zeros_like(low)
+    else:
+        left = (num_items - before.drawn - np.arange(count)).astype(np.float64)
+        null = (earlier[1] - rivals(earlier[0])) / left  # mu(c, 0), line 4
     hoped = bets.means[:, None] - null
     if bets.candidate >= 0:
         share = bets.weights[bets.candidate] * scale
         share[bets.candidate] = 0.0
         hoped = hoped + share[:, None] * bets.epsilon * num_items / left
     most = np.divide(MOST_AT_STAKE, 1.0 + null, out=np.zeros_like(null), where=null > -1.0 + ROUNDING)
-    stakes = np.clip(hoped / (bets.variances[:, None] + hoped**2), 0.0, most)  # line 3
+    wanted = hoped / (bets.variances[:, None] + hoped**2) if bets.stakes is None else bets.stakes[:, None]
+    stakes = np.clip(wanted, 0.0, most)  # line 3
     stakes[~asked | (others == 0.0)] = 0.0
     gains = stakes * (rivals(low) - high - null)
     path = before.log_values[:, None] + np.cumsum(np.log1p(gains), axis=1)
@@ -188,3 +198,57 @@ def with_late_answers(before: ItemProcesses, arms: IntArray, scores: FloatArray)
     np.add.at(least, arms, scores)
     np.add.at(most, arms, scores - 1.0)
     return replace(before, least=least, most=most)
+
+
+# --- What we guess from the answers so far, to choose comparators and stakes. It decides what is spent, not what holds.
+
+HEURISTIC_PRIOR_ITEMS = 2.0  # items that a guess made in advance is worth
+HEURISTIC_PRIOR_VARIANCE = 0.24  # of the difference of two scores
+HEURISTIC_SHARPNESS = 3.0  # how fast the weight of a comparator falls with its distance from the leader
+SMALLEST_WEIGHT = 1e-9
+
+
+def leader_of(answers: FloatArray, among: BoolArray) -> int:
+    """The arm of the best mean answer, shape (K, n), NaN: none, among these; the first of equals."""
+    known = np.isfinite(answers)
+    counts = known.sum(axis=1)
+    means = np.where(known, answers, 0.0).sum(axis=1) / np.maximum(counts, 1)
+    return int(np.argmax(np.where(among & (counts > 0), means, -1.0)))
+
+
+def first_bets(num_arms: int) -> ItemBets:
+    """Before any answer: each arm is compared with the mean of the others."""
+    return ItemBets(np.full(num_arms, 1.0 / num_arms), np.zeros(num_arms), np.ones(num_arms))
+
+
+def next_bets(answers: FloatArray, answering: BoolArray, *, epsilon: float, left: float) -> ItemBets:
+    """The comparators of the next items, and what to expect of them.
+
+    An arm weighs Phi(-z)^3, z being how far it lies behind the leader in the items that both answered, in standard
+    errors: early a bad arm is compared with the mean of several good ones, which varies less than one of them; later
+    with the leader alone. The guessed mean of an arm without many answers leans towards the mean of all.
+    """
+    known = np.isfinite(answers)
+    scores, counts = np.where(known, answers, 0.0), known.sum(axis=1)
+    leader = leader_of(answers, answering)
+    both = known & known[leader]
+    behind = np.where(both, scores[leader] - scores, 0.0)
+    gaps, variances = _moments(behind, both.sum(axis=1))
+    errors = np.sqrt(variances * max(left, 1e-12) / np.maximum(both.sum(axis=1), 1))
+    weights = np.exp(HEURISTIC_SHARPNESS * log_ndtr(-np.clip(gaps / errors, 0.0, 30.0)))
+    weights = np.where(answering, np.maximum(weights, SMALLEST_WEIGHT), 0.0)
+    weights /= weights.sum()
+    mixed = weights @ scores
+    others = np.maximum(1.0 - weights, 1e-12)[:, None]
+    compared = np.where(known, (mixed - weights[:, None] * scores) / others - scores, 0.0)
+    _, variances = _moments(compared, counts)
+    sums, prior = compared.sum(axis=1), HEURISTIC_PRIOR_ITEMS
+    usual = sums[answering].sum() / (counts[answering].sum() + prior)
+    return ItemBets(weights, (sums + prior * usual) / (counts + prior), variances, leader, epsilon)
+
+
+def _moments(values: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(means, variances) of each row's entries, 0 where there is none; the variance leans towards its prior."""
+    means = values.sum(axis=1) / np.maximum(counts, 1)
+    spread = np.maximum((values**2).sum(axis=1) - counts * means**2, 0.0)
+    return means, (spread + HEURISTIC_PRIOR_ITEMS * HEURISTIC_PRIOR_VARIANCE) / (counts + HEURISTIC_PRIOR_ITEMS)

@@ -12,68 +12,20 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Intervals, Plan, Step, against
 from surepick.core.random_streams import Chooser, settled_seed
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record, set_fields
-from surepick.core.special_functions import log_ndtr
 from surepick.errors import InvalidInput
-from surepick.estimators.item_processes import ItemBets, ItemProcesses, after_items, with_late_answers
+from surepick.estimators.item_processes import (
+    ItemProcesses,
+    after_items,
+    first_bets,
+    leader_of,
+    next_bets,
+    with_late_answers,
+)
 from surepick.items import ItemOrder, Items
 from surepick.policies import options
 from surepick.policies.base import Traits, trace_row
 from surepick.policies.options import check_options, option
 from surepick.policies.sequential.engine import SequentialTest
-
-# --- What we guess from the answers so far, to choose comparators and stakes. It decides what is spent, not what holds.
-
-HEURISTIC_PRIOR_ITEMS = 2.0  # items that a guess made in advance is worth
-HEURISTIC_PRIOR_VARIANCE = 0.24  # of the difference of two scores
-HEURISTIC_SHARPNESS = 3.0  # how fast the weight of a comparator falls with its distance from the leader
-SMALLEST_WEIGHT = 1e-9
-
-
-def leader_of(answers: FloatArray, among: BoolArray) -> int:
-    """The arm of the best mean answer, shape (K, n), NaN: none, among these; the first of equals."""
-    known = np.isfinite(answers)
-    counts = known.sum(axis=1)
-    means = np.where(known, answers, 0.0).sum(axis=1) / np.maximum(counts, 1)
-    return int(np.argmax(np.where(among & (counts > 0), means, -1.0)))
-
-
-def first_bets(num_arms: int) -> ItemBets:
-    """Before any answer: each arm is compared with the mean of the others."""
-    return ItemBets(np.full(num_arms, 1.0 / num_arms), np.zeros(num_arms), np.ones(num_arms))
-
-
-def next_bets(answers: FloatArray, answering: BoolArray, *, epsilon: float, left: float) -> ItemBets:
-    """The comparators of the next items, and what to expect of them.
-
-    An arm weighs Phi(-z)^3, z being how far it lies behind the leader in the items that both answered, in standard
-    errors: early a bad arm is compared with the mean of several good ones, which varies less than one of them; later
-    with the leader alone. The guessed mean of an arm without many answers leans towards the mean of all.
-    """
-    known = np.isfinite(answers)
-    scores, counts = np.where(known, answers, 0.0), known.sum(axis=1)
-    leader = leader_of(answers, answering)
-    both = known & known[leader]
-    behind = np.where(both, scores[leader] - scores, 0.0)
-    gaps, variances = _moments(behind, both.sum(axis=1))
-    errors = np.sqrt(variances * max(left, 1e-12) / np.maximum(both.sum(axis=1), 1))
-    weights = np.exp(HEURISTIC_SHARPNESS * log_ndtr(-np.clip(gaps / errors, 0.0, 30.0)))
-    weights = np.where(answering, np.maximum(weights, SMALLEST_WEIGHT), 0.0)
-    weights /= weights.sum()
-    mixed = weights @ scores
-    others = np.maximum(1.0 - weights, 1e-12)[:, None]
-    compared = np.where(known, (mixed - weights[:, None] * scores) / others - scores, 0.0)
-    _, variances = _moments(compared, counts)
-    sums, prior = compared.sum(axis=1), HEURISTIC_PRIOR_ITEMS
-    usual = sums[answering].sum() / (counts[answering].sum() + prior)
-    return ItemBets(weights, (sums + prior * usual) / (counts + prior), variances, leader, epsilon)
-
-
-def _moments(values: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(means, variances) of each row's entries, 0 where there is none; the variance leans towards its prior."""
-    means = values.sum(axis=1) / np.maximum(counts, 1)
-    spread = np.maximum((values**2).sum(axis=1) - counts * means**2, 0.0)
-    return means, (spread + HEURISTIC_PRIOR_ITEMS * HEURISTIC_PRIOR_VARIANCE) / (counts + HEURISTIC_PRIOR_ITEMS)
-
 
 # --- What a study of test items has come to.
 

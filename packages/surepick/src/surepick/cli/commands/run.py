@@ -100,7 +100,7 @@ def run(
         spent = {} if pilot is None else {"pilot_pulls": pilot.pulls}
         print_json({**run_json(finished), **spent, "policy": spec_of(chosen)})
     else:
-        say("A rehearsal: each measurement draws again from the rows of its candidate.")
+        say("A rehearsal: draws again from your rows. To judge the rows that you have: surepick analyze.")
         if environment.arms.features_said:
             say(environment.arms.features_said)
         if pilot is not None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from surepick.chunks.merkle import Path, Tree
-from surepick.chunks.moments import PIECE, Coordinates, Directions, Largest, directions, first_look
+from surepick.chunks.moments import PIECE, Coordinates, Directions, Largest, directions, first_look, tree_of
 from surepick.chunks.passes import Passes
 from surepick.chunks.sources import RowBlocks
 from surepick.core.arms import Arms, KnownIds
@@ -340,7 +340,7 @@ class FirstPass:
         if self._tree is not None:
             return self._tree
         with one_blas_thread():
-            _, tree = first_look(passes)
+            tree = tree_of(passes)
         if tree.root != self.root:
             raise InvalidInput(
                 f"the rows of the long list are not those of the first look: their root was {self.root[:16]}..., and "

@@ -1,0 +1,292 @@
+"""`analyze`: what a finished table proves, in sentences, as a record, and as a file that can be computed again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from surepick.analysis import answers
+from surepick.analysis.table import Columns, FinishedTable, finished_table
+from surepick.certificates.document import version, write_document
+from surepick.certificates.signature import digest, sealed
+from surepick.core.certificate import named
+from surepick.core.files import as_path, read_regular
+from surepick.core.random_streams import Chooser, settled_seed
+from surepick.core.records import FloatArray, each_once, encode, record
+from surepick.core.values import probability, whole_number
+from surepick.errors import InvalidInput
+from surepick.estimators.table_evidence import BettingEvidence, StudentEvidence, TableEvidence
+from surepick.noise import Noise, informative
+from surepick.tables import Names, ReadOptions
+from surepick.text import did_you_mean, printable, quoted
+
+FORMAT = "surepick analysis"
+MOST_TIERED = 1500  # candidates; of more the pairs are too many
+TOLERANCE = 1e-6  # of numbers that another processor computed
+WHO = {"program": "drawn by the program", "user": "given by whoever asked"}
+
+
+@record
+class Analysis:
+    """What a finished table proves. Each answer is wrong with probability at most `delta`."""
+
+    source: str  # the table
+    layout: str  # "items in common" or "repeats"
+    noise: str  # what is assumed of a measurement
+    delta: float
+    minimize: bool
+    seed: int  # of the orders of rows
+    seed_by: Chooser
+    num_items: int | None  # items in common; None: there are repeats
+    ids: tuple[str, ...]  # of the K candidates
+    counts: tuple[int, ...]  # rows of each
+    means: tuple[float, ...]  # mean measurement of each
+    best: str  # the best that may still be the best
+    certified_gap: float | None  # by how much it is worse than the best one at most, None: nothing can be said
+    possible: tuple[str, ...]  # who may still be the best; holds the best with probability 1 - delta
+    tiers: tuple[tuple[str, ...], ...] | None  # the first of each is better than all in those below; None: too many
+    control: str | None
+    above_control: tuple[str, ...] | None  # who is better than the control
+    below_control: tuple[str, ...] | None  # who is worse
+    top: int | None  # m
+    in_top: tuple[str, ...] | None  # who is among the m best
+    not_in_top: tuple[str, ...] | None  # who is not
+    assumptions: tuple[str, ...]
+    evidence: tuple[float, ...]  # the log of each candidate's e-value against "it is a best one"
+    results_sha256: str  # of the results
+    asked: dict[str, Any]  # arguments of `analyze` that give the same again
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON data, with a digest of all of it."""
+        held: dict[str, Any] = encode(self)
+        return sealed({"format": FORMAT, "made_by": f"surepick {version()}", **held})
+
+    def write(self, path: str | Path) -> Path:
+        """Write it to a JSON file, which `check_analysis` and `surepick analyze TABLE --check FILE` compute again."""
+        return write_document(self.to_dict(), path)
+
+    def __str__(self) -> str:
+        return "\n".join(printable(line) for line in self.lines())
+
+    def lines(self) -> list[str]:
+        """The answers in sentences."""
+        number = len(self.ids)
+        measured = f"{self.num_items:,} items in common" if self.num_items else f"{sum(self.counts):,} measurements"
+        mean = dict(zip(self.ids, self.means, strict=True))
+        lines = [
+            f"{self.source}: {number} candidates, {measured}.",
+            f"Best: {self.best} (mean {mean[self.best]:.4g}). {self._gap}",
+            f"May still be the best ({len(self.possible)} of {number}): {named(self.possible)}.",
+        ]
+        if self.tiers is not None:
+            lines.append("Tiers: the first of each is better than everyone in the tiers below.")
+            for place, tier in enumerate(self.tiers, start=1):
+                shown = ", ".join(f"{one} {mean[one]:.4g}" for one in tier[:10])
+                lines.append(f"  {place:>2}  {shown}" + (f" and {len(tier) - 10} more" if len(tier) > 10 else ""))
+        if self.above_control is not None and self.below_control is not None:
+            lines.append(f"Better than {self.control}: {named(self.above_control)}.")
+            lines.append(f"Worse than {self.control}: {named(self.below_control)}.")
+        if self.in_top is not None and self.not_in_top is not None:
+            lines.append(f"Among the {self.top} best: {named(self.in_top)}.")
+            lines.append(f"Not among them: {named(self.not_in_top)}.")
+        lines.append(f"Each of these answers is wrong with probability at most {self.delta:g}, if:")
+        return [*lines, *(f"  - {sentence}" for sentence in self.assumptions)]
+
+    @property
+    def _gap(self) -> str:
+        if self.certified_gap is None:
+            return "How much better another one may be cannot be said."
+        if self.certified_gap == 0.0:
+            return "No other is better."
+        return f"It is at most {self.certified_gap:.3g} worse than the best one."
+
+
+def analyze(
+    table: object,
+    *,
+    id: Names | None = None,  # noqa: A002 (the public name)
+    reward: Names | None = None,
+    item: str | None = None,
+    across: Names | None = None,
+    order: str | None = None,
+    pulls: str | None = None,
+    sum: str | None = None,  # noqa: A002 (the public name)
+    control: str | None = None,
+    top: int | None = None,
+    noise: Noise | None = None,
+    delta: float = 0.05,
+    minimize: bool | None = None,
+    seed: int | None = None,
+    seed_by: Chooser | None = None,
+    **reading: Unpack[ReadOptions],
+) -> Analysis:
+    """What a finished table proves: the best, who may still be the best, tiers, above a control, the m best.
+
+    For data that exist, measured by a plan that did not look at values. Nothing is measured or drawn again.
+
+    Args:
+        table: a file as in `read_table`, or a data frame; one row a measurement.
+        id: the column of the candidates, as in `read_arms`.
+        reward: the column of the measurements, or several where repeats stand side by side.
+        item: the column of the test item, block or task of a row: all candidates have the same ones, which are draws
+            from a population, and means are over that population. Rows of one candidate and item are averaged. None:
+            the rows of a candidate are repeats, independent of all others.
+        across: in place of id and reward: the columns that are candidates, each row being an item; "all": all numbers.
+        order: the column of when a row was measured: evidence then runs through time. None: orders are drawn.
+        pulls, sum: in place of the reward: how many measurements of 0 and 1 a row stands for, and how many are 1.
+        control: the id of a candidate; who is better, and who is worse?
+        top: m; who is surely among the m best, and who is not?
+        noise: Bernoulli(), Bounded(low, high) or Normal(); None: rewards that lie in [0, 1] are taken to be bounded so,
+            others to be normal.
+        delta: each answer is wrong with at most this probability, in (0, 1).
+        minimize: small rewards are good; None: as an Olympus folder says, else False.
+        seed: of the orders; None: it is drawn, and stored in the result.
+        seed_by: "program" or "user", who chose the seed, as a stored result has it.
+        reading: how to read the file, as in `read_table`. With drop_missing items that miss a candidate are left out.
+
+    Raises:
+        InvalidInput: the table cannot be read so, has one candidate, or does not hold what is asked.
+
+    Source: ours; docs/finished-tables.md has the proof. Cost: about K^2 n for each of at most 20 orders.
+    """
+    delta = probability("delta", delta, "the probability with which an answer may be wrong.")
+    columns = Columns(id, reward, item, across, order, pulls, sum)
+    held = finished_table(table, columns, noise=noise, minimize=minimize, **reading)
+    if control is not None and control not in held.ids:
+        raise InvalidInput(f"the control {quoted(control)} is no candidate.{did_you_mean(control, held.ids)}")
+    if top is not None and whole_number("top", top, least=1, meaning="how many the best are.") >= len(held.ids):
+        raise InvalidInput(f"top is {top}, and there are {len(held.ids)} candidates; all of them are among so many.")
+    seed, seed_by = settled_seed("seed", seed, seed_by, "it decides the orders of rows.")
+    own = {"id": id, "reward": reward, "item": item, "across": across, "order": order, "pulls": pulls, "sum": sum}
+    said = {"control": control, "top": top, "noise": held.noise.spec, "delta": delta, "minimize": held.minimize}
+    asked = {**own, **said, "seed": seed, "seed_by": seed_by, **reading}
+    return analyzed(held, seed, seed_by, {name: value for name, value in asked.items() if value is not None})
+
+
+def analyzed(held: FinishedTable, seed: int, seed_by: Chooser, asked: dict[str, Any]) -> Analysis:
+    """The answers; `asked` has delta, and control and top where they are asked for."""
+    rows, ids, delta, control, top = held.rows(seed), held.ids, asked["delta"], asked.get("control"), asked.get("top")
+    bounded = held.noise.support is not None
+    evidence: TableEvidence = BettingEvidence(rows, delta) if bounded else StudentEvidence(rows, delta)
+    values, means = evidence.log_best(), rows.means
+    possible = np.flatnonzero(values < -np.log(delta))
+    if not len(possible):  # has a chance of at most delta
+        possible = np.array([int(np.argmax(means))])
+    best = int(possible[np.argmax(means[possible])])
+    rivals = possible[possible != best].tolist()
+    gap = answers.certified_gap(evidence, best, rivals, delta, range_of_means=1.0 if bounded else None)
+    gap = None if gap is None else informative(gap * held.unit, held.noise)
+    names = np.array(ids, dtype=object)
+    tiers = above = below = inside = outside = None
+    number = len(ids)
+    if number <= MOST_TIERED:
+        better = answers.proved(evidence.log_pairs(_target(number * (number - 1) / 2, delta)), delta)
+        tiers = tuple(tuple(names[tier]) for tier in answers.tiers(means, better))
+    if control is not None:
+        at = ids.index(control)
+        better = answers.proved(evidence.log_pairs(_target(number - 1, delta), at), delta)
+        above, below = tuple(names[better[:, at]]), tuple(names[better[at]])
+    if top is not None:
+        logs = evidence.log_pairs(_target(top * (number - top), delta))
+        inside, outside = (tuple(names[who]) for who in answers.top(logs, top, delta))
+    return Analysis(
+        source=held.source,
+        layout="repeats" if held.items is None else "items in common",
+        noise=held.noise.spec,
+        delta=delta,
+        minimize=held.minimize,
+        seed=seed,
+        seed_by=seed_by,
+        num_items=None if held.items is None else len(held.items),
+        ids=ids,
+        counts=tuple(held.counts.tolist()),
+        means=tuple(_means(held).tolist()),
+        best=ids[best],
+        certified_gap=gap,
+        possible=tuple(names[possible[np.argsort(-means[possible], kind="stable")]]),
+        tiers=tiers,
+        control=control,
+        above_control=above,
+        below_control=below,
+        top=top,
+        in_top=inside,
+        not_in_top=outside,
+        assumptions=_assumptions(held, seed, seed_by),
+        evidence=tuple(values.tolist()),
+        results_sha256=held.sha256,
+        asked=asked,
+    )
+
+
+def _target(pairs: float, delta: float) -> float:
+    """The log of the threshold that a pair is to reach, for stakes."""
+    return float(np.log(max(pairs, 1.0) / delta))
+
+
+def _means(held: FinishedTable) -> FloatArray:
+    means = held.rows(0).means
+    low, high = held.noise.support or (0.0, 1.0)
+    if held.minimize:
+        return np.asarray(high - means * held.unit if held.noise.support is not None else -means)
+    return np.asarray(low + means * held.unit if held.noise.support is not None else means)
+
+
+def _assumptions(held: FinishedTable, seed: int, seed_by: Chooser) -> tuple[str, ...]:
+    plan = "What was measured, and how often, was planned without a look at values; no row is missing for its value."
+    if held.items is not None:
+        number = len(held.items)
+        law = f"The {number:,} items are independent draws from a population of items, over which means are taken."
+    else:
+        law = "Each row is an independent measurement, and those of a candidate have one mean."
+    if held.noise.support is not None:
+        law += f" Measurements lie between {held.noise.support[0]:g} and {held.noise.support[1]:g}."
+    elif held.items is not None:
+        law += " Differences of two candidates on an item are normally distributed."
+    else:
+        law += " Measurements are normally distributed; each candidate has a standard deviation of its own."
+    drawn = f"The orders of rows had nothing to do with values: {WHO[seed_by]} (seed {seed})."
+    in_time = "Evidence runs through the rows in the order of time; what comes later has the same means."
+    return plan, law, in_time if held.ordered else drawn
+
+
+def check_analysis(document: Mapping[str, Any] | str | Path, table: object) -> list[str]:
+    """The fields of a stored result that the table does not give again; [] if all are as stored.
+
+    Args:
+        document: what `Analysis.to_dict` gave, or the file that `Analysis.write` wrote.
+        table: the table that was analyzed.
+
+    Raises:
+        InvalidInput: it is no such document, or the table cannot be read as it says.
+    """
+    from surepick.noise import parse_noise  # noqa: PLC0415
+
+    stored = _stored(document)
+    asked = dict(stored["asked"])
+    asked["noise"] = parse_noise(asked["noise"])
+    again = analyze(table, **asked).to_dict()
+    differing = [name for name in again if name not in ("made_by", "sha256", "source", "evidence", "certified_gap")]
+    found = [name for name in differing if encode(again[name]) != stored.get(name)]
+    for name in ("evidence", "certified_gap"):
+        ours, theirs = (np.array(one.get(name), dtype=np.float64) for one in (again, stored))
+        if ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
+            found.append(name)
+    return found + (["sha256"] if digest(stored) != stored.get("sha256") else [])
+
+
+def _stored(document: Mapping[str, Any] | str | Path) -> dict[str, Any]:
+    if isinstance(document, Mapping):
+        found: Any = dict(document)
+    else:
+        path = as_path(document, meaning="an analysis is in a file.")
+        try:
+            found = json.loads(read_regular(path), object_pairs_hook=each_once)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(f"{path} is not JSON ({error}); give the file that `analyze` wrote.") from error
+    if not isinstance(found, dict) or found.get("format") != FORMAT or not isinstance(found.get("asked"), dict):
+        raise InvalidInput("this is no result of analyze; give the file that `surepick analyze --out FILE` wrote.")
+    return found

@@ -1,0 +1,205 @@
+"""A finished table as rows of candidates: items that all of them have in common, or repeats of each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from surepick.core.files import as_path
+from surepick.core.frames import SOURCE, is_frame
+from surepick.core.records import FloatArray, IntArray, record
+from surepick.environments.recorded import checked_rewards, measured_column, totals_of_ones
+from surepick.errors import InvalidInput
+from surepick.estimators.table_evidence import RecordedRows
+from surepick.noise import Bernoulli, Bounded, Noise, Normal
+from surepick.tables import Grouped, Names, Table, column_names, grouped_arms, read_table
+from surepick.tables.parquet import table_of_frame
+from surepick.tables.selection import Unused, looks_numeric
+from surepick.text import quoted
+
+MOST_TOTALS = 50_000_000  # measurements that totals stand for
+
+
+@record
+class Columns:
+    """What the columns of a table are."""
+
+    id: Names | None = None  # of the candidates
+    reward: Names | None = None  # the measurements
+    item: str | None = None  # the test item, block or task of a row, which all candidates have
+    across: Names | None = None  # in place of id and reward: a column a candidate, a row an item; "all": of numbers
+    order: str | None = None  # when a row was measured
+    pulls: str | None = None  # in place of the reward: how many measurements a row stands for
+    sum: str | None = None  # and how many of them are 1
+
+
+@record
+class FinishedTable:
+    """The results of K candidates, two or more."""
+
+    source: str
+    ids: tuple[str, ...]
+    rewards: FloatArray  # as the table has them; of items one for each candidate and item
+    counts: IntArray  # rows of each candidate, (K,)
+    items: tuple[str, ...] | None  # ids of the items in common; None: there are repeats
+    noise: Noise
+    ordered: bool
+    minimize: bool
+
+    @property
+    def sha256(self) -> str:
+        """Of the results by candidate, in hexadecimal digits."""
+        held = [self.ids, self.items, self.counts.tolist(), self.rewards.tolist(), self.ordered]
+        return hashlib.sha256(json.dumps(held, ensure_ascii=False).encode()).hexdigest()
+
+    @property
+    def unit(self) -> float:
+        """The range of a reward; 1 where it has none."""
+        return 1.0 if self.noise.support is None else self.noise.support[1] - self.noise.support[0]
+
+    def rows(self, seed: int) -> RecordedRows:
+        """The rows for evidence: large rewards are good, and those with a range lie in [0, 1]."""
+        low, high = self.noise.support or (0.0, 1.0)
+        scaled = (high - self.rewards if self.minimize else self.rewards - low) / (high - low)
+        if self.noise.support is None:
+            scaled = -self.rewards if self.minimize else self.rewards
+        return RecordedRows(scaled, self.counts, self.items is not None, self.ordered, seed)
+
+
+def finished_table(
+    source: object, columns: Columns, *, noise: Noise | None, minimize: bool | None, **reading: Any
+) -> FinishedTable:
+    """The table; arguments as in `analyze`."""
+    labels = columns.id
+    if is_frame(source):
+        drop = bool(reading.pop("drop_missing", False))
+        if any(reading.values()):
+            raise InvalidInput(f"{SOURCE} holds its numbers already; leave out {', '.join(sorted(reading))}.")
+        table, labels, _ = table_of_frame(source, columns.id, drop_missing=drop)
+    else:
+        table = read_table(as_path(source, meaning="a table is read from a file or a data frame."), **reading)
+    small = bool(table.minimize) if minimize is None else minimize
+    if columns.across is not None:
+        table, columns = _one_a_row(table, columns)
+        labels = columns.id
+    if labels is None and not (table.usual_id or table.parameters):
+        raise InvalidInput(
+            f"which column of {table.source} names the candidates? Name one with --id (in Python id=); where each "
+            "candidate has a column of its own, name those with --across (across=), or all."
+        )
+    if columns.pulls is not None or columns.sum is not None:
+        return _from_totals(table, labels, columns, noise or Bernoulli(), small)
+    table, reward = measured_column(table, columns.reward)
+    others = [column_names(table, [one])[0] for one in (columns.item, columns.order) if one is not None]
+    grouped = grouped_arms(table, labels, Unused(()), exclude=(reward, *others), needed=(reward,))
+    rewards = checked_rewards(grouped.table, reward, noise or Normal())
+    if noise is None:
+        noise = Bounded(0.0, 1.0) if np.all((rewards >= 0.0) & (rewards <= 1.0)) else Normal()
+    if not isinstance(noise, Bounded | Bernoulli | Normal):
+        raise InvalidInput(
+            f"the noise is {noise.spec}; of a finished table declare bernoulli, bounded:LOW:HIGH or normal."
+        )
+    _check_candidates(grouped)
+    ordered = columns.order is not None
+    places = _places(grouped.table, others[-1]) if ordered else np.arange(len(rewards))
+    told: dict[str, Any] = {"noise": noise, "ordered": ordered, "minimize": small}
+    if columns.item is not None:
+        return _in_common(grouped, rewards, others[0], places, told)
+    order = np.lexsort((places, grouped.arm_of_row))
+    counts = np.bincount(grouped.arm_of_row, minlength=grouped.arms.num_arms)
+    return FinishedTable(table.source, grouped.arms.ids, rewards[order], counts, None, **told)
+
+
+def _check_candidates(grouped: Grouped) -> None:
+    if grouped.arms.num_arms < 2:
+        raise InvalidInput(f"{grouped.table.source} has one candidate, {grouped.arms.ids[0]!r}; nothing is compared.")
+
+
+def _one_a_row(table: Table, columns: Columns) -> tuple[Table, Columns]:
+    """The table with a row for each candidate and item, in place of a column for each candidate."""
+    across = columns.across
+    assert across is not None
+    if columns.id is not None or columns.reward is not None or columns.pulls is not None or columns.sum is not None:
+        raise InvalidInput("columns that are candidates hold their scores: leave out id, reward, pulls and sum.")
+    item = None if columns.item is None else column_names(table, [columns.item])[0]
+    if across == "all":
+        names: Sequence[str] = [one for one in table.columns if one != item and looks_numeric(table, one)]
+    else:
+        names = column_names(table, across)
+    rows = np.arange(table.num_rows)
+    cells = table.text(item) if item is not None else tuple(map(str, rows + 1))
+    values = np.concatenate([table.numbers_or_missing(name) for name in names] or [np.empty(0)])
+    made: dict[str, Any] = {
+        "candidate": tuple(name for name in names for _ in rows),
+        "item": cells * len(names),
+        "score": values,
+    }
+    if columns.order is not None:
+        made["order"] = table.text(columns.order) * len(names)
+    lines = np.tile([table.line_of(row) for row in rows.tolist()], len(names))
+    order = None if columns.order is None else "order"
+    long = Table(table.source, made, lines=lines, drop_missing=table.drop_missing)
+    return long, replace(columns, id="candidate", reward="score", item="item", across=None, order=order)
+
+
+def _places(table: Table, name: str) -> IntArray:
+    """The place of each row in time, (rows,)."""
+    keys = table.numbers(name) if looks_numeric(table, name) else np.array(table.text(name))
+    return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _in_common(
+    grouped: Grouped, rewards: FloatArray, item: str, places: IntArray, told: dict[str, Any]
+) -> FinishedTable:
+    """One reward for each candidate and item, the mean of its rows; items stand in time."""
+    table, num_arms = grouped.table, grouped.arms.num_arms
+    cells = np.array([cell.strip() for cell in table.text(item)])
+    names, first, item_of_row = np.unique(cells, return_index=True, return_inverse=True)
+    item_of_row = item_of_row.reshape(-1)
+    earliest = np.full(len(names), np.iinfo(np.int64).max)
+    np.minimum.at(earliest, item_of_row, places)
+    shape = (num_arms, len(names))
+    number, total = np.zeros(shape), np.zeros(shape)
+    np.add.at(number, (grouped.arm_of_row, item_of_row), 1.0)
+    np.add.at(total, (grouped.arm_of_row, item_of_row), rewards)
+    kept = np.lexsort((first, earliest))
+    whole = np.all(number > 0, axis=0)
+    if not whole.all():
+        arm, at = np.argwhere(number == 0)[0].tolist()
+        which = f"candidate {grouped.arms.ids[arm]!r} has no {item} {str(names[at])!r}"
+        if not table.drop_missing or not whole.any():
+            raise InvalidInput(
+                f"{table.source}: {which}, as {int((~whole).sum())} of {len(names)} items miss a candidate. Where no "
+                "answer is a wrong one, write its score; --drop-missing (in Python: drop_missing=True) leaves these "
+                "items out, if what is missing has nothing to do with scores; without --item they are repeats."
+            )
+        kept = kept[whole[kept]]
+    means = (total / np.maximum(number, 1.0))[:, kept]
+    counts = np.full(num_arms, len(kept))
+    items = tuple(map(str, names[kept].tolist()))
+    return FinishedTable(table.source, grouped.arms.ids, means.ravel(), counts, items, **told)
+
+
+def _from_totals(table: Table, labels: Names | None, columns: Columns, noise: Noise, minimize: bool) -> FinishedTable:
+    """Totals of 0 and 1 as the rows that they stand for, of which no order is known."""
+    if columns.pulls is None or columns.sum is None or columns.reward or columns.item or columns.order:
+        raise InvalidInput(
+            "totals are two columns, pulls and sum, in place of a reward; they have no item and no order."
+        )
+    used = (*column_names(table, [columns.pulls]), *column_names(table, [columns.sum]))
+    grouped = grouped_arms(table, labels, Unused(()), exclude=used, needed=used)
+    _check_candidates(grouped)
+    number, ones = totals_of_ones(grouped, used[0], used[1], noise)
+    if number.sum() > MOST_TOTALS:
+        raise InvalidInput(
+            f"{table.source} stands for {quoted(int(number.sum()))} measurements; at most {MOST_TOTALS:,}."
+        )
+    counts = number.astype(np.int64)
+    rewards = np.repeat(np.tile([1.0, 0.0], len(counts)), np.stack([ones, number - ones], axis=1).astype(int).ravel())
+    told: dict[str, Any] = {"noise": noise, "ordered": False, "minimize": minimize}
+    return FinishedTable(table.source, grouped.arms.ids, rewards, counts, None, **told)

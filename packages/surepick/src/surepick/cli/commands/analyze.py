@@ -1,0 +1,69 @@
+"""`surepick analyze`: a verdict on a finished table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from surepick.analysis.finished import analyze as analyzed, check_analysis
+from surepick.cli import options
+from surepick.cli.options import Reading, opt
+from surepick.cli.output import FAILURE, print_either, say
+from surepick.noise import parse_noise
+
+
+def analyze(
+    source: options.TableArgument,
+    *,
+    id_columns: str | None = opt('Column(s) that name a candidate, "n,theta".', flag="--id"),
+    reward: str | None = options.REWARD,
+    item: str | None = opt("The column of the test item, block or task, which all candidates have in common."),
+    across: str | None = opt('The columns that are candidates, "a,b", where each row is an item; all: all numbers.'),
+    order: str | None = opt("The column of when a row was measured; none: orders of rows are drawn."),
+    pulls: str | None = options.PULLS,
+    sum_column: str | None = options.SUM,
+    control: str | None = opt("A candidate: who is better, and who is worse?", metavar="ID"),
+    top: int | None = opt("Who is among the so many best, and who is not?", min=1),
+    minimize: bool = options.MINIMIZE,
+    noise: str = opt(
+        "bernoulli, bounded:LOW:HIGH or normal; none: 0 to 1 where all lie there, else normal.", default=""
+    ),
+    delta: options.DeltaOption = 0.05,
+    seed: int | None = opt("Of the orders of rows; none: drawn, and stored.", min=0),
+    reading: Reading,
+    out: Path | None = opt("Write the result to this JSON file.", metavar="FILE"),
+    check: Path | None = opt("Compute this result again, and say what differs.", metavar="FILE"),
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Judge a finished table: the best, who may still be the best, tiers.
+
+    For data that exist, by a plan that did not look at values: repeats of candidates, or items that all have in common
+    (--item). Nothing is drawn again; `run` rehearses a study on such a table.
+    """
+    if check is not None:
+        differing = check_analysis(check, source)
+        print_either(output, {"differs": differing}, f"Differs: {', '.join(differing)}." if differing else "As stored.")
+        if differing:
+            raise typer.Exit(FAILURE)
+        return
+    given: dict[str, Any] = {"reward": reward, "item": item, "across": across, "order": order, "pulls": pulls}
+    given |= {name: value for name, value in reading.options.items() if value not in (None, False)}
+    found = analyzed(
+        source,
+        id=id_columns,
+        sum=sum_column,
+        control=control,
+        top=top,
+        noise=parse_noise(noise) if noise else None,
+        delta=delta,
+        minimize=minimize or None,
+        seed=seed,
+        **given,
+    )
+    if out is not None:
+        found.write(out)
+    print_either(output, found.to_dict(), *found.lines())
+    if out is not None and output is options.Format.text:
+        say(f"Written to {out}. `surepick analyze {source} --check {out}` computes it again.")

@@ -1,0 +1,122 @@
+"""The e-values of finished tables: exact means on small laws, and the likelihood ratio beside its integral."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from surepick.analysis import answers
+from surepick.estimators.table_evidence import (
+    BettingEvidence,
+    RecordedRows,
+    StudentEvidence,
+    StudentRatio,
+    block_numbers,
+)
+
+
+def rows_of(table, **how):
+    table = np.asarray(table, float)
+    return RecordedRows(table.ravel(), np.full(len(table), table.shape[1]), **how)
+
+
+@pytest.mark.parametrize("chances", [(0.5, 0.5), (0.3, 0.5)])
+def test_the_mean_over_all_tables_is_at_most_one(chances):
+    """Two candidates, five rows of 0 and 1 each: all tables are enumerated; the second is the better one."""
+    best, pair = 0.0, 0.0
+    for bits in itertools.product((0.0, 1.0), repeat=10):
+        table = np.reshape(bits, (2, 5))
+        chance = math.prod(p if bit else 1.0 - p for p, row in zip(chances, table, strict=True) for bit in row)
+        evidence = BettingEvidence(rows_of(table, ordered=True), 0.05)
+        best += chance * math.exp(evidence.log_best()[1])
+        pair += chance * math.exp(evidence.log_pairs(3.0)[0, 1])
+    assert best <= 1.0 + 1e-12
+    assert pair <= 1.0 + 1e-12
+    assert chances[0] < chances[1] or (best == pytest.approx(1.0) and pair == pytest.approx(1.0))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 7, 30])
+def test_the_likelihood_ratio_is_that_of_students_t_rounded_down(number):
+    from scipy import stats
+
+    ratio, share = StudentRatio(number, 2.5), np.array([-0.7, -0.1, 0.0, 0.4, 0.9])
+    if number == 1:  # the sign is all that is left
+        share = np.array([-1.0, 1.0])
+        exact = np.log(2.0 * stats.norm.cdf(2.5 * share))
+    else:
+        t = share * np.sqrt((number - 1) / (1.0 - share**2))
+        exact = stats.nct.logpdf(t, number - 1, 2.5) - stats.t.logpdf(t, number - 1)
+    logs = ratio.log(share * math.sqrt(number), np.ones(len(share)))
+    assert np.all(logs <= exact)
+    assert logs == pytest.approx(exact, abs=1e-5)
+    assert np.all(np.diff(ratio.logs) > 0)
+
+
+def test_student_evidence_does_not_see_units():
+    table = np.random.default_rng(1).standard_normal((3, 12)) + np.array([[1.0], [0.0], [0.0]])
+    one, other = (StudentEvidence(rows_of(scale * table + move), 0.05) for scale, move in ((1.0, 0.0), (1e6, 3e6)))
+    assert one.log_best() == pytest.approx(other.log_best(), abs=1e-4)
+
+
+def test_a_shortfall_can_only_add_evidence_and_the_gap_is_where_it_suffices():
+    rng = np.random.default_rng(3)
+    for evidence in (
+        BettingEvidence(rows_of((rng.random((4, 60)) < 0.5).astype(float), shared=True), 0.1),
+        StudentEvidence(rows_of(rng.standard_normal((4, 20))), 0.1),
+    ):
+        logs = [evidence.log_against(0, np.full(4, shortfall))[1:] for shortfall in (0.0, 0.1, 0.5, 1.0)]
+        assert np.all(np.diff(logs, axis=0) >= 0)
+        assert logs[0] == pytest.approx(evidence.log_best()[1:])
+        gap = answers.certified_gap(evidence, 0, [1, 2, 3], 0.1, range_of_means=None)
+        assert np.all(evidence.log_against(0, np.full(4, gap))[1:] >= np.log(10.0) - 1e-6)
+        assert not np.all(evidence.log_against(0, np.full(4, 0.99 * gap))[1:] >= np.log(10.0))
+
+
+def test_numbers_of_blocks_are_few_and_no_more_than_rows():
+    counts = np.arange(3, 400)
+    numbers = block_numbers(counts)
+    assert np.all(numbers <= counts)
+    assert np.all(numbers[counts >= 5] > counts[counts >= 5] / 1.4)
+    assert len(np.unique(numbers)) < 30
+    assert block_numbers(np.array([10**6, 10**6])).tolist() == [1024, 1024]
+
+
+def test_blocks_have_all_rows_or_are_of_equal_size():
+    rows = RecordedRows(np.arange(12.0), np.array([7, 5]), seed=3)
+    assert rows.means.tolist() == [3.0, 9.0]
+    for number in range(3):
+        whole = rows.block_means(number, np.array([0, 1]), 3, equal=False)
+        assert (whole @ [2, 2, 3])[0] == pytest.approx(21.0)  # parts of 2, 2 and 3 rows
+        equal = rows.block_means(number, np.array([0]), 3, equal=True)
+        assert equal.shape == (1, 3)
+        assert len(set((2 * equal).ravel() % 1)) == 1
+    assert not np.array_equal(rows.in_order(0), rows.in_order(1))
+
+
+def test_what_is_proved_is_what_every_set_that_may_be_true_allows():
+    """All sets that have one opposite of each pair at least are gone through."""
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        logs = rng.normal(2.0, 3.0, (3, 3))
+        np.fill_diagonal(logs, -np.inf)
+        pairs = [(c, j) for c in range(3) for j in range(3) if c != j]
+        possible = []
+        for size in range(3, 7):
+            for held in itertools.combinations(pairs, size):
+                whole = all((c, j) in held or (j, c) in held for c, j in pairs)
+                if whole and np.mean([math.exp(logs[pair]) for pair in held]) < 20.0:
+                    possible.append(set(held))
+        exact = {pair for pair in pairs if not any(pair in held for held in possible)}
+        found = {tuple(pair) for pair in np.argwhere(answers.proved(logs, 0.05)).tolist()}
+        assert found <= exact
+
+
+def test_the_first_of_a_tier_is_better_than_all_below():
+    means, better = np.array([0.5, 0.9, 0.1, 0.8]), np.zeros((4, 4), bool)
+    better[1, [0, 2]] = better[3, 2] = True
+    assert [tier.tolist() for tier in answers.tiers(means, better)] == [[1, 3], [0, 2]]
+    better[0, 2] = True
+    assert [tier.tolist() for tier in answers.tiers(means, better)] == [[1, 3], [0], [2]]
+    better[1, 2] = False  # the last one may be as good as the first: one tier has all
+    assert [tier.tolist() for tier in answers.tiers(means, better)] == [[1, 3, 0, 2]]

@@ -1,0 +1,84 @@
+"""Error rates of `analyze` on tables at the border: each answer is wrong with probability at most delta."""
+
+import numpy as np
+import pytest
+from border_tables import ANSWERS, BORDERS, errors
+from bounds import failures_allowed
+
+from surepick.analysis import answers
+from surepick.estimators import table_evidence
+from surepick.estimators.table_evidence import BettingEvidence, RecordedRows
+
+DELTA = 0.1
+TABLES = {  # 10,000 in all, most of those that are drawn fast
+    "right or wrong": 1000,
+    "in time": 1000,
+    "clicks": 1000,
+    "skewed": 1000,
+    "weights": 2000,
+    "timed tasks": 4000,
+}
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    """Any number of orders and of halvings is valid; few leave more to chance."""
+    monkeypatch.setattr(table_evidence, "MOST_ORDERS", 2)
+    monkeypatch.setattr(answers, "HALVINGS", 8)
+
+
+def check(border, tables, first):
+    wrong = errors(border, tables, delta=DELTA, first=first)
+    print(border, dict(zip(ANSWERS, (wrong / tables).round(4).tolist(), strict=True)))
+    assert np.all(wrong <= failures_allowed(tables, DELTA)), wrong
+
+
+@pytest.mark.parametrize(("border", "tables"), [("in time", 25), ("weights", 25), ("timed tasks", 100)])
+def test_few_tables_at_the_border(border, tables):
+    check(border, tables, first=1_000_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("border", BORDERS)
+def test_many_tables_at_the_border(border):
+    check(border, TABLES[border], first=0)
+
+
+# --- the saboteurs: each looks at values where it must not
+
+
+def excluded(evidence_of, tables, *, arms=300, items=500):
+    """In how many tables of equal candidates the first is refuted."""
+    rng = np.random.default_rng(7)
+    rewards = ((rng.random((arms, items)) < 0.5).astype(float) for _ in range(tables))
+    return sum(bool(evidence_of(table) >= np.log(1.0 / DELTA)) for table in rewards)
+
+
+def evidence_against_first(rewards, **how):
+    rows = RecordedRows(rewards.ravel(), np.full(len(rewards), rewards.shape[1]), **how)
+    return BettingEvidence(rows, DELTA).log_best()[0]
+
+
+def honest(rewards):
+    return evidence_against_first(rewards[:2])
+
+
+def leader_of_all_data(rewards):
+    """Bets from the start on the candidate that turned out to lead."""
+    return evidence_against_first(rewards[[0, int(np.argmax(rewards.mean(axis=1)))]], shared=True)
+
+
+def order_by_values(rewards):
+    """Large ones of both candidates meet, so that they hardly differ, and bets are large."""
+    return evidence_against_first(np.sort(rewards[:2], axis=1), ordered=True)
+
+
+@pytest.mark.parametrize("saboteur", [leader_of_all_data, order_by_values])
+def test_evidence_that_looked_at_values_is_noticed(saboteur):
+    wrong = excluded(saboteur, 100)
+    print(saboteur.__name__, wrong, "of 100")
+    assert wrong > failures_allowed(100, DELTA)
+
+
+def test_the_same_tables_are_judged_rightly():
+    assert excluded(honest, 100, arms=2) <= failures_allowed(100, DELTA)

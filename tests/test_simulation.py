@@ -221,7 +221,8 @@ def test_minimizing_is_in_the_users_sign():
 def test_a_rehearsal_asks_nobody_about_what_it_drew():
     """Rewards far beyond the declared scale: nobody typed them, so the run goes on, and its verdict says it."""
     wild = environment(law=NormalRewards(MEANS, np.full(4, 30.0)))
-    run = sp.simulate(make_policy("certified-independent"), wild, max_pulls=2000)
+    # mixtures end after a pull of each, and without repeats nobody sees how far these lie apart
+    run = sp.simulate(make_policy("certified-independent", evidence="carried"), wild, max_pulls=2000)
     assert run.pulls > 4
     assert run.verdict != "certified"
     assert "The data speak against the declared noise" in run.certificate.reason

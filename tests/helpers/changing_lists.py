@@ -34,7 +34,7 @@ def world_of(good: int, bad: int, noise: Noise | None = None) -> sp.environments
 
 
 def policy_of(world: sp.environments.Environment, delta: float, **options) -> CarriedElimination:
-    asked = {"epsilon": 1.0, "delta": delta, "noise": world.noise}
+    asked = {"epsilon": 1.0, "delta": delta, "noise": world.noise, "evidence": "carried"}
     return sp.make_policy("certified-independent", world.arms, **asked, **options)
 
 

@@ -42,6 +42,37 @@ def test_they_are_asked_for_by_name(noise):
 
 
 @pytest.mark.parametrize(
+    ("num_arms", "noise", "options", "kind"),
+    [
+        (2, HALF, {}, MixtureElimination),
+        (5, sp.Bernoulli(), {}, MixtureElimination),
+        (3, HALF, {"max_batches": 5, "batch_cost": 2.0, "largest_batch": 3}, MixtureElimination),
+        (6, HALF, {}, CarriedElimination),
+        (3, HALF, {"evidence": "carried"}, CarriedElimination),
+        (3, sp.Normal(), {}, CarriedElimination),
+        (3, HALF, {"blocks": "day"}, CarriedElimination),
+        (3, HALF, {"later": ["2"]}, CarriedElimination),
+        (5, HALF, {"batch_size": 4}, CarriedElimination),
+        (5, HALF, {"tolerance": 0.1}, CarriedElimination),
+        (1, HALF, {}, CarriedElimination),
+    ],
+)
+def test_the_usual_evidence_follows_from_what_is_registered(num_arms, noise, options, kind):
+    arms = sp.Arms(ids=range(num_arms))
+    policy = sp.make_policy("certified-independent", arms, epsilon=0.1, delta=0.05, noise=noise, **options)
+    assert type(policy) is kind
+    assert sp.make_policy(arms=arms, **policy.spec) == policy
+
+
+@pytest.mark.parametrize("size", ["many", 0, 2.5, True])
+def test_a_size_without_meaning_is_refused_whatever_the_evidence(size):
+    with pytest.raises(sp.InvalidInput, match="largest_batch is"):
+        sp.make_policy(
+            "certified-independent", sp.Arms(ids=list("abc")), epsilon=0.1, delta=0.05, noise=HALF, largest_batch=size
+        )
+
+
+@pytest.mark.parametrize(
     ("num_arms", "noise", "options", "words"),
     [
         (31, HALF, {}, "31 candidates are not between 2 and 30"),
@@ -139,6 +170,21 @@ def batches_of(policy, environment, seed: int = 0, most: int = 10_000) -> list[n
         asked.append(run.ask().counts)
         run.tell_simulated(environment.pull(asked[-1], stream(seed, "rewards", len(asked) - 1)))
     return asked
+
+
+@pytest.mark.parametrize("number", [2, 3, 5])
+def test_few_candidates_have_batches_of_what_is_still_to_come(number):
+    """None above a quarter of the pulls so far, but for the leader's larger share and what is rounded; far fewer than
+    those of 3 %."""
+    environment = world([0.1, *[0.0] * (number - 1)], HALF)
+    asked = batches_of(policy_for(environment, epsilon=0.05), environment)
+    total = number
+    for counts in asked[1:]:
+        measured = np.count_nonzero(counts)
+        larger = (measured - 1.0 + max(measured - 1, 1) ** 0.35) / measured
+        assert counts.sum() <= 0.25 * total * larger + 2.0 * measured
+        total += counts.sum()
+    assert len(asked) < 0.7 * np.log(total / number) / np.log(1.03)
 
 
 def test_a_batch_has_three_per_cent_of_the_pulls_so_far():

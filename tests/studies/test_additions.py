@@ -56,7 +56,7 @@ def test_the_price_of_each_group():
 
 
 def test_studies_to_which_nobody_comes_pay_nothing():
-    policy = policy_of()
+    policy = policy_of(evidence="carried")
     assert policy._situation.thresholds(policy.init().roster) == pytest.approx(-math.log(0.05))
     assert "later" not in policy.spec
 

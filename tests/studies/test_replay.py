@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import app
-from surepick.policies.carried.elimination import CarriedElimination
+from surepick.policies.mixtures import MixtureElimination
 from surepick.studies import replay
 
 MEANS = {"a": 0.9, "b": 0.2, "c": 0.5}
@@ -36,13 +36,13 @@ def measure(study: sp.Study) -> int:
 def counted(monkeypatch) -> list[int]:
     """The rounds of the plans that certified-independent is told from now on."""
     told: list[int] = []
-    tell = CarriedElimination.tell
+    tell = MixtureElimination.tell
 
     def counting(self, state, plan, seen):
         told.append(plan.round)
         return tell(self, state, plan, seen)
 
-    monkeypatch.setattr(CarriedElimination, "tell", counting)
+    monkeypatch.setattr(MixtureElimination, "tell", counting)
     return told
 
 

@@ -121,10 +121,9 @@ def test_a_shift_of_ten_sigma_a_block_changes_no_decision(options):
 
 def test_without_the_option_the_same_shift_changes_decisions():
     """The test above could fail."""
-    policy, means = (
-        sp.make_policy("certified-independent", sp.Arms(ids=range(4)), epsilon=0.3, delta=0.1, noise="subgaussian:1"),
-        np.array([0.0, 0.9, 0.7, 0.0]),
-    )
+    arms, means = sp.Arms(ids=range(4)), np.array([0.0, 0.9, 0.7, 0.0])
+    asked = {"epsilon": 0.3, "delta": 0.1, "noise": "subgaussian:1", "evidence": "carried"}
+    policy = sp.make_policy("certified-independent", arms, **asked)
     rng, states = np.random.default_rng(6), [policy.init(), policy.init()]
     for _ in range(3):
         plan, other = (policy.ask(state) for state in states)

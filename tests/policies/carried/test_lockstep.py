@@ -20,7 +20,8 @@ def world(means, noise, **options) -> worlds.Environment:
 
 def policy_for(environment: worlds.Environment, epsilon: float = 0.1, delta: float = 0.05, noise=None, **options):
     asked = {"epsilon": epsilon, "delta": delta, "noise": environment.noise if noise is None else noise}
-    return sp.make_policy("certified-independent", environment.arms, **asked, **options)
+    evidence = None if "question" in options else "carried"
+    return sp.make_policy("certified-independent", environment.arms, **asked, evidence=evidence, **options)
 
 
 HALF = sp.SubGaussian(0.5)

@@ -211,6 +211,18 @@ def averaged(
     return found, np.asarray(values - ROUNDING * (1.0 + np.abs(values)))
 
 
+def evidence_for(log_values: FloatArray, flows: FloatArray, leader: IntArray, margin: float) -> FloatArray:
+    """log E_jc(m) for the leader c of each study and one margin, (n, K), all comparators counted."""
+    number, num_arms, _, width = log_values.shape
+    moved = log_values + (margin_weights(width) - math.log(max(num_arms - 1, 1)))
+    every, arms = np.arange(number), np.arange(num_arms)
+    moved[every, :, leader] += margin * flows[every, :, leader]
+    moved[:, arms, arms] = -np.inf
+    flat = moved.reshape(number, num_arms, num_arms * width)
+    top = flat.max(axis=2, keepdims=True)
+    return np.asarray(top[..., 0] + np.log(np.exp(flat - top).sum(axis=2)))
+
+
 def _solved(held: FloatArray, flows: FloatArray, need: FloatArray, *, below: bool = False) -> FloatArray:
     """The m at which log sum exp(held + m F), over the last axis, is what is needed, from above."""
     if below:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -23,9 +23,9 @@ from surepick.forecasts.result import ForecastOfRows
 from surepick.noise import Noise, SubGaussian, known_scale, largest_scale, parse_noise, scales
 from surepick.policies.base import Policy, Rounds, spec_of, stopped, trace_row
 from surepick.policies.long_lists import after_selection
-from surepick.policies.options import OF_BLOCKS, PAIRED, fitting_policy
+from surepick.policies.options import OF_BLOCKS, fitting_policy, independent
 from surepick.policies.prices import Costs
-from surepick.policies.registry import built_policy
+from surepick.policies.registry import built_policy, policy_spec
 from surepick.policies.verdict import certificate_of
 from surepick.questions import Constraint, constraints_of, number_of
 from surepick.simulation import simulate
@@ -200,8 +200,10 @@ def unblocked(policy: Policy[Any]) -> Policy[Any] | None:
     if spec is None or arms is None:
         return None
     kept = {option: value for option, value in spec.items() if option not in OF_BLOCKS}
-    if kept.get("evidence") == PAIRED:
-        del kept["evidence"]
+    if policy_spec(spec["name"]).parts is independent:  # then it has the usual evidence, whose options are others
+        made: Any = policy
+        usual = {each.name: each.default for each in fields(made)}
+        kept = {option: value for option, value in kept.items() if option not in usual or value != usual[option]}
     return built_policy(arms=arms, **kept)
 
 

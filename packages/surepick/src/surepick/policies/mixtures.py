@@ -13,11 +13,11 @@ from surepick.core.plans import Deciding, Intervals, Plan, Step
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record, rows_of
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators.flows import BatchWeights, Weighed
-from surepick.estimators.margin_mixtures import PairBets, PullCosts, averaged, margin_grid, upper_bounds
+from surepick.estimators.margin_mixtures import PairBets, PullCosts, averaged, evidence_for, margin_grid, upper_bounds
 from surepick.estimators.noise_mgf import noise_mgf_after
 from surepick.estimators.posterior import posterior_of_means
 from surepick.estimators.running_processes import UNKNOWN
-from surepick.policies import options, tuning
+from surepick.policies import options
 from surepick.policies.base import Problem, Traits, threshold_of
 from surepick.policies.carried.means_rule import whole_shares
 from surepick.policies.carried.situation import carried_intervals, without_arms
@@ -26,7 +26,9 @@ from surepick.policies.sequential import batches, engine, state as states
 from surepick.policies.sequential.state import SequentialState
 from surepick.questions.protocol import Lists
 
-HEURISTIC_SHARE = 0.03  # of the pulls so far: those of a batch
+HEURISTIC_SHARE = 0.03  # of the pulls so far: those of a batch, or the least where candidates are few, and then ...
+HEURISTIC_OF_REST = 0.05  # ... so much of the pulls still to come
+HEURISTIC_MOST = 0.25  # ... and at most so much of the pulls so far
 HEURISTIC_LEADER = 0.35  # the leader has (arms that are measured - 1) to this power times the pulls of another one
 READ_AFTER = 1.25  # times the pulls at the last one: when a reading looks at the evidence again
 HEURISTIC_UNMIXED = 2.0  # units of evidence that a mixture has less than its best part, when a rival is settled
@@ -69,16 +71,40 @@ class MixtureRules:
         return Plans(np.ones((number, self.problem.num_arms), np.int64), np.full(number, -1))
 
     def ask(self, rows: Rows) -> Plans:
-        """3 % of the pulls so far, on the leader and the rivals that are not settled."""
+        """A share of the pulls so far or still to come, on the leader and the rivals that are not settled."""
         shares = self.shares(rows.beaten, rows.bounds, rows.leader, np.zeros_like(rows.beaten))
-        number = np.count_nonzero(shares, axis=1)
-        each = np.maximum(1.0, np.floor(HEURISTIC_SHARE * rows.seen.counts.sum(axis=1) / np.maximum(number, 1)))
+        number, rest = np.count_nonzero(shares, axis=1), self.rest(rows, shares)
+        each = np.maximum(1.0, np.floor(self.usual(rows.seen.counts.sum(axis=1), rest) / np.maximum(number, 1)))
         counts = np.where(shares > 0.0, np.maximum(np.round(each[:, None] * shares), 1.0), 0.0).astype(np.int64)
         if self.largest is not None:
             over = np.flatnonzero(counts.sum(axis=1) > self.largest)
             limits = np.full(len(over), self.largest)
             counts[over] = whole_shares(shares[over], limits, rows.leader[over])
         return Plans(counts, rows.leader)
+
+    def usual(self, pulls: IntArray, rest: FloatArray) -> FloatArray:
+        """Pulls of a batch after so many, when so many are still to come, (n,)."""
+        least: FloatArray = HEURISTIC_SHARE * pulls.astype(np.float64)
+        if self.problem.num_arms > options.MOST_FEW:
+            return least
+        return np.asarray(np.clip(HEURISTIC_OF_REST * rest, least, HEURISTIC_MOST * pulls))
+
+    def rest(self, rows: Rows, shares: FloatArray) -> FloatArray:
+        """About how many pulls settle all rivals of the leader, (n,).
+
+        2 need (s_c^2 + s_j^2) / m^2 of each arm that is measured,      m a guess of the margin, of the worst rival
+        """
+        every, leader, epsilon = np.arange(len(shares)), rows.leader, self.problem.epsilon
+        rivals = shares > 0.0
+        rivals[every, leader] = False
+        variances = PullCosts.after(self.problem.noise, rows.seen).variances
+        margins = epsilon + np.maximum(rows.seen.means[every, leader][:, None] - rows.seen.means, 0.0)
+        held = evidence_for(rows.log_values, rows.flows, leader, epsilon)
+        need = np.maximum(threshold_of(self.problem) + HEURISTIC_UNMIXED - np.maximum(held, 0.0), 0.5)
+        each = np.where(rivals, 2.0 * need * (variances + variances[every, leader][:, None]) / margins**2, 0.0)
+        most = np.maximum(np.where(rivals, shares, 0.0).max(axis=1), np.finfo(np.float64).tiny)
+        number = np.count_nonzero(rivals, axis=1)
+        return np.where(number > 0, np.maximum(each.max(axis=1) * shares.sum(axis=1) / most, number + 1.0), 1.0)
 
     def shares(self, beaten: BoolArray, bounds: FloatArray, leader: IntArray, away: BoolArray) -> FloatArray:
         """Pulls of each arm for one of a rival, (n, K): none of rivals that are settled against the leader, or against
@@ -221,8 +247,10 @@ class MixtureElimination(engine.EmbeddedTest):
     gaps, and no candidate is tested more than another. With probability at least 1 - delta the answer is epsilon-best,
     for any rule that chooses arms and batch sizes from earlier batches (docs/mixtures.md has the proof).
 
-    A batch has 3 % of the pulls so far, on the leader and on the rivals that are not settled against it. Batches
-    of a size, few of them, and those that cost something have as much of what is predicted as with other evidence.
+    A batch is of the leader and of the rivals that are not settled against it. Of at most five candidates it has
+    5 % of the pulls that are still to come, as they are guessed, but at least 3 % of those so far and at most 25 %; of
+    more, 3 % of those so far. Batches of a size, few of them, and those that cost something are sized as with other
+    evidence.
 
     Args:
         problem: what is asked: an epsilon-best arm of 2 or more, of noise whose scale is known, at equal costs.
@@ -291,11 +319,10 @@ class MixtureElimination(engine.EmbeddedTest):
             total = sizes.first(num_arms, self._grid)
             counts = batches.listed_sizes(num_arms, total, 1)
             return Plan(round=state.round, counts=self._there(state, counts), dim=num_arms, lower_bound=0.0)
-        rest = self._remaining(state)
-        if self._plain and state.roster is None:
-            counts = self._rules.ask(self._row(state)).counts[0]
-        else:
-            counts = self._sized(state, rest)
+        row = self._row(state)
+        rest = float(self._rules.rest(row, self._shares(state)[None])[0])
+        usual = self._plain and state.roster is None
+        counts = self._rules.ask(row).counts[0] if usual else self._sized(state, rest)
         return Plan(
             round=state.round,
             counts=counts,
@@ -305,8 +332,10 @@ class MixtureElimination(engine.EmbeddedTest):
             candidate=state.leader,
         )
 
-    def bets(self, state: MixtureState, plan: Plan, seen: Observations) -> PairBets | None:  # noqa: ARG002
+    def bets(self, state: MixtureState, plan: Plan, seen: Observations) -> PairBets | None:
         """Functions of the past and of how many results came (line 1)."""
+        if plan.dim != self.problem.num_arms:
+            raise InvalidInput(f"the plan is of {plan.dim} dimensions, and {self.problem.num_arms} arms have as many.")
         return self._rules.bets(one_row(state.seen), seen.counts[None]) if seen.total > 0 else None
 
     def update(self, state: MixtureState, plan: Plan, bets: Any, seen: Observations) -> dict[str, Any]:  # noqa: ARG002
@@ -426,26 +455,6 @@ class MixtureElimination(engine.EmbeddedTest):
         known = self._known(state)[None]
         return np.asarray(self._rules.shares(state.beaten[None], known, np.array([state.leader]), state.away[None])[0])
 
-    def _remaining(self, state: MixtureState) -> float:
-        """About how many pulls settle all rivals of the leader.
-
-        2 need (s_c^2 + s_j^2) / m^2 of each arm that is measured,      m a guess of the margin, of the worst rival
-        """
-        shares, leader, epsilon = self._shares(state), state.leader, self.problem.epsilon
-        rivals = np.flatnonzero(shares > 0.0)
-        rivals = rivals[rivals != leader]
-        if len(rivals) == 0:
-            return 1.0
-        variances = PullCosts.after(self.problem.noise, one_row(state.seen)).variances[0]
-        guess = posterior_of_means(state.seen, np.sqrt(variances), epsilon)
-        margins = guess.margins(leader, epsilon, rivals, caution=tuning.HEURISTIC_CAUTION)
-        log_values, flows = state.parts
-        moved = averaged(log_values, flows, leader, np.full(self.problem.num_arms, epsilon))
-        held = moved[1] + epsilon * moved[0][:, leader]
-        need = np.maximum(self._threshold + HEURISTIC_UNMIXED - np.maximum(held[rivals], 0.0), 0.5)
-        each = 2.0 * need * (variances[leader] + variances[rivals]) / margins**2
-        return float(max(each.max() * shares.sum() / shares[rivals].max(), len(rivals) + 1.0))
-
     def _there(self, state: MixtureState, counts: IntArray) -> IntArray:
         """The pulls of a plan without those of arms that are away."""
         return counts if state.roster is None else np.where(state.away, 0, counts)
@@ -453,7 +462,7 @@ class MixtureElimination(engine.EmbeddedTest):
     def _sized(self, state: MixtureState, rest: float) -> IntArray:
         """A batch of the size that is asked for, or that few batches and their costs ask for."""
         shares, sizes = self._shares(state), self._sizes
-        usual = HEURISTIC_SHARE * state.pulls
+        usual = float(self._rules.usual(np.array([state.pulls]), np.array([rest]))[0])
         if sizes.most is not None or sizes.fixed > 0.0:
             usual = max(usual, sizes.testing(state.round, float(state.pulls), rest, self._grid))
         total = sizes.exact or max(math.ceil(usual), int(np.count_nonzero(shares)))

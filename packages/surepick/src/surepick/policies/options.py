@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -151,6 +152,7 @@ NAMES_OF_A_KERNEL = ("gamma", "kernel", "expansion")
 OF_BLOCKS = ("blocks", "block_size", "control", "once_a_block", "streams")
 NOTHING = "nothing"  # what is assumed of the means, where no class is named
 PAIRED = "paired"  # the evidence of differences within blocks
+MIXTURES = "mixtures"  # that of few candidates
 NETWORK = ("depth", "width", "architecture", "inputs", "seed", "device", "precision")
 
 Parts = dict[str, Any]  # what a policy is made of beside the problem and its own options
@@ -253,7 +255,8 @@ def are_paired(options: Mapping[str, Any], *, known_scale: bool) -> bool:
     return options.get("streams") is not None or (options.get("blocks") is not None and not known_scale)
 
 
-MOST_MIXED = 30  # candidates for which mixtures can be asked for: their numbers grow with the square
+MOST_FEW = 5  # candidates for which mixtures are the usual evidence (docs/decisions/0050)
+MOST_MIXED = 30  # ... and for which they can be asked for: their numbers grow with the square
 
 
 def unfit_for_mixtures(problem: Problem, given: Mapping[str, Any]) -> str:
@@ -264,8 +267,24 @@ def unfit_for_mixtures(problem: Problem, given: Mapping[str, Any]) -> str:
         return "the scale of the noise is unknown"
     if problem.question is not None or problem.relative_costs is not None:
         return "measurements have unlike costs" if problem.question is None else "the question is another one"
-    small = [name for name in ("batch_size", "largest_batch") if (given.get(name) or MOST_MIXED) < problem.num_arms]
-    return f"{small[0]} is below their number" if small else ""
+    for name in ("batch_size", "largest_batch"):
+        if isinstance(size := given.get(name), Real) and size < problem.num_arms:
+            return f"{name} is below their number"
+    return ""
+
+
+def without_features(problem: Problem, given: Mapping[str, Any], record_of: Callable[[], type[Any]]) -> str | None:
+    """The usual evidence where no features are used; None: it is carried.
+
+    Mixtures are that of few candidates where they are fit, and no option is given that other evidence alone has;
+    `record_of` gives the class.
+    """
+    if are_paired(given, known_scale=known_scale(problem.noise)):
+        return PAIRED
+    if problem.num_arms > MOST_FEW or unfit_for_mixtures(problem, given):
+        return None
+    known = {each.name for each in fields(record_of()) if each.init}
+    return MIXTURES if all(value is None or name in known for name, value in given.items()) else None
 
 
 HEURISTIC_BIASED = 0.2  # of epsilon: where the bias stays larger, evidence is usually steered for and read

@@ -319,8 +319,8 @@ def built_policy(
         kind = "lists"
         parts_of.refuse_beside_lists(given)
     problem = Problem(arms.num_arms, epsilon, delta, assumed, given.pop("gap_bound", None), arms, question)
-    if kind is None and "paired" in entry.evidence and parts_of.are_paired(given, known_scale=known_scale(assumed)):
-        kind = "paired"
+    if kind is None and "paired" in entry.evidence:
+        kind = parts_of.without_features(problem, given, lambda: entry.record(parts_of.MIXTURES))
     if kind is not None:
         check_choice("evidence", kind, tuple(entry.evidence))
     parts = entry.parts(arms, given)

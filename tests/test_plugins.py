@@ -138,7 +138,7 @@ def test_a_policy_that_is_given_has_its_settings_itself():
     policy = sp.make_policy("certified-independent", arms, delta=0.1, **GOAL)
     assert sp.find_best(arms, measure_with(), policy=policy).certificate.delta == 0.1
     for name, value in {**GOAL, "delta": 0.2, "batch_size": 6}.items():
-        with pytest.raises(sp.InvalidInput, match=f"{name} is given, and the policy, a CarriedElimination, has it"):
+        with pytest.raises(sp.InvalidInput, match=f"{name} is given, and the policy, a MixtureElimination, has it"):
             sp.find_best(arms, measure_with(), policy=policy, **{name: value})
     with pytest.raises(
         sp.InvalidInput, match=r"made for other candidates, 'a', \.\.\.; make it of those that are given"

@@ -114,7 +114,8 @@ def test_the_mean_of_each_process_is_at_most_one(kept):
 
     Without `kept`, as the saboteur: the batch is bet on only if it came out well.
     """
-    policy = sp.make_policy("certified-independent", sp.Arms(ids=["a", "b"]), epsilon=0.3, delta=0.1, noise="bernoulli")
+    goal = {"epsilon": 0.3, "delta": 0.1, "noise": "bernoulli", "evidence": "carried"}
+    policy = sp.make_policy("certified-independent", sp.Arms(ids=["a", "b"]), **goal)
     expected, means, honest = np.zeros(2), np.full(2, 0.5), MeanProcesses.after
     first = Plan(round=1, counts=np.array([2, 2]), dim=2)
     for chance, read in outcomes([2, 2]):

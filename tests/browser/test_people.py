@@ -6,7 +6,7 @@ from servers import serving
 
 from surepick_server.access.tokens import Role
 
-NEW = {"name": "coffee", "candidates": {"ids": IDS}, "epsilon": 0.5, "noise": "subgaussian:0.2"}
+NEW = {"name": "coffee", "candidates": {"ids": IDS}, "epsilon": 0.5, "noise": "subgaussian:0.6"}
 
 
 def logged_in(browser, server, name, role):

@@ -17,6 +17,7 @@ from corrected_studies import DELTA, Mistyped, Slip, judged, settled_wrongly
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plans import Plan
+from surepick.estimators.margin_mixtures import margin_grid, margin_weights
 from surepick.estimators.running_processes import MeanProcesses
 from surepick.studies.logs.base import Correction, Deviations
 from surepick.studies.replay import Closed
@@ -135,6 +136,29 @@ def test_the_mean_of_each_process_is_at_most_one(kept):
             given = sum((one.flows * means[one.arm] for one in held.given), np.zeros(2))
             expected += chance * more * np.exp(held.log_values + held.taken * means - given)
     assert np.all(expected <= 1.0 + 1e-12) == kept, expected
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_the_mean_of_each_mixture_is_at_most_one(honest):
+    """The same slips; without `honest`, as the saboteur, one is corrected only if that raises the process of an arm."""
+    goal = {"epsilon": 0.1, "delta": 0.1, "noise": "bernoulli"}
+    policy = sp.make_policy("certified-independent", sp.Arms(ids=["a", "b"]), **goal)
+    weights = np.exp(margin_weights(len(margin_grid(policy.problem.noise, 0.1))))
+    expected = np.zeros(2)
+    for chance, read in outcomes([2, 2]):
+        typed = read + np.array([1.0 - 2.0 * (read[0] > 0), 0.0])
+        counts = [1, 2] if typed[0] > typed[1] else [2, 1]
+        plans = [Plan(round=1, counts=np.array([2, 2]), dim=2), Plan(round=2, counts=np.array(counts), dim=2)]
+        for more, later in outcomes(counts):
+            found = []
+            for told in (read, typed):
+                past = Closed(1, plans[0], Observations(plans[0].counts, told, told))
+                made = Deviations(corrected=(Correction(2, 0, 1, 0, float(typed[0]), float(told[0])),))
+                last = Closed(2, plans[1], Observations(plans[1].counts, later, later), made, (past,))
+                held = judged(policy, policy.init(), last).log_values
+                found.append(np.array([np.exp(held[0, 1]) @ weights, np.exp(held[1, 0]) @ weights]))
+            expected += chance * more * (found[0] if honest else np.maximum(*found))
+    assert np.all(expected <= 1.0 + 1e-12) == honest, expected
 
 
 # what it costs

@@ -43,17 +43,30 @@ def test_useless_features_cost_nothing(seed):
     assert found.certificate.assumptions == usual.certificate.assumptions
 
 
-@pytest.mark.usefixtures("eager")
-def test_a_smooth_truth_is_seen_and_the_answer_stands_under_each_class_that_fits():
+@pytest.fixture(scope="module")
+def smooth():
+    """A study of a smooth truth in which features steer, and one without features."""
     world = wave(num_arms=20)
-    usual, found = played(world, 0, "certified-independent"), played(world, assume="auto", trust="exact")
-    state, policy = found.study.state, found.study.policy
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chosen, "LEAST_LOOKS", 1)
+        patch.setattr(chosen, "HEURISTIC_LEFT", 0.0)
+        found = played(world, assume="auto", trust="exact")
+        yield found, found.study, played(world, 0, "certified-independent")  # the study is played again for it
+
+
+def test_what_is_read_of_a_class_is_what_the_answer_says(smooth):
+    _, study, _ = smooth
+    widest = study.state.steered.standing[0]
+    assert study.read(study.policy.by_features.read_under(widest)).gap == pytest.approx(widest.gap, rel=1e-9)
+
+
+def test_a_smooth_truth_is_seen_and_the_answer_stands_under_each_class_that_fits(smooth):
+    found, study, usual = smooth
+    state = study.state
     assert state.apart is None
     assert found.success
     assert found.pulls < usual.pulls
     assert len(state.steered.standing) > 1
-    widest = state.steered.standing[0]
-    assert found.study.read(policy.by_features.read_under(widest)).gap == pytest.approx(widest.gap, rel=1e-9)
     assert found.certificate.certified_gap == max(one.gap for one in state.steered.standing) <= GOAL["epsilon"]
     said = found.certificate.assumptions[0]
     assert said.count("The means are") + said.count("; or the means are") == len(state.steered.standing)

@@ -23,7 +23,13 @@ import numpy as np
 
 from surepick.core.random_streams import stream
 from surepick.core.records import FloatArray, IntArray, frozen, record
-from surepick.estimators.item_processes import ItemProcesses, after_items, first_bets, next_bets
+from surepick.estimators.item_processes import (
+    HEURISTIC_PRIOR_VARIANCE,
+    ItemProcesses,
+    after_items,
+    first_bets,
+    next_bets,
+)
 
 MOST_BLOCKS = 1024  # more rows of a candidate are averaged in so many blocks
 MOST_ORDERS = 20
@@ -32,7 +38,6 @@ AT_ONCE = 4_000_000  # of these in memory
 HEURISTIC_THINNING = 1.25  # one number of blocks to the next
 HEURISTIC_GROWTH = 0.15  # blocks with the same weights, as a share of those before
 HEURISTIC_PRIOR_BLOCKS = 2.0  # blocks that a guess made in advance is worth
-HEURISTIC_PRIOR_VARIANCE = 0.24  # of a difference of rewards in [0, 1]
 HEURISTIC_SHIFTS = (1.0, 1.25, 1.6, 2.0, 3.0)  # of the mean of Student's t, in units of what many differences need
 STUDENT_POINTS = 2001  # at which the likelihood ratio is computed
 STUDENT_NODES = 120  # of its integral

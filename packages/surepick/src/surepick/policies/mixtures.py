@@ -475,11 +475,7 @@ class MixtureElimination(engine.EmbeddedTest):
         return {"assumptions": self.embedding.traits.assumptions, "why_heuristic": ""}
 
     def _gap(self, state: MixtureState) -> float | None:
-        _, given = self.problem.answer_without_pulls()
-        if state.finished == "single" or not state.begun:
-            return 0.0 if state.finished == "single" else given
-        found = min(states.gap_of(state, state.leader), UNKNOWN if given is None else given)
-        return None if found >= UNKNOWN else found
+        return states.certified_gap(self.problem, state)
 
     def _deciding(self, after: MixtureState) -> Deciding | None:
         if not after.begun:

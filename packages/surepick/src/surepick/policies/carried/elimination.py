@@ -12,7 +12,7 @@ from surepick.errors import InvalidInput
 from surepick.estimators import Mgf, with_squares
 from surepick.estimators.flows import Weighed
 from surepick.estimators.posterior import Posterior
-from surepick.estimators.running_processes import UNKNOWN, Processes
+from surepick.estimators.running_processes import Processes
 from surepick.noise import known_scale
 from surepick.policies import model_checks, options
 from surepick.policies.base import Traits
@@ -315,11 +315,7 @@ class CarriedElimination(engine.BatchedTest):
         return model_checks.endless(self.problem, state.seen, undecided, features=self._uses_features)
 
     def _gap(self, state: SequentialState) -> float | None:
-        _, given = self.problem.answer_without_pulls()
-        if state.finished == "single" or not state.begun:
-            return 0.0 if state.finished == "single" else given
-        found = min(states.gap_of(state, state.leader), UNKNOWN if given is None else given)
-        return None if found >= UNKNOWN else found
+        return states.certified_gap(self.problem, state)
 
     def _deciding(self, after: SequentialState) -> Deciding | None:
         if not after.begun:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from surepick.core.records import BoolArray, FloatArray, IntArray, frozen
 from surepick.errors import ContractError
 from surepick.estimators.e_values import Collected
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses, P, Processes, VectorProcesses
+from surepick.policies.base import Problem
 from surepick.questions.protocol import Lists
 
 FAR = 2.0**20  # times epsilon: rewards as large lose digits that matter
@@ -172,6 +173,15 @@ def gap_of(state: SequentialState, candidate: int) -> float:
     others = ~(state.beaten | state.dropped)
     others[candidate] = False
     return max(0.0, float(state.bounds_of(candidate)[others].max(initial=0.0)))
+
+
+def certified_gap(problem: Problem, state: Any) -> float | None:
+    """By how much the leader is worse than the best arm at most, known before results or by them; None: no bound."""
+    _, given = problem.answer_without_pulls()
+    if state.finished == "single" or not state.begun:
+        return 0.0 if state.finished == "single" else given
+    found = min(gap_of(state, state.leader), UNKNOWN if given is None else given)
+    return None if found >= UNKNOWN else found
 
 
 # --- What is still to be measured for a candidate, as it looks from the past.

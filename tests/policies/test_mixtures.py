@@ -189,7 +189,7 @@ def test_few_candidates_have_batches_of_what_is_still_to_come(number):
 
 def test_a_batch_has_three_per_cent_of_the_pulls_so_far():
     asked = batches_of(policy_for(TEN), TEN)
-    assert asked[0].tolist() == [1] * 10
+    assert asked[0].tolist() == [2] * 10
     total = 0
     for counts in asked:
         rivals = np.sort(counts[counts > 0])

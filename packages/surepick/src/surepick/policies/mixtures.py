@@ -26,6 +26,7 @@ from surepick.policies.sequential import batches, engine, state as states
 from surepick.policies.sequential.state import SequentialState
 from surepick.questions.protocol import Lists
 
+HEURISTIC_FIRST = 2  # pulls of each arm in the first batch: only repeats show slips, and a scale that is too small
 HEURISTIC_SHARE = 0.03  # of the pulls so far: those of a batch, or the least where candidates are few, and then ...
 HEURISTIC_OF_REST = 0.05  # ... so much of the pulls still to come
 HEURISTIC_MOST = 0.25  # ... and at most so much of the pulls so far
@@ -67,8 +68,15 @@ class MixtureRules:
     largest: int | None  # most pulls in a batch; None: no limit
 
     def first(self, number: int) -> Plans:
-        """A pull of each arm."""
-        return Plans(np.ones((number, self.problem.num_arms), np.int64), np.full(number, -1))
+        """Pulls of every arm."""
+        counts = batches.listed_sizes(self.problem.num_arms, self.usual_first, 1)
+        return Plans(np.tile(counts, (number, 1)), np.full(number, -1))
+
+    @property
+    def usual_first(self) -> int:
+        """Pulls of the first batch."""
+        usual = HEURISTIC_FIRST * self.problem.num_arms
+        return usual if self.largest is None else min(usual, self.largest)
 
     def ask(self, rows: Rows) -> Plans:
         """A share of the pulls so far or still to come, on the leader and the rivals that are not settled."""
@@ -247,7 +255,8 @@ class MixtureElimination(engine.EmbeddedTest):
     gaps, and no candidate is tested more than another. With probability at least 1 - delta the answer is epsilon-best,
     for any rule that chooses arms and batch sizes from earlier batches (docs/mixtures.md has the proof).
 
-    A batch is of the leader and of the rivals that are not settled against it. Of at most five candidates it has
+    The first batch has two pulls of each arm. A later one is of the leader and of the rivals that are not settled
+    against it. Of at most five candidates it has
     5 % of the pulls that are still to come, as they are guessed, but at least 3 % of those so far and at most 25 %; of
     more, 3 % of those so far. Batches of a size, few of them, and those that cost something are sized as with other
     evidence.
@@ -316,7 +325,7 @@ class MixtureElimination(engine.EmbeddedTest):
     def ask(self, state: MixtureState) -> Plan:
         num_arms, sizes = self.problem.num_arms, self._sizes
         if not state.begun:
-            total = sizes.first(num_arms, self._grid)
+            total = sizes.first(self._rules.usual_first, self._grid)
             counts = batches.listed_sizes(num_arms, total, 1)
             return Plan(round=state.round, counts=self._there(state, counts), dim=num_arms, lower_bound=0.0)
         row = self._row(state)

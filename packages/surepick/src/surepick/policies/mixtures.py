@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Deciding, Intervals, Plan, Step
-from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record, rows_of
+from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record, rows_of, set_fields
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators.flows import BatchWeights, Weighed
 from surepick.estimators.margin_mixtures import PairBets, PullCosts, averaged, evidence_for, margin_grid, upper_bounds
@@ -22,6 +23,7 @@ from surepick.policies.base import Problem, Traits, threshold_of
 from surepick.policies.carried.means_rule import whole_shares
 from surepick.policies.carried.situation import carried_intervals, without_arms
 from surepick.policies.options import option
+from surepick.policies.preference import Guess, Preference, checked_preference
 from surepick.policies.sequential import batches, engine, state as states
 from surepick.policies.sequential.state import SequentialState
 from surepick.questions.protocol import Lists
@@ -196,10 +198,14 @@ class MixtureRules:
         )
 
 
+def _means(seen: Observations) -> FloatArray:
+    """The means of the results, of one study or of many; -inf of an arm without."""
+    return np.where(seen.counts > 0, seen.means, -np.inf)
+
+
 def ranked(seen: Observations, beaten: BoolArray, away: BoolArray) -> IntArray:
     """Arms by who is to lead, (n, K): those that may be best by their means, then beaten ones, then those away."""
-    means = np.where(seen.counts > 0, seen.means, -np.inf)
-    by_mean = np.argsort(-means, axis=1, kind="stable")
+    by_mean = np.argsort(-_means(seen), axis=1, kind="stable")
     last = np.take_along_axis(2 * away.astype(np.int64) + beaten, by_mean, 1)
     return np.asarray(np.take_along_axis(by_mean, np.argsort(last, axis=1, kind="stable"), 1))
 
@@ -268,6 +274,8 @@ class MixtureElimination(engine.EmbeddedTest):
         batch_size: pulls of every batch, at least K; None: chosen.
         batch_cost: what each batch costs beside its measurements, a measurement costing 1: the more, the fewer.
         max_batches: after so many batches with results the study ends, certified or not; None: no limit.
+        prefer: a number of each arm: of those that are certified at the end the one with the smallest is named; None:
+            the one that looks best.
 
     Raises:
         InvalidInput: a setting has no meaning, or other evidence answers the question.
@@ -279,10 +287,12 @@ class MixtureElimination(engine.EmbeddedTest):
     batch_size: int | None = option(None, options.batch_size)
     max_batches: int | None = option(None, options.max_batches)
     batch_cost: float = option(0.0, options.batch_cost)
+    prefer: Preference = None
     evidence: str = field(default="mixtures", init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         engine.EmbeddedTest.__post_init__(self)
+        set_fields(self, prefer=checked_preference(self.problem, self.prefer))
         given = {"batch_size": self.batch_size, "largest_batch": self.largest_batch}
         unfit = options.unfit_for_mixtures(self.problem, given)
         if unfit or self._uses_features:
@@ -298,7 +308,7 @@ class MixtureElimination(engine.EmbeddedTest):
             uses_costs=True,
             batch_cost=self.batch_cost,
             withdraw=self.withdraw,
-            together=self._rules if self._plain else None,
+            together=self._rules if self._plain and self.prefer is None else None,
             weigh=self.weigh,
         )
 
@@ -320,10 +330,13 @@ class MixtureElimination(engine.EmbeddedTest):
 
     def init(self) -> MixtureState:
         start = engine.EmbeddedTest.init(self)
-        return MixtureState(start.round, start.seen, start.lists, start.beaten, start.finished)
+        return MixtureState(start.round, start.seen, start.lists, start.beaten, start.finished, start.leader)
 
     def ask(self, state: MixtureState) -> Plan:
         num_arms, sizes = self.problem.num_arms, self._sizes
+        wanted = states.sought(state, self.problem.epsilon, self.prefer, partial(self._guess, state))
+        if wanted is not None:
+            state = replace(state, leader=wanted)
         if not state.begun:
             total = sizes.first(self._rules.usual_first, self._grid)
             counts = batches.listed_sizes(num_arms, total, 1)
@@ -421,7 +434,13 @@ class MixtureElimination(engine.EmbeddedTest):
         after = replace(after, beaten=beaten, leader=int(order[0]), tested=tested_in_order(bounds, order, after.away))
         if after.candidate >= 0 and after.away[after.candidate]:
             after = replace(after, candidate=after.leader)
-        return states.stop_if_decided(after, self.problem.epsilon)
+        return states.stop_if_decided(after, self.problem.epsilon, self.prefer, partial(self._guess, after))
+
+    def _guess(self, state: MixtureState) -> Guess:
+        """The means so far, and the errors of their distances to the largest; -inf of an arm without results."""
+        means = _means(state.seen)
+        errors = self.problem.scales / np.sqrt(np.maximum(state.seen.counts, 1))
+        return means, np.hypot(errors, errors[int(np.argmax(means))])
 
     def _known(self, state: MixtureState) -> FloatArray:
         """The smallest bounds so far, (K, K)."""

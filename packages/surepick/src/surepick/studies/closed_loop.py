@@ -176,6 +176,7 @@ class Result:
         ended_by: "policy", by itself; "repeats", which are all equal; "batches", "pulls", "cost" or "seconds", the
             budget that was exhausted. After "batches" and "repeats" the study is over.
         features: the features that `find_best` used, in a line; "" where it used none.
+        promise: what `confirm` promises, and of which candidates; "" of `find_best`.
     """
 
     best_arm: Any
@@ -185,6 +186,7 @@ class Result:
     study: Askable
     ended_by: EndedBy = "policy"
     features: str = ""
+    promise: str = ""
 
     @property
     def lists(self) -> Listed | None:
@@ -211,7 +213,7 @@ class Result:
         return self.study.read(assumed)
 
     def __str__(self) -> str:
-        return str(self.certificate) + (f"\n{self.features}" if self.features else "")
+        return "\n".join(filter(None, (str(self.certificate), self.features, self.promise)))
 
     def _repr_html_(self) -> str:
         from surepick.assumptions.shown import html_of  # noqa: PLC0415 (few answers are shown so)

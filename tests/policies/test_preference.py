@@ -1,6 +1,7 @@
 """What is preferred: how it is given, when a study goes on for it, and what is named in the end."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from surepick.policies.sequential import state as states
 THREE = sp.Arms(ids=["a", "b", "c"])
 ASKED = {"epsilon": 0.1, "delta": 0.05, "noise": sp.SubGaussian(0.3)}
 DEAR_FIRST = {"a": 3.0, "b": 2.0, "c": 1.0}
+DEAR_FIRST_OF_ALL = tuple(DEAR_FIRST.values())
 
 
 def policy(arms=THREE, name="certified-independent", **options):
@@ -159,6 +161,22 @@ def test_where_all_are_good_beforehand_the_cheapest_is_named():
     answer = sp.Study(policy(prefer=DEAR_FIRST, gap_bound=0.05)).certificate()
     assert (answer.best_arm, answer.verdict, answer.pulls) == ("c", "certified", 0)
     assert "cheapest of 3" in answer.reason
+
+
+def test_while_a_cheaper_one_is_sought_the_certificate_says_what_is_known():
+    """Somebody whose budget ends then has a gap that is small enough."""
+    rng, means = np.random.default_rng(0), {"a": 0.0, "b": -0.02, "c": -0.9}
+    study = sp.Study(policy(prefer=DEAR_FIRST))
+    while states.sought(study.state, 0.1, DEAR_FIRST_OF_ALL, partial(study.policy._guess, study.state)) is None:
+        batch = study.ask()
+        study.tell(batch, [means[name] + rng.normal(0.0, 0.3) for name in batch.pulls()])
+    answer = study.certificate()
+    assert (answer.best_arm, answer.verdict) == ("a", "not-yet")
+    assert answer.certified_gap <= 0.1
+    assert answer.reason.startswith("No other candidate can be better by more than 0.0")
+    assert answer.reason.endswith(
+        "and the study goes on. One that is preferred may be good enough, too: so it is measured on."
+    )
 
 
 def test_when_no_batch_is_left_a_certified_one_is_named():

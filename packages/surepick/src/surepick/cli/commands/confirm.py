@@ -7,7 +7,7 @@ from typer import Option
 
 from surepick.cli import options
 from surepick.cli.commands.run_study import SINGLE_BATCH, measure_until_done
-from surepick.cli.open_study import command_line, given_url
+from surepick.cli.open_study import VARIABLE, command_line, given_url
 from surepick.cli.options import REQUIRED, Reading, opt
 from surepick.cli.output import note, say
 from surepick.cli.policy_options import WITHOUT_FEATURES, PolicyOptions, declared_noise
@@ -33,7 +33,8 @@ Url = Annotated[
     Option(
         "--study",
         metavar="URL",
-        help="Keep results in this database, sqlite:///FILE, so that the same command goes on after a kill.",
+        help="Keep results in this database, sqlite:///FILE, or on a server, so that the same command goes on after a "
+        f"kill; - for the one in {VARIABLE}.",
         callback=lambda url: None if url is None else given_url(url),
     ),
 ]

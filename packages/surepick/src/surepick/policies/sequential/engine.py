@@ -255,6 +255,9 @@ ONLY_WITHDRAWN = (
 )
 
 
+GOES_ON = "One that is preferred may be good enough, too: so it is measured on."
+
+
 @record
 class SequentialTest:
     """A question with the evidence that answers it: the file's first lines say how."""
@@ -374,6 +377,8 @@ class SequentialTest:
             return self._why_named(state)
         if state.finished not in ("", "equal"):
             return ""
+        if self._preference is not None and self._good_enough(state):
+            return GOES_ON
         names, equal = self.problem.arms, self._equal(state).tolist()
         if equal:
             return model_checks.all_equal([str(arm) if names is None else names.ids[arm] for arm in equal])

@@ -165,7 +165,7 @@ def sought(state: SequentialState, epsilon: float, prefer: Preference, guess: Ca
     return liked_better(preferred(good, prefer), prefer, guess(), state.away, epsilon)
 
 
-def stop_if_decided(state: S, epsilon: float, prefer: Preference, guess: Callable[[], Guess]) -> S:
+def stop_if_decided(state: S, epsilon: float, prefer: Preference = None, guess: Callable[[], Guess] | None = None) -> S:
     """The state with its candidate and why it is over, if one of those tested is good enough, and none is sought.
 
     Any of them may be named: the bounds hold for all candidates at once.
@@ -174,7 +174,7 @@ def stop_if_decided(state: S, epsilon: float, prefer: Preference, guess: Callabl
     if not good:
         return state
     named = preferred(good, prefer)
-    if sought(state, epsilon, prefer, guess) is not None:
+    if guess is not None and sought(state, epsilon, prefer, guess) is not None:
         return replace(state, leader=named)
     return replace(state, candidate=named, leader=named, finished=why)
 

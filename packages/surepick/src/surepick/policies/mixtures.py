@@ -31,6 +31,9 @@ HEURISTIC_SHARE = 0.03  # of the pulls so far: those of a batch, or the least wh
 HEURISTIC_OF_REST = 0.05  # ... so much of the pulls still to come
 HEURISTIC_MOST = 0.25  # ... and at most so much of the pulls so far
 HEURISTIC_LEADER = 0.35  # the leader has (arms that are measured - 1) to this power times the pulls of another one
+HEURISTIC_OF_BUDGET = 0.1  # of what is left of a budget: the pulls of a batch
+HEURISTIC_RIVALS_TRIED = 24  # numbers of rivals that are tried, between 1 and all
+LAST_PULLS = 2  # a budget of fewer is over: nothing can be compared
 READ_AFTER = 1.25  # times the pulls at the last one: when a reading looks at the evidence again
 HEURISTIC_UNMIXED = 2.0  # units of evidence that a mixture has less than its best part, when a rival is settled
 
@@ -66,6 +69,29 @@ class MixtureRules:
 
     problem: Problem
     largest: int | None  # most pulls in a batch; None: no limit
+    budget: int | None = None  # pulls in all; None: no limit
+
+    @property
+    def aims_at_budget(self) -> bool:
+        """Whether the budget ends before equally many pulls of each arm would reach epsilon."""
+        return self.budget is not None and self.margin_of_budget > self.problem.epsilon
+
+    @property
+    def margin_of_budget(self) -> float:
+        """lambda_N = s sqrt(4 K log((K - 1)/delta) / N): within what a uniform plan of N pulls tells arms apart."""
+        number, need = self.problem.num_arms, threshold_of(self.problem) + math.log(self.problem.num_arms - 1)
+        return math.inf if self.budget is None else self.problem.sigma * math.sqrt(4.0 * number * need / self.budget)
+
+    @property
+    def margins(self) -> FloatArray:
+        """lambda_k, (S,): functions of what was registered."""
+        if self.aims_at_budget:
+            return np.array([self.margin_of_budget])
+        return margin_grid(self.problem.noise, self.problem.epsilon)
+
+    def left(self, pulls: IntArray) -> IntArray:
+        """Pulls that may still be made after so many, (n,)."""
+        return np.full(len(pulls), np.iinfo(np.int64).max) if self.budget is None else self.budget - pulls
 
     def first(self, number: int) -> Plans:
         """Pulls of every arm."""
@@ -75,33 +101,42 @@ class MixtureRules:
     @property
     def usual_first(self) -> int:
         """Pulls of the first batch."""
-        usual = HEURISTIC_FIRST * self.problem.num_arms
+        num_arms = self.problem.num_arms
+        usual = HEURISTIC_FIRST * num_arms
+        if self.budget is not None:
+            usual = min(usual, max(self.budget // 2, num_arms))
         return usual if self.largest is None else min(usual, self.largest)
 
     def ask(self, rows: Rows) -> Plans:
         """A share of the pulls so far or still to come, on the leader and the rivals that are not settled."""
-        shares = self.shares(rows.beaten, rows.bounds, rows.leader, np.zeros_like(rows.beaten))
+        pulls = rows.seen.counts.sum(axis=1)
+        shares, left = self.shares(rows, np.zeros_like(rows.beaten)), self.left(pulls)
         number, rest = np.count_nonzero(shares, axis=1), self.rest(rows, shares)
-        each = np.maximum(1.0, np.floor(self.usual(rows.seen.counts.sum(axis=1), rest) / np.maximum(number, 1)))
+        each = np.maximum(1.0, np.floor(self.usual(pulls, rest) / np.maximum(number, 1)))
         counts = np.where(shares > 0.0, np.maximum(np.round(each[:, None] * shares), 1.0), 0.0).astype(np.int64)
-        if self.largest is not None:
-            over = np.flatnonzero(counts.sum(axis=1) > self.largest)
-            limits = np.full(len(over), self.largest)
-            counts[over] = whole_shares(shares[over], limits, rows.leader[over])
+        most = left if self.largest is None else np.minimum(left, self.largest)
+        total = counts.sum(axis=1)
+        over = np.flatnonzero((total > most) | (left - total < number))  # the last batch has all that is left
+        counts[over] = whole_shares(shares[over], most[over], rows.leader[over])
         return Plans(counts, rows.leader)
 
     def usual(self, pulls: IntArray, rest: FloatArray) -> FloatArray:
         """Pulls of a batch after so many, when so many are still to come, (n,)."""
+        if self.aims_at_budget:
+            return np.asarray(HEURISTIC_OF_BUDGET * self.left(pulls))
         least: FloatArray = HEURISTIC_SHARE * pulls.astype(np.float64)
         if self.problem.num_arms > options.MOST_FEW:
             return least
         return np.asarray(np.clip(HEURISTIC_OF_REST * rest, least, HEURISTIC_MOST * pulls))
 
     def rest(self, rows: Rows, shares: FloatArray) -> FloatArray:
-        """About how many pulls settle all rivals of the leader, (n,).
+        """About how many pulls settle all rivals of the leader, or all that are left, (n,).
 
         2 need (s_c^2 + s_j^2) / m^2 of each arm that is measured,      m a guess of the margin, of the worst rival
         """
+        left = self.left(rows.seen.counts.sum(axis=1)).astype(np.float64)
+        if self.aims_at_budget:
+            return left
         every, leader, epsilon = np.arange(len(shares)), rows.leader, self.problem.epsilon
         rivals = shares > 0.0
         rivals[every, leader] = False
@@ -112,21 +147,58 @@ class MixtureRules:
         each = np.where(rivals, 2.0 * need * (variances + variances[every, leader][:, None]) / margins**2, 0.0)
         most = np.maximum(np.where(rivals, shares, 0.0).max(axis=1), np.finfo(np.float64).tiny)
         number = np.count_nonzero(rivals, axis=1)
-        return np.where(number > 0, np.maximum(each.max(axis=1) * shares.sum(axis=1) / most, number + 1.0), 1.0)
+        rest = np.where(number > 0, np.maximum(each.max(axis=1) * shares.sum(axis=1) / most, number + 1.0), 1.0)
+        return np.minimum(rest, left)
 
-    def shares(self, beaten: BoolArray, bounds: FloatArray, leader: IntArray, away: BoolArray) -> FloatArray:
+    def shares(self, rows: Rows, away: BoolArray) -> FloatArray:
         """Pulls of each arm for one of a rival, (n, K): none of rivals that are settled against the leader, or against
-        all that are left."""
-        every = np.arange(len(leader))
-        settled, left = bounds <= self.problem.epsilon, ~(beaten | away)
+        all that are left, nor of those that matter least to what a budget can reach."""
+        every, leader, bounds = np.arange(len(away)), rows.leader, rows.bounds
+        settled, left = bounds <= self.problem.epsilon, ~(rows.beaten | away)
         done = (settled | ~left[:, None, :]).all(axis=2) | settled[every, :, leader]
         left &= ~done
+        if self.aims_at_budget:
+            left = self._worth(rows, left)
         left[every, leader] = True
         scales, others = self.problem.scales, left.sum(axis=1) - 1
         weights = left * (scales / scales.mean())
-        more = np.where(others >= 2, np.maximum(others, 1) ** HEURISTIC_LEADER, 1.0)
-        weights[every, leader] *= more
+        weights[every, leader] *= leader_share(others)
         return np.asarray(weights)
+
+    def _worth(self, rows: Rows, rivals: BoolArray) -> BoolArray:
+        """The rivals that the rest of a budget is for, (n, K): so many of those with the largest bounds that the
+        largest bound at its end is as small as it can be.
+
+            max over them of sqrt(2 L / (V + P)) - d, and over the others of U,     L = log((K - 1)/delta)
+
+        V: precision so far, P: that of equal shares of what is left, d: by how much the leader leads.
+        """
+        every, leader = np.arange(len(rivals)), rows.leader
+        rivals = rivals.copy()
+        rivals[every, leader] = False
+        bounds = np.where(rivals, rows.bounds[every, :, leader], -np.inf)
+        order = np.argsort(-bounds, axis=1, kind="stable")
+        variances = PullCosts.after(self.problem.noise, rows.seen).variances
+        own = variances[every, leader][:, None]
+        held = rows.flows[every, :, leader, 0] / self.margin_of_budget
+        lead = rows.seen.means[every, leader][:, None] - rows.seen.means
+        sorted_ = (np.take_along_axis(each, order, 1) for each in (bounds, held, lead, variances, rivals))
+        bounds, held, lead, variances, there = sorted_
+        left = self.left(rows.seen.counts.sum(axis=1))
+        need = 2.0 * (threshold_of(self.problem) + math.log(self.problem.num_arms - 1))
+        best, taken = np.full(len(rivals), np.inf), np.ones(len(rivals), np.int64)
+        for number in numbers_tried(self.problem.num_arms - 1):
+            share = leader_share(np.array([number]))
+            each = (left / (number + share))[:, None]
+            widths = np.sqrt(need / (held + 1.0 / (variances / each + own / (share * each)))) - lead
+            reached = np.where(there, widths, -np.inf)[:, :number].max(axis=1)
+            reached = np.maximum(np.maximum(reached, bounds[:, number]), self.problem.epsilon)
+            fits = (number == 1) | ((number < left) & there[:, number - 1])
+            better = fits & (reached < best * (1.0 - 1e-9))
+            best, taken = np.where(better, reached, best), np.where(better, number, taken)
+        chosen = np.zeros_like(rivals)
+        np.put_along_axis(chosen, order, np.arange(rivals.shape[1]) < taken[:, None], 1)
+        return np.asarray(chosen & rivals)
 
     def tell(self, rows: Rows | None, planned: Plans, seen: Observations) -> Rows:
         """Where the studies stand after a batch; rows None: it is the first."""
@@ -145,6 +217,7 @@ class MixtureRules:
         good = np.take_along_axis(settled, order, 1)
         finished = np.asarray(good.any(axis=1))
         leader = order[np.arange(len(order)), np.where(finished, np.argmax(good, axis=1), 0)]
+        finished |= self.left(rows.seen.counts.sum(axis=1)) < LAST_PULLS
         candidate = np.where(finished, leader, planned.leader)
         return replace(rows, bounds=bounds, beaten=beaten, leader=leader, candidate=candidate, finished=finished)
 
@@ -156,12 +229,12 @@ class MixtureRules:
     def bets(self, past: Observations, counts: IntArray) -> PairBets:
         """What all parts bet on a batch of which so many results came."""
         noise = self.problem.noise
-        return PairBets.of(margin_grid(noise, self.problem.epsilon), counts, PullCosts.after(noise, past))
+        return PairBets.of(self.margins, counts, PullCosts.after(noise, past))
 
     def _started(self, seen: Observations) -> Rows:
         """Before the first batch."""
         number, num_arms = shape = seen.counts.shape
-        parts = np.zeros((number, num_arms, num_arms, len(margin_grid(self.problem.noise, self.problem.epsilon))))
+        parts = np.zeros((number, num_arms, num_arms, len(self.margins)))
         known, least = range(number) if self.problem.noise.support is None else (), states.FAR * self.problem.epsilon
         nothing = np.zeros(shape)
         return Rows(
@@ -180,13 +253,15 @@ class MixtureRules:
         """Where one of the studies stands."""
         seen, num_arms = rows_of(rows.seen, row), self.problem.num_arms
         beaten, nobody = rows.beaten[row], np.zeros(num_arms, bool)
+        leader = int(rows.leader[row])
+        settled = (beaten | (rows.bounds[row, :, leader] <= self.problem.epsilon)).all()
         return MixtureState(
             round=round_number,
             seen=seen,
             lists=Lists.empty(num_arms),
             beaten=beaten,
-            finished="certified" if rows.finished[row] else "",
-            leader=int(rows.leader[row]),
+            finished="" if not rows.finished[row] else "certified" if settled else "budget",
+            leader=leader,
             candidate=int(rows.candidate[row]),
             dim=num_arms,
             tested=tested_in_order(rows.bounds[row], ranked_alone(seen, beaten, nobody), nobody),
@@ -194,6 +269,16 @@ class MixtureRules:
             log_values=rows.log_values[row],
             flows=rows.flows[row],
         )
+
+
+def leader_share(others: IntArray) -> FloatArray:
+    """Pulls of the leader for one of each of so many rivals, (n,)."""
+    return np.where(others >= 2, np.maximum(others, 1) ** HEURISTIC_LEADER, 1.0)
+
+
+def numbers_tried(most: int) -> list[int]:
+    """Numbers from 1 to that one, close together where they are small."""
+    return sorted({round(each) for each in np.geomspace(1, most, min(most, HEURISTIC_RIVALS_TRIED)).tolist()})
 
 
 def ranked(seen: Observations, beaten: BoolArray, away: BoolArray) -> IntArray:
@@ -268,6 +353,9 @@ class MixtureElimination(engine.EmbeddedTest):
         batch_size: pulls of every batch, at least K; None: chosen.
         batch_cost: what each batch costs beside its measurements, a measurement costing 1: the more, the fewer.
         max_batches: after so many batches with results the study ends, certified or not; None: no limit.
+        budget: pulls in all, at least K, after which the study ends with the gap that they certify. If a uniform plan of
+            them would not reach epsilon, all bets are on the margin that it would reach, and each batch is of those
+            rivals that matter most to the largest bound at the end; None: no limit.
 
     Raises:
         InvalidInput: a setting has no meaning, or other evidence answers the question.
@@ -279,11 +367,12 @@ class MixtureElimination(engine.EmbeddedTest):
     batch_size: int | None = option(None, options.batch_size)
     max_batches: int | None = option(None, options.max_batches)
     batch_cost: float = option(0.0, options.batch_cost)
+    budget: int | None = option(None, options.budget)
     evidence: str = field(default="mixtures", init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         engine.EmbeddedTest.__post_init__(self)
-        given = {"batch_size": self.batch_size, "largest_batch": self.largest_batch}
+        given = {name: getattr(self, name) for name in ("batch_size", "largest_batch", "budget")}
         unfit = options.unfit_for_mixtures(self.problem, given)
         if unfit or self._uses_features:
             unfit = unfit or "features are used"
@@ -311,7 +400,7 @@ class MixtureElimination(engine.EmbeddedTest):
 
     @property
     def _rules(self) -> MixtureRules:
-        return MixtureRules(self.problem, self.largest_batch)
+        return MixtureRules(self.problem, self.largest_batch, self.budget)
 
     @property
     def _sizes(self) -> engine.BatchSizes:
@@ -329,7 +418,7 @@ class MixtureElimination(engine.EmbeddedTest):
             counts = batches.listed_sizes(num_arms, total, 1)
             return Plan(round=state.round, counts=self._there(state, counts), dim=num_arms, lower_bound=0.0)
         row = self._row(state)
-        rest = float(self._rules.rest(row, self._shares(state)[None])[0])
+        rest = float(self._rules.rest(row, self._rules.shares(row, state.away[None]))[0])
         usual = self._plain and state.roster is None
         counts = self._rules.ask(row).counts[0] if usual else self._sized(state, rest)
         return Plan(
@@ -348,7 +437,7 @@ class MixtureElimination(engine.EmbeddedTest):
         return self._rules.bets(one_row(state.seen), seen.counts[None]) if seen.total > 0 else None
 
     def update(self, state: MixtureState, plan: Plan, bets: Any, seen: Observations) -> dict[str, Any]:  # noqa: ARG002
-        shape = (*[self.problem.num_arms] * 2, len(margin_grid(self.problem.noise, self.problem.epsilon)))
+        shape = (*[self.problem.num_arms] * 2, len(self._rules.margins))
         log_values, flows = state.parts if state.begun else (np.zeros(shape), np.zeros(shape))
         if bets is None:
             return {"log_values": log_values, "flows": flows}
@@ -356,7 +445,12 @@ class MixtureElimination(engine.EmbeddedTest):
         return {"log_values": log_values + gained, "flows": flows + bets.flows[0]}
 
     def decide(self, state: MixtureState, after: MixtureState, _: Plan) -> MixtureState:
-        return self._concluded(after, self._known(state), state.beaten)
+        after = self._concluded(after, self._known(state), state.beaten)
+        return after if after.finished or not self._spent(after) else replace(after, finished="budget")
+
+    def _spent(self, state: MixtureState) -> bool:
+        """Whether nothing is left of the budget."""
+        return bool(self._rules.left(np.array([state.pulls]))[0] < LAST_PULLS)
 
     def weigh(self, state: MixtureState, plan: Plan, seen: Observations) -> Weighed | None:
         """One process an arm, in place of the parts: their weighted mean, with the weights that say most of the leader.
@@ -397,7 +491,7 @@ class MixtureElimination(engine.EmbeddedTest):
         after, roster = without_arms(state, arms, independent)
         forgets = (roster.excluded & ~state.dropped).any()
         known = self._known(state) if not forgets else np.full((len(state.beaten),) * 2, UNKNOWN)
-        why = "budget" if self._sizes.over(state.round) else ""
+        why = "budget" if self._sizes.over(state.round) or self._spent(state) else ""
         after = replace(after, roster=roster, finished=why)
         if after.begun:
             after = self._concluded(after, known, after.beaten)
@@ -460,22 +554,19 @@ class MixtureElimination(engine.EmbeddedTest):
 
     # --- what is predicted, and batches of other sizes
 
-    def _shares(self, state: MixtureState) -> FloatArray:
-        known = self._known(state)[None]
-        return np.asarray(self._rules.shares(state.beaten[None], known, np.array([state.leader]), state.away[None])[0])
-
     def _there(self, state: MixtureState, counts: IntArray) -> IntArray:
         """The pulls of a plan without those of arms that are away."""
         return counts if state.roster is None else np.where(state.away, 0, counts)
 
     def _sized(self, state: MixtureState, rest: float) -> IntArray:
         """A batch of the size that is asked for, or that few batches and their costs ask for."""
-        shares, sizes = self._shares(state), self._sizes
-        usual = float(self._rules.usual(np.array([state.pulls]), np.array([rest]))[0])
+        shares, sizes = self._rules.shares(self._row(state), state.away[None])[0], self._sizes
+        pulls = np.array([state.pulls])
+        usual = float(self._rules.usual(pulls, np.array([rest]))[0])
         if sizes.most is not None or sizes.fixed > 0.0:
             usual = max(usual, sizes.testing(state.round, float(state.pulls), rest, self._grid))
         total = sizes.exact or max(math.ceil(usual), int(np.count_nonzero(shares)))
-        total = total if sizes.largest is None else min(total, sizes.largest)
+        total = min(total if sizes.largest is None else min(total, sizes.largest), int(self._rules.left(pulls)[0]))
         return np.asarray(whole_shares(shares[None], np.array([total]), np.array([state.leader]))[0])
 
     # --- what it says

@@ -266,7 +266,7 @@ def test_a_candidate_that_is_dropped_proves_nothing_any_more():
 
 def test_one_that_was_withdrawn_for_its_results_is_still_a_rival():
     environment, rng = world([2.0, 0.0, 0.0], HALF), np.random.default_rng(0)
-    study = sp.Study(environment.arms, policy_for(environment))
+    study = sp.Study(environment.arms, policy_for(environment, largest_batch=3))
     measure(study, environment, rng)
     study.withdraw(["0"], "somebody did not like it")
     measure(study, environment, rng)  # of a plan that was made before

@@ -129,13 +129,14 @@ class PairBets:
     costs: PullCosts
 
     @staticmethod
-    def of(grid: FloatArray, counts: IntArray, costs: PullCosts) -> PairBets:
-        """T = lambda P,  P = 1 / (s_j^2 / n_j + s_a^2 / n_a),  cut where a weight would be too steep."""
+    def of(margins: FloatArray, counts: IntArray, costs: PullCosts) -> PairBets:
+        """T = lambda P,  P = 1 / (s_j^2 / n_j + s_a^2 / n_a),  cut where a weight would be too steep; lambda (S,), or
+        (n, 1, 1, S) where each study has its own."""
         pulled = counts > 0
         each = np.where(pulled, costs.variances / np.maximum(counts, 1), np.inf)
         precision = 1.0 / (each[:, :, None] + each[:, None, :])
         precision[:, np.arange(counts.shape[1]), np.arange(counts.shape[1])] = 0.0
-        flows = precision[:, :, :, None] * grid
+        flows = precision[:, :, :, None] * margins
         if costs.kind != DRAWN:
             down, up = (np.where(pulled, counts * STEEPEST / costs.reach(up=way), 0.0) for way in (False, True))
             flows = np.minimum(flows, np.minimum(down[:, :, None], up[:, None, :])[:, :, :, None])

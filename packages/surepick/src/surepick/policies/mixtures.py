@@ -12,11 +12,22 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Deciding, Intervals, Plan, Step
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record, rows_of
 from surepick.errors import ContractError, InvalidInput
+from surepick.estimators import student_intervals
 from surepick.estimators.flows import BatchWeights, Weighed
-from surepick.estimators.margin_mixtures import PairBets, PullCosts, averaged, evidence_for, margin_grid, upper_bounds
-from surepick.estimators.noise_mgf import noise_mgf_after
+from surepick.estimators.margin_mixtures import (
+    PSEUDO,
+    PairBets,
+    PullCosts,
+    averaged,
+    evidence_for,
+    margin_grid,
+    upper_bounds,
+)
+from surepick.estimators.noise_mgf import squared_deviations
 from surepick.estimators.posterior import posterior_of_means
 from surepick.estimators.running_processes import UNKNOWN
+from surepick.estimators.student_intervals import StudentIntervals
+from surepick.noise import Noise, SubGaussian, known_scale
 from surepick.policies import options
 from surepick.policies.base import Problem, Traits, threshold_of
 from surepick.policies.carried.means_rule import whole_shares
@@ -30,9 +41,11 @@ HEURISTIC_FIRST = 2  # pulls of each arm in the first batch: only repeats show s
 HEURISTIC_SHARE = 0.03  # of the pulls so far: those of a batch, or the least where candidates are few, and then ...
 HEURISTIC_OF_REST = 0.05  # ... so much of the pulls still to come
 HEURISTIC_MOST = 0.25  # ... and at most so much of the pulls so far
+HEURISTIC_LEADER_APART = 0.5  # where each has an interval of its own: the power of what follows
 HEURISTIC_LEADER = 0.35  # the leader has (arms that are measured - 1) to this power times the pulls of another one
 HEURISTIC_OF_BUDGET = 0.1  # of what is left of a budget: the pulls of a batch
 HEURISTIC_RIVALS_TRIED = 24  # numbers of rivals that are tried, between 1 and all
+HEURISTIC_COARSE = 0.3  # of the range: margins from which rewards in it are priced by their scale alone
 LAST_PULLS = 2  # a budget of fewer is over: nothing can be compared
 READ_AFTER = 1.25  # times the pulls at the last one: when a reading looks at the evidence again
 HEURISTIC_UNMIXED = 2.0  # units of evidence that a mixture has less than its best part, when a rival is settled
@@ -70,24 +83,53 @@ class MixtureRules:
     problem: Problem
     largest: int | None  # most pulls in a batch; None: no limit
     budget: int | None = None  # pulls in all; None: no limit
+    over: str = "budget"  # why a study is finished whose budget is spent
 
     @property
     def aims_at_budget(self) -> bool:
         """Whether the budget ends before equally many pulls of each arm would reach epsilon."""
-        return self.budget is not None and self.margin_of_budget > self.problem.epsilon
+        if self.budget is None or not known_scale(self.problem.noise):
+            return self.budget is not None
+        return self.problem.sigma * self.margin_of_budget > self.problem.epsilon
 
     @property
     def margin_of_budget(self) -> float:
-        """lambda_N = s sqrt(4 K log((K - 1)/delta) / N): within what a uniform plan of N pulls tells arms apart."""
+        """sqrt(4 K log((K - 1)/delta) / N): within what a uniform plan of N pulls tells arms apart, in units of s."""
         number, need = self.problem.num_arms, threshold_of(self.problem) + math.log(self.problem.num_arms - 1)
-        return math.inf if self.budget is None else self.problem.sigma * math.sqrt(4.0 * number * need / self.budget)
+        return math.inf if self.budget is None else math.sqrt(4.0 * number * need / self.budget)
 
     @property
-    def margins(self) -> FloatArray:
-        """lambda_k, (S,): functions of what was registered."""
-        if self.aims_at_budget:
-            return np.array([self.margin_of_budget])
-        return margin_grid(self.problem.noise, self.problem.epsilon)
+    def intervals(self) -> StudentIntervals | None:
+        """What bounds rest on where nobody knows the scale of the noise; None: they rest on the parts."""
+        if known_scale(self.problem.noise) or self.budget is None:
+            return None
+        return StudentIntervals(self.problem.delta, self.problem.num_arms, self.budget / self.problem.num_arms)
+
+    def upper_bounds(self, rows: Rows, rivals: BoolArray) -> tuple[FloatArray, BoolArray]:
+        """(U_jc now, which arms j are beaten)."""
+        if self.intervals is not None:
+            return self.intervals.upper_bounds(rows.seen, rivals)
+        return upper_bounds(rows.log_values, rows.flows, threshold_of(self.problem), rivals)
+
+    def variances(self, seen: Observations) -> FloatArray:
+        """How much rewards vary, as it looks, (n, K)."""
+        if self.intervals is None:
+            return PullCosts.after(self._priced, seen).variances
+        within, freedom = squared_deviations(seen), np.maximum(seen.counts - 1, 0)
+        pooled = within.sum(axis=1, keepdims=True) / np.maximum(freedom.sum(axis=1, keepdims=True), 1)
+        return np.asarray((within + PSEUDO * pooled) / (freedom + PSEUDO))
+
+    @property
+    def num_margins(self) -> int:
+        """S."""
+        return 1 if self.aims_at_budget else len(margin_grid(self.problem.noise, self.problem.epsilon))
+
+    def margins(self, costs: PullCosts) -> FloatArray:
+        """lambda_k of the next batch, (n, 1, 1, S): functions of what was registered, and of the variances so far."""
+        if not self.aims_at_budget:
+            return margin_grid(self.problem.noise, self.problem.epsilon)
+        usual = np.sqrt(costs.variances.mean(axis=1))
+        return np.asarray(self.margin_of_budget * usual)[:, None, None, None]
 
     def left(self, pulls: IntArray) -> IntArray:
         """Pulls that may still be made after so many, (n,)."""
@@ -140,7 +182,7 @@ class MixtureRules:
         every, leader, epsilon = np.arange(len(shares)), rows.leader, self.problem.epsilon
         rivals = shares > 0.0
         rivals[every, leader] = False
-        variances = PullCosts.after(self.problem.noise, rows.seen).variances
+        variances = self.variances(rows.seen)
         margins = epsilon + np.maximum(rows.seen.means[every, leader][:, None] - rows.seen.means, 0.0)
         held = evidence_for(rows.log_values, rows.flows, leader, epsilon)
         need = np.maximum(threshold_of(self.problem) + HEURISTIC_UNMIXED - np.maximum(held, 0.0), 0.5)
@@ -160,10 +202,29 @@ class MixtureRules:
         if self.aims_at_budget:
             left = self._worth(rows, left)
         left[every, leader] = True
-        scales, others = self.problem.scales, left.sum(axis=1) - 1
+        scales, others = self._scales, left.sum(axis=1) - 1
         weights = left * (scales / scales.mean())
-        weights[every, leader] *= leader_share(others)
+        weights[every, leader] *= self.leader_share(others)
         return np.asarray(weights)
+
+    def leader_share(self, others: IntArray) -> FloatArray:
+        """Pulls of the leader for one of each of so many rivals, (n,)."""
+        power = HEURISTIC_LEADER if self.intervals is None else HEURISTIC_LEADER_APART
+        return np.where(others >= 2, np.maximum(others, 1) ** power, 1.0)
+
+    @property
+    def _priced(self) -> Noise:
+        """The noise that costs of weights rest on: of few pulls in a range its scale, since steep weights are cut."""
+        noise, support = self.problem.noise, self.problem.noise.support
+        if support is None or self.budget is None or not self.aims_at_budget:
+            return noise
+        coarse = self.problem.sigma * self.margin_of_budget > HEURISTIC_COARSE * (support[1] - support[0])
+        return SubGaussian(noise.sigma) if coarse else noise
+
+    @property
+    def _scales(self) -> FloatArray:
+        """In proportion to which arms are measured, (K,): alike where none is known."""
+        return self.problem.scales if known_scale(self.problem.noise) else np.ones(self.problem.num_arms)
 
     def _worth(self, rows: Rows, rivals: BoolArray) -> BoolArray:
         """The rivals that the rest of a budget is for, (n, K): so many of those with the largest bounds that the
@@ -178,9 +239,10 @@ class MixtureRules:
         rivals[every, leader] = False
         bounds = np.where(rivals, rows.bounds[every, :, leader], -np.inf)
         order = np.argsort(-bounds, axis=1, kind="stable")
-        variances = PullCosts.after(self.problem.noise, rows.seen).variances
+        variances = self.variances(rows.seen)
         own = variances[every, leader][:, None]
-        held = rows.flows[every, :, leader, 0] / self.margin_of_budget
+        counts = np.maximum(rows.seen.counts, 1)
+        held = 1.0 / (variances / counts + own / counts[every, leader][:, None])
         lead = rows.seen.means[every, leader][:, None] - rows.seen.means
         sorted_ = (np.take_along_axis(each, order, 1) for each in (bounds, held, lead, variances, rivals))
         bounds, held, lead, variances, there = sorted_
@@ -188,7 +250,7 @@ class MixtureRules:
         need = 2.0 * (threshold_of(self.problem) + math.log(self.problem.num_arms - 1))
         best, taken = np.full(len(rivals), np.inf), np.ones(len(rivals), np.int64)
         for number in numbers_tried(self.problem.num_arms - 1):
-            share = leader_share(np.array([number]))
+            share = self.leader_share(np.array([number]))
             each = (left / (number + share))[:, None]
             widths = np.sqrt(need / (held + 1.0 / (variances / each + own / (share * each)))) - lead
             reached = np.where(there, widths, -np.inf)[:, :number].max(axis=1)
@@ -204,20 +266,24 @@ class MixtureRules:
         """Where the studies stand after a batch; rows None: it is the first."""
         rows = self._started(seen) if rows is None else rows
         seen = seen.less(rows.levels[:, None])
-        gained, flows = self.gained(rows.seen, seen)
-        held = rows.log_values + gained, rows.flows + flows
-        return self.concluded(replace(rows, seen=rows.seen.plus(seen), log_values=held[0], flows=held[1]), planned)
+        after = replace(rows, seen=rows.seen.plus(seen))
+        if self.intervals is None:
+            gained, flows = self.gained(rows.seen, seen)
+            after = replace(after, log_values=rows.log_values + gained, flows=rows.flows + flows)
+        return self.concluded(after, planned)
 
     def concluded(self, rows: Rows, planned: Plans) -> Rows:
         """Who is beaten, by how much arms are better at most, who leads, and whether that decides."""
-        now, shown = upper_bounds(rows.log_values, rows.flows, threshold_of(self.problem), np.ones_like(rows.beaten))
+        now, shown = self.upper_bounds(rows, np.ones_like(rows.beaten))
         bounds, beaten = np.minimum(rows.bounds, now), rows.beaten | shown
         order = ranked(rows.seen, beaten, np.zeros_like(beaten))
         settled = (beaten[:, :, None] | (bounds <= self.problem.epsilon)).all(axis=1)
         good = np.take_along_axis(settled, order, 1)
         finished = np.asarray(good.any(axis=1))
         leader = order[np.arange(len(order)), np.where(finished, np.argmax(good, axis=1), 0)]
-        finished |= self.left(rows.seen.counts.sum(axis=1)) < LAST_PULLS
+        over = ~finished & (self.left(rows.seen.counts.sum(axis=1)) < LAST_PULLS)
+        leader = np.where(over, of_least_gap(rows.seen.means, bounds, beaten, np.zeros_like(beaten)), leader)
+        finished |= over
         candidate = np.where(finished, leader, planned.leader)
         return replace(rows, bounds=bounds, beaten=beaten, leader=leader, candidate=candidate, finished=finished)
 
@@ -228,13 +294,13 @@ class MixtureRules:
 
     def bets(self, past: Observations, counts: IntArray) -> PairBets:
         """What all parts bet on a batch of which so many results came."""
-        noise = self.problem.noise
-        return PairBets.of(self.margins, counts, PullCosts.after(noise, past))
+        costs = PullCosts.after(self._priced, past)
+        return PairBets.of(self.margins(costs), counts, costs)
 
     def _started(self, seen: Observations) -> Rows:
         """Before the first batch."""
         number, num_arms = shape = seen.counts.shape
-        parts = np.zeros((number, num_arms, num_arms, len(self.margins)))
+        parts = np.zeros((number, num_arms, num_arms, self.num_margins))
         known, least = range(number) if self.problem.noise.support is None else (), states.FAR * self.problem.epsilon
         nothing = np.zeros(shape)
         return Rows(
@@ -260,7 +326,7 @@ class MixtureRules:
             seen=seen,
             lists=Lists.empty(num_arms),
             beaten=beaten,
-            finished="" if not rows.finished[row] else "certified" if settled else "budget",
+            finished="" if not rows.finished[row] else "certified" if settled else self.over,
             leader=leader,
             candidate=int(rows.candidate[row]),
             dim=num_arms,
@@ -271,9 +337,11 @@ class MixtureRules:
         )
 
 
-def leader_share(others: IntArray) -> FloatArray:
-    """Pulls of the leader for one of each of so many rivals, (n,)."""
-    return np.where(others >= 2, np.maximum(others, 1) ** HEURISTIC_LEADER, 1.0)
+def of_least_gap(means: FloatArray, bounds: FloatArray, beaten: BoolArray, away: BoolArray) -> IntArray:
+    """Of the arms that may be recommended the one of least certified gap less its mean, (n,): the gap alone would name
+    arms that look worse."""
+    gaps = np.where(beaten[:, :, None], -np.inf, bounds).max(axis=1)  # an arm's bound on itself is 0
+    return np.asarray(np.argmin(np.where(beaten | away, np.inf, gaps - means), axis=1))
 
 
 def numbers_tried(most: int) -> list[int]:
@@ -356,6 +424,7 @@ class MixtureElimination(engine.EmbeddedTest):
         budget: pulls in all, at least K, after which the study ends with the gap that they certify. If a uniform plan of
             them would not reach epsilon, all bets are on the margin that it would reach, and each batch is of those
             rivals that matter most to the largest bound at the end; None: no limit.
+        any_gap: with a budget: no tolerance was asked for, and whatever gap it certifies is what the answer promises.
 
     Raises:
         InvalidInput: a setting has no meaning, or other evidence answers the question.
@@ -368,12 +437,15 @@ class MixtureElimination(engine.EmbeddedTest):
     max_batches: int | None = option(None, options.max_batches)
     batch_cost: float = option(0.0, options.batch_cost)
     budget: int | None = option(None, options.budget)
+    any_gap: bool | None = option(None, options.yes)
     evidence: str = field(default="mixtures", init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         engine.EmbeddedTest.__post_init__(self)
         given = {name: getattr(self, name) for name in ("batch_size", "largest_batch", "budget")}
         unfit = options.unfit_for_mixtures(self.problem, given)
+        if self.any_gap and self.budget is None:
+            raise InvalidInput("any_gap is for a study with a budget: give one, or leave any_gap out.")
         if unfit or self._uses_features:
             unfit = unfit or "features are used"
             raise InvalidInput(f"evidence='mixtures' is for few candidates, and {unfit}: leave evidence out.")
@@ -400,7 +472,12 @@ class MixtureElimination(engine.EmbeddedTest):
 
     @property
     def _rules(self) -> MixtureRules:
-        return MixtureRules(self.problem, self.largest_batch, self.budget)
+        return MixtureRules(self.problem, self.largest_batch, self.budget, self._over)
+
+    @property
+    def _over(self) -> str:
+        """Why a study is finished whose budget is spent: where no tolerance was asked for, its gap is the answer."""
+        return "certified" if self.any_gap else "budget"
 
     @property
     def _sizes(self) -> engine.BatchSizes:
@@ -434,10 +511,12 @@ class MixtureElimination(engine.EmbeddedTest):
         """Functions of the past and of how many results came (line 1)."""
         if plan.dim != self.problem.num_arms:
             raise InvalidInput(f"the plan is of {plan.dim} dimensions, and {self.problem.num_arms} arms have as many.")
-        return self._rules.bets(one_row(state.seen), seen.counts[None]) if seen.total > 0 else None
+        if seen.total == 0 or self._rules.intervals is not None:
+            return None
+        return self._rules.bets(one_row(state.seen), seen.counts[None])
 
     def update(self, state: MixtureState, plan: Plan, bets: Any, seen: Observations) -> dict[str, Any]:  # noqa: ARG002
-        shape = (*[self.problem.num_arms] * 2, len(self._rules.margins))
+        shape = (*[self.problem.num_arms] * 2, self._rules.num_margins)
         log_values, flows = state.parts if state.begun else (np.zeros(shape), np.zeros(shape))
         if bets is None:
             return {"log_values": log_values, "flows": flows}
@@ -446,7 +525,15 @@ class MixtureElimination(engine.EmbeddedTest):
 
     def decide(self, state: MixtureState, after: MixtureState, _: Plan) -> MixtureState:
         after = self._concluded(after, self._known(state), state.beaten)
-        return after if after.finished or not self._spent(after) else replace(after, finished="budget")
+        if after.finished or not self._spent(after):
+            return after
+        gone = (
+            after.seen.means[None],
+            self._known(after)[None],
+            (after.beaten | after.dropped)[None],
+            after.away[None],
+        )
+        return replace(after, finished=self._over, leader=int(of_least_gap(*gone)[0]))
 
     def _spent(self, state: MixtureState) -> bool:
         """Whether nothing is left of the budget."""
@@ -459,6 +546,8 @@ class MixtureElimination(engine.EmbeddedTest):
 
         Source: docs/mixtures.md, line 50.
         """
+        if self._rules.intervals is not None:
+            return None
         after = self.tell(state, plan, seen).state
         number = math.floor(math.log(max(after.pulls, 1)) / math.log(READ_AFTER))
         if seen.total == 0 or (not after.finished and state.pulls >= READ_AFTER**number):
@@ -491,7 +580,7 @@ class MixtureElimination(engine.EmbeddedTest):
         after, roster = without_arms(state, arms, independent)
         forgets = (roster.excluded & ~state.dropped).any()
         known = self._known(state) if not forgets else np.full((len(state.beaten),) * 2, UNKNOWN)
-        why = "budget" if self._sizes.over(state.round) or self._spent(state) else ""
+        why = self._over if self._spent(state) else "budget" if self._sizes.over(state.round) else ""
         after = replace(after, roster=roster, finished=why)
         if after.begun:
             after = self._concluded(after, known, after.beaten)
@@ -508,8 +597,7 @@ class MixtureElimination(engine.EmbeddedTest):
 
     def _concluded(self, after: MixtureState, known: FloatArray, beaten: BoolArray) -> MixtureState:
         """The state with what its processes say, beside the bounds and the beaten arms that are known."""
-        log_values, flows = after.parts
-        now, shown = upper_bounds(log_values[None], flows[None], self._threshold, ~after.dropped[None])
+        now, shown = self._rules.upper_bounds(self._row(after), ~after.dropped[None])
         bounds, beaten = np.minimum(known, now[0]), beaten | shown[0]
         order = ranked_alone(after.seen, beaten, after.away)
         after = replace(after, beaten=beaten, leader=int(order[0]), tested=tested_in_order(bounds, order, after.away))
@@ -544,7 +632,8 @@ class MixtureElimination(engine.EmbeddedTest):
     def _grid(self) -> engine.Grid:
         """How pulls grow where only few batches are allowed."""
         problem, number = self.problem, self.problem.num_arms
-        scales = {"sigma": problem.sigma, "epsilon": problem.epsilon}
+        sigma = problem.sigma if known_scale(problem.noise) else problem.epsilon
+        scales = {"sigma": sigma, "epsilon": problem.epsilon}
         return engine.Grid.of(number, number, **scales, threshold=self._threshold)
 
     def _less_level(self, state: MixtureState, seen: Observations) -> tuple[Observations, float | None]:
@@ -571,8 +660,11 @@ class MixtureElimination(engine.EmbeddedTest):
 
     # --- what it says
 
-    def _answer(self, state: MixtureState) -> dict[str, Any]:  # noqa: ARG002
-        return {"assumptions": self.embedding.traits.assumptions, "why_heuristic": ""}
+    def _answer(self, state: MixtureState) -> dict[str, Any]:
+        found: dict[str, Any] = {"assumptions": self.embedding.traits.assumptions, "why_heuristic": ""}
+        if self._rules.intervals is not None:
+            found |= {"assumptions": (*found["assumptions"], student_intervals.ASSUMED), "of_draws": False}
+        return {**found, "epsilon": self._gap(state)} if self.any_gap else found
 
     def _gap(self, state: MixtureState) -> float | None:
         return states.certified_gap(self.problem, state)
@@ -582,7 +674,7 @@ class MixtureElimination(engine.EmbeddedTest):
             return None
 
         def deciding(_: Intervals | None) -> Intervals:
-            scales = noise_mgf_after(self.problem.noise, after.seen).typical_scales(self.problem.epsilon)
+            scales = engine.mgf_after(self.problem, after.seen).typical_scales(self.problem.epsilon)
             guess = posterior_of_means(after.seen, scales, self.problem.epsilon)
             return carried_intervals(after, guess, self.problem.epsilon)
 

@@ -16,7 +16,7 @@ from surepick.core.plugins import EMBEDDINGS, plugin_names
 from surepick.core.records import FloatArray
 from surepick.embeddings.base import ExactFeatures, embedding_spec, free_dim
 from surepick.errors import InvalidInput
-from surepick.noise import Noise, PilotGaussian, known_scale
+from surepick.noise import Noise, PilotGaussian, known_scale, largest_scale, parse_noise
 from surepick.policies.base import Problem
 from surepick.questions import BEST, NAMES, Question, asked_of, own_fields, question_name, taken_question
 from surepick.text import quoted
@@ -266,7 +266,7 @@ def unfit_for_mixtures(problem: Problem, given: Mapping[str, Any]) -> str:
     most = MOST_MIXED if given.get("budget") is None else MOST_BUDGETED
     if not 2 <= problem.num_arms <= most:
         return f"{problem.num_arms} candidates are not between 2 and {most}"
-    if not known_scale(problem.noise):
+    if not known_scale(problem.noise) and given.get("budget") is None:
         return "the scale of the noise is unknown"
     if problem.question is not None or problem.relative_costs is not None:
         return "measurements have unlike costs" if problem.question is None else "the question is another one"
@@ -391,6 +391,21 @@ class PolicySpec:
         parts, name = OPTIONS_OF.get(self.parts, ()), given.get("embedding")
         theirs = () if self.parts is not of_package or name is None else embedding_spec(name).options
         return tuple(dict.fromkeys(("gap_bound", *self.own_options(), *parts, *theirs, *question)))
+
+
+LEAST_TOLERANCE = 1e-6  # of the largest scale of the noise: what is asked for where a budget says when to end
+
+
+def without_tolerance(noise: Noise | str, given: Mapping[str, Any], spec: PolicySpec) -> tuple[float, dict[str, Any]]:
+    """(epsilon, the options) where none is given: with a budget the least that has a meaning, and any gap is an answer."""
+    if given.get("budget") is None or "any_gap" not in spec.options(given):
+        raise InvalidInput(
+            "epsilon is not given: how much worse than the best the answer may be. certified-independent with budget=N, "
+            "the measurements in all, does without: its answer is as good as these can show."
+        )
+    assumed = parse_noise(noise) if isinstance(noise, str) else noise
+    scale = largest_scale(assumed) if known_scale(assumed) else 1.0
+    return LEAST_TOLERANCE * scale, {**given, "any_gap": True}
 
 
 def asked_question(name: str, spec: PolicySpec, given: dict[str, Any]) -> Question | None:

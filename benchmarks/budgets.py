@@ -104,9 +104,10 @@ def main() -> None:
             ]
             error = gaps.std(ddof=1) / math.sqrt(len(gaps))
             print(
-                f"{name:27s} {budget:5,d}  {plain:7.3f}  {gaps.mean():6.3f} ±{error:.3f}  {gaps.mean() / plain:8.2f}  "
-                f"{np.count_nonzero(~np.isfinite(gaps)):4d} {np.count_nonzero(regret > gaps):5d}  {regret.mean():6.4f}   "
-                f"{others[0]:6.4f}   {others[1]:6.4f}",
+                f"{name:27s} {budget:5,d}  {plain:7.3f}  {gaps.mean():6.3f} ±{error:.3f}"
+                f"  {gaps.mean() / max(plain, 1e-9):8.2f}  {np.count_nonzero(~np.isfinite(gaps)):4d} "
+                f"{np.count_nonzero(regret > gaps):5d}  {regret.mean():6.4f}"
+                f"   {others[0]:6.4f}   {others[1]:6.4f}",
                 flush=True,
             )
 

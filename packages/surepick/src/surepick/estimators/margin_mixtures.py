@@ -6,7 +6,7 @@ The part (a, k) of arm j bets on the margin lambda_k: in each batch it takes the
 those of the comparator a, and so is closed after every batch. Its weights are functions of the past and of the batch's
 counts; the proof is docs/mixtures.md, lines 44 to 49.
 
-Arrays have a row for each of n studies: one study has n = 1, and many go together (`policies.mixtures`).
+Arrays have a row for each of n studies: one study has n = 1, and many go together (`policies.mixture_rules`).
 """
 
 from __future__ import annotations

@@ -396,12 +396,14 @@ class PolicySpec:
 LEAST_TOLERANCE = 1e-6  # of the largest scale of the noise: what is asked for where a budget says when to end
 
 
-def without_tolerance(noise: Noise | str, given: Mapping[str, Any], spec: PolicySpec) -> tuple[float, dict[str, Any]]:
-    """(epsilon, the options) where none is given: with a budget the least that has a meaning, and any gap is an answer."""
-    if given.get("budget") is None or "any_gap" not in spec.options(given):
+def without_tolerance(
+    noise: Noise | str, given: Mapping[str, Any], known: tuple[str, ...]
+) -> tuple[float, dict[str, Any]]:
+    """(epsilon, the options) where none is given: with a budget the least that has a meaning, and any gap will do."""
+    if given.get("budget") is None or "any_gap" not in known:
         raise InvalidInput(
-            "epsilon is not given: how much worse than the best the answer may be. certified-independent with budget=N, "
-            "the measurements in all, does without: its answer is as good as these can show."
+            "epsilon is not given: how much worse than the best the answer may be. certified-independent with budget=N "
+            "(the measurements in all) does without: its answer is as good as these can show."
         )
     assumed = parse_noise(noise) if isinstance(noise, str) else noise
     scale = largest_scale(assumed) if known_scale(assumed) else 1.0

@@ -441,7 +441,7 @@ def _check_kind(name: str, entry: PolicySpec, kind: str | None, given: dict[str,
     known = {each.name for each in fields(entry.record(kind))}
     for option in [each for each in given if each not in known]:
         value = given.pop(option)
-        if option not in entry.hidden_defaults or value != entry.hidden_defaults[option]:
+        if value is not None and (option not in entry.hidden_defaults or value != entry.hidden_defaults[option]):
             kind = kind or "carried"
             raise InvalidInput(f"{name} with evidence={kind!r} has no option {option!r}; leave out one of the two.")
 

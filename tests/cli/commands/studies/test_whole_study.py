@@ -75,7 +75,7 @@ def test_an_option_of_the_policy(lab, refused):
     assert answer["policy"]["largest_batch"] == 5
     wrong = ("create", lab.url, "other", *words, "--option")
     assert (
-        "has no option 'largest_bath'; it knows batch_cost, batch_size, block_size, blocks, by, constraints, "
+        "has no option 'largest_bath'; it knows any_gap, batch_cost, batch_size, block_size, blocks, budget, by, "
         in refused(*wrong, "largest_bath=5")
     )
     assert "write NAME=VALUE" in refused(*wrong, "largest_batch")

@@ -8,7 +8,8 @@ from surepick.core.random_streams import stream, streams
 from surepick.core.records import from_json, rows_of, to_json
 from surepick.policies.base import stopped
 from surepick.policies.carried.elimination import CarriedElimination
-from surepick.policies.mixtures import MixtureElimination, MixtureState
+from surepick.policies.mixture_rules import MixtureState
+from surepick.policies.mixtures import MixtureElimination
 from surepick.studies.rehearsal import Rehearsal, received_as_drawn
 
 HALF = sp.SubGaussian(0.5)

@@ -1,7 +1,6 @@
 """What is preferred: how it is given, when a study goes on for it, and what is named in the end."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -167,7 +166,9 @@ def test_while_a_cheaper_one_is_sought_the_certificate_says_what_is_known():
     """Somebody whose budget ends then has a gap that is small enough."""
     rng, means = np.random.default_rng(0), {"a": 0.0, "b": -0.02, "c": -0.9}
     study = sp.Study(policy(prefer=DEAR_FIRST))
-    while states.sought(study.state, 0.1, DEAR_FIRST_OF_ALL, partial(study.policy._guess, study.state)) is None:
+    while (
+        states.sought(study.state, 0.1, DEAR_FIRST_OF_ALL, lambda: study.policy._posterior(study.state).looks) is None
+    ):
         batch = study.ask()
         study.tell(batch, [means[name] + rng.normal(0.0, 0.3) for name in batch.pulls()])
     answer = study.certificate()
@@ -177,6 +178,16 @@ def test_while_a_cheaper_one_is_sought_the_certificate_says_what_is_known():
     assert answer.reason.endswith(
         "and the study goes on. One that is preferred may be good enough, too: so it is measured on."
     )
+
+
+def test_with_a_budget_a_certified_one_is_named_though_another_is_sought():
+    """Without a tolerance nobody can say who is good enough."""
+    means = {"a": 0.0, "b": -0.02, "c": -0.9}
+    ends = [played(policy(prefer=DEAR_FIRST, budget=budget), means).certificate() for budget in (60, 300, 2_000)]
+    assert [one.verdict for one in ends] == ["budget-exhausted", "certified", "certified"]
+    assert [one.best_arm for one in ends[1:]] == ["a", "b"]
+    with pytest.raises(sp.InvalidInput, match="give epsilon, or leave prefer out"):
+        policy(prefer=DEAR_FIRST, budget=60, epsilon=None)
 
 
 def test_when_no_batch_is_left_a_certified_one_is_named():

@@ -14,6 +14,7 @@ from surepick.core.certificate import Certificate
 from surepick.core.observations import Observations, Quantity
 from surepick.core.plans import RoundRecord, Step
 from surepick.core.records import IntArray
+from surepick.core.values import probability
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.base import Policy
@@ -159,6 +160,25 @@ class Study(Operations, Stated, Home):
         """What to measure next: the open plan, or a new one, or None once the study has stopped; `lease` shares it."""
         planned = self._ledger.open_plan()
         return None if planned is None else self._ledger.batch(planned)
+
+    def gap_at(self, delta: float) -> float | None:
+        """By how much the answer of the closed rounds is worse than the best at most, had this delta been asked for.
+
+        Each delta is as good as the one that was registered, if it was chosen beforehand; to choose it by what comes
+        out is a weaker promise (docs/budget.md, line 54).
+
+        Args:
+            delta: an error probability, in (0, 1).
+
+        Returns:
+            The gap in reward units; None: no bound, or a policy that has none for other error probabilities.
+
+        Raises:
+            InvalidInput: delta is no probability.
+        """
+        probability("delta", delta, "the probability of a wrong answer.")
+        bound = self.policy.traits.gap_at
+        return None if bound is None else bound(self.state, delta)
 
     def run(
         self,

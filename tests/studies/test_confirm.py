@@ -80,6 +80,11 @@ def test_the_answer_is_that_of_find_best_on_the_finalists():
     assert mine == usual
 
 
+def test_a_budget_stands_in_place_of_a_tolerance():
+    found = sp.confirm(list(MEANS), measuring([]), scores=LUCKY, top=3, budget=60, noise="subgaussian:0.1")
+    assert (found.best_arm, found.verdict, found.pulls <= 60) == ("b", "certified", True)
+
+
 def test_a_data_frame_has_its_scores_in_a_column():
     trials = pd.DataFrame({"number": [7, 8, 9], "value": [0.2, 0.9, 0.8], "lr": [0.1, 0.2, 0.3]})
     means = {7: 0.9, 8: 0.5, 9: 0.8}

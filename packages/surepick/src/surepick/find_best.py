@@ -194,7 +194,7 @@ def confirm(
     finalists: Arms | Sequence[object] | object,
     measure: Measure,
     *,
-    epsilon: float,
+    epsilon: float | None = None,
     scores: ArrayLike | str | None = None,
     top: int | None = None,
     id: Names | None = None,  # noqa: A002 (as in read_arms)
@@ -209,13 +209,13 @@ def confirm(
     Args:
         finalists: candidates, as `find_best` takes them; those of the whole search where there are `scores`.
         measure: as in `find_best`: ids -> new results, one for each.
-        epsilon: how much worse than the best finalist the answer may be, in reward units, > 0.
+        epsilon: how much worse than the best finalist the answer may be, in reward units, > 0; None beside a `budget`.
         scores: of the search, one for each candidate, or the column of a data frame that has them; NaN: it failed, and
             is no finalist. None: all candidates are finalists.
         top: how many finalists, those with the best scores; None: 10.
         id: the column of a data frame that names the candidates; None: its index.
         minimize: small rewards and scores are good.
-        options: the others of `find_best`: delta, noise, max_pulls, prefer, ...
+        options: the others of `find_best`: delta, noise, max_pulls, budget, prefer, ...
 
     Returns:
         As `find_best`; its text says what is promised.

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from command_line import surepick
+from servers import serving
 
 import surepick as sp
 
@@ -52,6 +53,14 @@ def test_as_json_and_with_what_is_preferred(search):
     assert (answer["finalists"], answer["tried"]) == (["t1", "t2", "t4"], 3)
     assert "do not count" in answer["promise"]
     assert len(calls(search)) == answer["pulls"]
+
+
+def test_a_budget_stands_in_place_of_a_tolerance(search):
+    given = ("--noise", "subgaussian:0.05", "--budget", 20, "--format", "json")
+    code, output, _ = surepick(*words(search, given=given))
+    answer = json.loads(output)
+    assert (code, answer["verdict"], len(calls(search)) <= 20) == (0, "certified", True)
+    assert answer["best_arm"] != "t2"
 
 
 def test_the_same_command_goes_on_where_the_study_is_kept(search, sqlite_url):
@@ -117,3 +126,13 @@ def test_a_program_that_fails_says_so(search, write, refused):
     )  # fmt: skip
     assert "could not be measured in 2 calls" in said
     assert "no disk" in said
+
+
+def test_it_goes_on_with_a_study_on_a_server(search, sqlite_url):
+    with serving(sqlite_url) as client:
+        noisy = ("--noise", "subgaussian:0.3", "--epsilon", "0.2")
+        kept = words(search, "--top", 2, "--study", str(client.base_url), "--name", "last", given=noisy)
+        assert surepick(*kept, "--max-pulls", 4)[0] == 3
+        code, _, errors = surepick(*kept)
+    assert code == 0
+    assert "goes on with 4 results of before." in errors

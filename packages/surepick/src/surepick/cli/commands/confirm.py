@@ -25,8 +25,8 @@ from surepick.tables.selection import row_ids
 from surepick.tables.table import Table
 
 NEEDED = (
-    "confirm needs --epsilon: how much worse than the best finalist the answer may be, in the unit of the results. A "
-    "difference that would not matter to you is one."
+    "confirm needs --epsilon: how much worse than the best finalist the answer may be, in the unit of the results; or "
+    "--budget N: how many measurements it may take."
 )
 Url = Annotated[
     str | None,
@@ -54,8 +54,7 @@ def confirm(
     reward: str | None = opt("The column of the search's scores, by which --top are chosen; none: all are finalists."),
     top: int | None = opt("How many finalists, those with the best scores; none: 10.", min=1),
     minimize: bool = options.MINIMIZE,
-    epsilon: float | None = opt(f"Needed. {options.EPSILON}"),
-    delta: options.DeltaOption = 0.05,
+    goal: options.AskedGoal,
     noise: options.NoiseOption = "",
     prefer: str | None = opt("The column, e.g. price: of all that are certified the one with the smallest is named."),
     streams: str | None = opt(
@@ -64,6 +63,7 @@ def confirm(
     jobs: int = opt("Programs at a time.", default=1, min=1),
     timeout: str | None = opt("Kill a call after this time: 90s, 10m."),
     retries: int = opt("Failed calls in a row for one candidate before giving up.", default=3, min=0),
+    budget: str | None = opt("All measurements; the answer is as good as they can show.", "NUMBER"),
     max_pulls: int | None = opt("Begin no round that would pass this many; none: 20 uniform plans.", min=0),
     unusual: Literal["warn", "accept", "refuse"] = opt(
         "Results that stand out: they count with a warning, without one, or the loop ends.", default="warn"
@@ -78,14 +78,13 @@ def confirm(
     TABLE has a row for each candidate that was tried, with its parameters and its score. Scores choose the finalists
     and never count. Exit code 3 if it ends without a certificate.
     """
-    if epsilon is None:
-        raise InvalidInput(NEEDED)
+    wanted = goal.settled(lambda _: NEEDED, budget=budget)
     table = read_table(source, **reading.options)
     ids = id_columns or table.usual_id or None
     found = _finalists(table, ids, reward, top, minimize=minimize)
     liked = {} if prefer is None else {"prefer": column_of_arms(table, found.arms, ids, prefer)}
-    asked = PolicyOptions(policy=WITHOUT_FEATURES, streams=streams)
-    policy = asked.chosen(found.arms, declared_noise(noise), options.Goal(epsilon, delta), more=liked)
+    asked = PolicyOptions(policy=WITHOUT_FEATURES, streams=streams, budget=budget)
+    policy = asked.chosen(found.arms, declared_noise(noise), wanted, more=liked)
     seconds, rows = None if timeout is None else parse_duration(timeout), _rows(table, ids, set(found.arms.ids))
     RowCommand(command, seconds, rows).check(found.arms.ids)  # before a study is made
     study = _study(url, name, found, policy, minimize=minimize)

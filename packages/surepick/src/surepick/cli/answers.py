@@ -65,7 +65,7 @@ def print_answer(answer: Certificate, policy: Policy[Any], study: Study | None =
         from surepick.studies.readings import shown_readings  # noqa: PLC0415 (few studies are read)
 
         print_claims(shown_readings(study))
-    if study is not None and getattr(policy, "budget", None) is not None:
+    if study is not None and policy.traits.budget is not None:
         gaps = [(delta, study.gap_at(delta)) for delta in OTHER_DELTAS if delta != policy.problem.delta]
         said = ", ".join(f"{gap:.4g} at {delta:g}" for delta, gap in gaps if gap is not None)
         if said:

@@ -111,6 +111,7 @@ class MixtureElimination(engine.EmbeddedTest):
             withdraw=self.withdraw,
             together=self._rules if self._plain and self.prefer is None else None,
             weigh=self.weigh,
+            budget=self.budget,
             gap_at=self.gap_at,
         )
 

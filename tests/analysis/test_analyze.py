@@ -87,7 +87,8 @@ def test_a_file_is_computed_again_and_changes_are_seen(scores, tmp_path):
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        ({"id": None}, "names the candidates"),
+        ({"id": None, "item": None, "reward": "model"}, "names the candidates"),
+        ({"metric": "acc"}, "are for files of a program"),
         ({"control": "m9"}, "is no candidate"),
         ({"top": 5}, "all of them are among so many"),
         ({"noise": sp.SubGaussian(1.0)}, "bernoulli, bounded:LOW:HIGH or normal"),

@@ -10,7 +10,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from surepick.analysis import answers
-from surepick.analysis.table import Columns, FinishedTable, finished_table
+from surepick.analysis.columns import Columns
+from surepick.analysis.table import FinishedTable, judged_table
 from surepick.certificates.document import version, write_document
 from surepick.certificates.signature import digest, sealed
 from surepick.core.certificate import named
@@ -27,6 +28,7 @@ from surepick.text import did_you_mean, printable, quoted
 FORMAT = "surepick analysis"
 MOST_TIERED = 1500  # candidates; of more the pairs are too many
 TOLERANCE = 1e-6  # of numbers that another processor computed
+UNCOMPARED = ("made_by", "sha256", "source", "taken", "evidence", "certified_gap")  # field by field
 WHO = {"program": "drawn by the program", "user": "given by whoever asked"}
 
 
@@ -34,7 +36,8 @@ WHO = {"program": "drawn by the program", "user": "given by whoever asked"}
 class Analysis:
     """What a finished table proves. Each answer is wrong with probability at most `delta`."""
 
-    source: str  # the table
+    source: str  # the table, or the files
+    taken: str | None  # what was taken for what, where nobody named the columns or the score
     layout: str  # "items in common" or "repeats"
     noise: str  # what is assumed of a measurement
     delta: float
@@ -78,7 +81,7 @@ class Analysis:
         measured = f"{self.num_items:,} items in common" if self.num_items else f"{sum(self.counts):,} measurements"
         mean = dict(zip(self.ids, self.means, strict=True))
         lines = [
-            f"{self.source}: {number} candidates, {measured}.",
+            " ".join([f"{self.source}: {number} candidates, {measured}.", self.taken or ""]).strip(),
             f"Best: {self.best} (mean {mean[self.best]:.4g}). {self._gap}",
             f"May still be the best ({len(self.possible)} of {number}): {named(self.possible)}.",
         ]
@@ -120,6 +123,8 @@ def analyze(
     noise: Noise | None = None,
     delta: float = 0.05,
     minimize: bool | None = None,
+    metric: str | None = None,
+    filter: str | None = None,  # noqa: A002 (the public name)
     seed: int | None = None,
     seed_by: Chooser | None = None,
     **reading: Unpack[ReadOptions],
@@ -129,13 +134,17 @@ def analyze(
     For data that exist, measured by a plan that did not look at values. Nothing is measured or drawn again.
 
     Args:
-        table: a file as in `read_table`, or a data frame; one row a measurement.
-        id: the column of the candidates, as in `read_arms`.
+        table: a file as in `read_table`, or a data frame; one row a measurement. Or a file, a folder or a sequence of
+            them that a program wrote which evaluates models: lm-evaluation-harness (samples_TASK_DATE.jsonl),
+            inspect_ai, promptfoo, every-eval-ever; then no column is named.
+        id: the column of the candidates, as in `read_arms`. Columns that nobody names are taken where they are
+            unmistakable, and the result says so.
         reward: the column of the measurements, or several where repeats stand side by side.
         item: the column of the test item, block or task of a row: all candidates have the same ones, which are draws
             from a population, and means are over that population. Rows of one candidate and item are averaged. None:
             the rows of a candidate are repeats, independent of all others.
-        across: in place of id and reward: the columns that are candidates, each row being an item; "all": all numbers.
+        across: in place of id and reward: the columns that are candidates, each row being an item; "all": all numbers;
+            "rows": each row is a candidate, named by id, and the columns of numbers are items.
         order: the column of when a row was measured: evidence then runs through time. None: orders are drawn.
         pulls, sum: in place of the reward: how many measurements of 0 and 1 a row stands for, and how many are 1.
         control: the id of a candidate; who is better, and who is worse?
@@ -144,6 +153,8 @@ def analyze(
             others to be normal.
         delta: each answer is wrong with at most this probability, in (0, 1).
         minimize: small rewards are good; None: as an Olympus folder says, else False.
+        metric, filter: of files of a program, the score that counts, and the way in which answers were extracted;
+            None: the first, and the result says which.
         seed: of the orders; None: it is drawn, and stored in the result.
         seed_by: "program" or "user", who chose the seed, as a stored result has it.
         reading: how to read the file, as in `read_table`. With drop_missing items that miss a candidate are left out.
@@ -155,13 +166,13 @@ def analyze(
     """
     delta = probability("delta", delta, "the probability with which an answer may be wrong.")
     columns = Columns(id, reward, item, across, order, pulls, sum)
-    held = finished_table(table, columns, noise=noise, minimize=minimize, **reading)
+    held = judged_table(table, columns, metric, filter, noise=noise, minimize=minimize, **reading)
     if control is not None and control not in held.ids:
         raise InvalidInput(f"the control {quoted(control)} is no candidate.{did_you_mean(control, held.ids)}")
     if top is not None and whole_number("top", top, least=1, meaning="how many the best are.") >= len(held.ids):
         raise InvalidInput(f"top is {top}, and there are {len(held.ids)} candidates; all of them are among so many.")
     seed, seed_by = settled_seed("seed", seed, seed_by, "it decides the orders of rows.")
-    own = {"id": id, "reward": reward, "item": item, "across": across, "order": order, "pulls": pulls, "sum": sum}
+    own = encode(held.columns) | {"metric": metric, "filter": filter}
     said = {"control": control, "top": top, "noise": held.noise.spec, "delta": delta, "minimize": held.minimize}
     asked = {**own, **said, "seed": seed, "seed_by": seed_by, **reading}
     return analyzed(held, seed, seed_by, {name: value for name, value in asked.items() if value is not None})
@@ -195,6 +206,7 @@ def analyzed(held: FinishedTable, seed: int, seed_by: Chooser, asked: dict[str, 
         inside, outside = (tuple(names[who]) for who in answers.top(logs, top, delta))
     return Analysis(
         source=held.source,
+        taken=held.taken,
         layout="repeats" if held.items is None else "items in common",
         noise=held.noise.spec,
         delta=delta,
@@ -269,7 +281,7 @@ def check_analysis(document: Mapping[str, Any] | str | Path, table: object) -> l
     asked = dict(stored["asked"])
     asked["noise"] = parse_noise(asked["noise"])
     again = analyze(table, **asked).to_dict()
-    differing = [name for name in again if name not in ("made_by", "sha256", "source", "evidence", "certified_gap")]
+    differing = [name for name in again if name not in UNCOMPARED]
     found = [name for name in differing if encode(again[name]) != stored.get(name)]
     for name in ("evidence", "certified_gap"):
         ours, theirs = (np.array(one.get(name), dtype=np.float64) for one in (again, stored))

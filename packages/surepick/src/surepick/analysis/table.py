@@ -5,37 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from surepick.analysis.columns import ROWS, Columns, said, understood
 from surepick.core.files import as_path
 from surepick.core.frames import SOURCE, is_frame
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.environments.recorded import checked_rewards, measured_column, totals_of_ones
 from surepick.errors import InvalidInput
 from surepick.estimators.table_evidence import RecordedRows
+from surepick.integrations.results import NAMES, read_results
 from surepick.noise import Bernoulli, Bounded, Noise, Normal
 from surepick.tables import Grouped, Names, Table, column_names, grouped_arms, read_table
 from surepick.tables.parquet import table_of_frame
-from surepick.tables.selection import Unused, looks_numeric
+from surepick.tables.selection import Unused, looks_numeric, row_ids
 from surepick.text import quoted
 
 MOST_TOTALS = 50_000_000  # measurements that totals stand for
-
-
-@record
-class Columns:
-    """What the columns of a table are."""
-
-    id: Names | None = None  # of the candidates
-    reward: Names | None = None  # the measurements
-    item: str | None = None  # the test item, block or task of a row, which all candidates have
-    across: Names | None = None  # in place of id and reward: a column a candidate, a row an item; "all": of numbers
-    order: str | None = None  # when a row was measured
-    pulls: str | None = None  # in place of the reward: how many measurements a row stands for
-    sum: str | None = None  # and how many of them are 1
 
 
 @record
@@ -50,6 +40,8 @@ class FinishedTable:
     noise: Noise
     ordered: bool
     minimize: bool
+    columns: Columns = field(default_factory=Columns)  # what was named, or taken
+    taken: str | None = None  # a sentence about what nobody named
 
     @property
     def sha256(self) -> str:
@@ -71,22 +63,60 @@ class FinishedTable:
         return RecordedRows(scaled, self.counts, self.items is not None, self.ordered, seed)
 
 
+def judged_table(
+    source: object, columns: Columns, metric: str | None, chosen_filter: str | None, **reading: Any
+) -> FinishedTable:
+    """The table, or the answers in files of a program as one; arguments as in `analyze`."""
+    given = [source] if isinstance(source, str | Path) else source
+    paths = [as_path(one, meaning="results are in files.") for one in given] if isinstance(given, list | tuple) else []
+    read = read_results(paths, metric, chosen_filter) if paths else None
+    if read is None:
+        if metric is not None or chosen_filter is not None:
+            raise InvalidInput("metric and filter are for files of a program that evaluates models; leave them out.")
+        return finished_table(source, columns, **reading)
+    program, answers = read
+    if columns != Columns():
+        raise InvalidInput(f"files of {NAMES[program]} say which candidates and items there are; name no columns.")
+    drop = bool(reading.pop("drop_missing", False))
+    told = {name: reading.pop(name) for name in ("noise", "minimize")}
+    if any(reading.values()):
+        raise InvalidInput(f"files of {NAMES[program]} are no tables; leave out {', '.join(sorted(reading))}.")
+    scores = np.array(answers.scores, np.float64)
+    cells: dict[str, Any] = {"candidate": answers.candidates, "item": answers.items, "score": scores}
+    table = Table(", ".join(map(str, paths)), cells, drop_missing=drop)
+    held = finished_table(table, Columns(id="candidate", reward="score", item="item"), **told)
+    notes = [f"Of {NAMES[program]}", *answers.notes]
+    if answers.empty:
+        notes.append(f"{answers.empty} samples without a score are left out")
+    return replace(held, columns=Columns(), taken=f"{'; '.join(notes)}.")
+
+
 def finished_table(
     source: object, columns: Columns, *, noise: Noise | None, minimize: bool | None, **reading: Any
 ) -> FinishedTable:
-    """The table; arguments as in `analyze`."""
-    labels = columns.id
+    """The table; arguments as in `analyze`, `source` as there, or results of a program as a table."""
     if is_frame(source):
         drop = bool(reading.pop("drop_missing", False))
         if any(reading.values()):
             raise InvalidInput(f"{SOURCE} holds its numbers already; leave out {', '.join(sorted(reading))}.")
         table, labels, _ = table_of_frame(source, columns.id, drop_missing=drop)
+        if columns.id is None and columns.across is None:
+            columns = replace(columns, id=labels)
+    elif isinstance(source, Table):
+        table = source
     else:
         table = read_table(as_path(source, meaning="a table is read from a file or a data frame."), **reading)
     small = bool(table.minimize) if minimize is None else minimize
+    given, columns = columns, understood(table, columns)
+    found = _as_named(table, columns, noise=noise, small=small)
+    return replace(found, columns=columns, taken=said(columns, given, minimize=small))
+
+
+def _as_named(table: Table, columns: Columns, *, noise: Noise | None, small: bool) -> FinishedTable:
+    """The table with these columns."""
     if columns.across is not None:
         table, columns = _one_a_row(table, columns)
-        labels = columns.id
+    labels = columns.id
     if labels is None and not (table.usual_id or table.parameters):
         raise InvalidInput(
             f"which column of {table.source} names the candidates? Name one with --id (in Python id=); where each "
@@ -124,6 +154,8 @@ def _one_a_row(table: Table, columns: Columns) -> tuple[Table, Columns]:
     """The table with a row for each candidate and item, in place of a column for each candidate."""
     across = columns.across
     assert across is not None
+    if across == ROWS:
+        return _items_in_columns(table, columns)
     if columns.id is not None or columns.reward is not None or columns.pulls is not None or columns.sum is not None:
         raise InvalidInput("columns that are candidates hold their scores: leave out id, reward, pulls and sum.")
     item = None if columns.item is None else column_names(table, [columns.item])[0]
@@ -145,6 +177,23 @@ def _one_a_row(table: Table, columns: Columns) -> tuple[Table, Columns]:
     order = None if columns.order is None else "order"
     long = Table(table.source, made, lines=lines, drop_missing=table.drop_missing)
     return long, replace(columns, id="candidate", reward="score", item="item", across=None, order=order)
+
+
+def _items_in_columns(table: Table, columns: Columns) -> tuple[Table, Columns]:
+    """The table with a row for each candidate and item, in place of a column for each item."""
+    if columns.id is None or any((columns.reward, columns.item, columns.order, columns.pulls, columns.sum)):
+        raise InvalidInput("where rows are candidates and columns items, say id, and leave out all other columns.")
+    labels = column_names(table, columns.id)
+    names = [one for one in table.columns if one not in labels and looks_numeric(table, one)]
+    ids = row_ids(table, columns.id)
+    made: dict[str, Any] = {
+        "candidate": tuple(name for name in ids for _ in names),
+        "item": tuple(names) * len(ids),
+        "score": np.stack([table.numbers_or_missing(name) for name in names] or [np.empty(0)], axis=1).ravel(),
+    }
+    lines = np.repeat([table.line_of(row) for row in range(table.num_rows)], len(names))
+    long = Table(table.source, made, lines=lines, drop_missing=table.drop_missing)
+    return long, Columns(id="candidate", reward="score", item="item")
 
 
 def _places(table: Table, name: str) -> IntArray:

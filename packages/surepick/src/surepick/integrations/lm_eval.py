@@ -49,22 +49,22 @@ def items_of(path: Path) -> list[str]:
 
 def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
     """The scores in files of samples, of `expected.candidate`, or of the one by which the harness named the folder."""
-    known = {(task, number): item for item in expected.items for task, number, _ in [parts_of(item)]}
-    ids = set(expected.items)
+    known = {(task, number): item for item in expected.items or () for task, number, _ in [parts_of(item)]}
+    ids = set(known.values())
     rows = list(_rows(path))
     filters = list(dict.fromkeys(str(sample.get("filter", "none")) for _, _, _, sample in rows))
-    chosen = answers.only_name(expected.filter, filters, "--filter", "filters", str(path))
+    chosen = expected.name_of(expected.filter, filters, "--filter", "filters", str(path))
     found = []
     for where, folder, item, sample in rows:
         if str(sample.get("filter", "none")) != chosen:
             continue
-        if item not in ids:
+        if expected.items is not None and item not in ids:
             _refuse_document(where, item, known)
         metrics = answers.field_of(sample, "metrics", list, where, PROGRAM)
-        metric = answers.only_name(expected.metric, [str(name) for name in metrics], "--metric", "metrics", where)
-        named = [name for name in expected.candidates if answers.sanitized(name) == answers.sanitized(folder)]
+        metric = expected.name_of(expected.metric, [str(name) for name in metrics], "--metric", "metrics", where)
+        named = [name for name in expected.candidates or () if answers.sanitized(name) == answers.sanitized(folder)]
         candidate = expected.known_candidate(named if len(named) == 1 else [folder], where)
-        found.append((candidate, item, answers.score_of(sample.get(metric), metric, where)))
+        found.append((candidate, item, expected.score(sample.get(metric), metric, where)))
     return answers.FileAnswers.of(found)
 
 

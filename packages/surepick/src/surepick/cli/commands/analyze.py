@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
+from typer import Argument
 
 from surepick.analysis.finished import analyze as analyzed, check_analysis
 from surepick.cli import options
@@ -15,12 +16,15 @@ from surepick.noise import parse_noise
 
 
 def analyze(
-    source: options.TableArgument,
+    source: Annotated[
+        list[str],
+        Argument(metavar="TABLE", help="A table; or results of lm-eval, inspect_ai, promptfoo, every-eval-ever."),
+    ],
     *,
     id_columns: str | None = opt('Column(s) that name a candidate, "n,theta".', flag="--id"),
     reward: str | None = options.REWARD,
     item: str | None = opt("The column of the test item, block or task, which all candidates have in common."),
-    across: str | None = opt('The columns that are candidates, "a,b", where each row is an item; all: all numbers.'),
+    across: str | None = opt('The columns that are candidates, "a,b" or all, and rows items; rows: the other way.'),
     order: str | None = opt("The column of when a row was measured; none: orders of rows are drawn."),
     pulls: str | None = options.PULLS,
     sum_column: str | None = options.SUM,
@@ -30,6 +34,8 @@ def analyze(
     noise: str = opt(
         "bernoulli, bounded:LOW:HIGH or normal; none: 0 to 1 where all lie there, else normal.", default=""
     ),
+    metric: str | None = opt("Of results of a program: the score that counts; none: the first."),
+    filter_name: str | None = opt("Of lm-eval: which of its filters; none: the first.", flag="--filter"),
     delta: options.DeltaOption = 0.05,
     seed: int | None = opt("Of the orders of rows; none: drawn, and stored.", min=0),
     reading: Reading,
@@ -40,10 +46,11 @@ def analyze(
     """Judge a finished table: the best, who may still be the best, tiers.
 
     For data that exist, by a plan that did not look at values: repeats of candidates, or items that all have in common
-    (--item). Nothing is drawn again; `run` rehearses a study on such a table.
+    (--item). Columns that are unmistakable need not be named. Nothing is drawn again, as `run` does.
     """
+    table = source[0] if len(source) == 1 else source
     if check is not None:
-        differing = check_analysis(check, source)
+        differing = check_analysis(check, table)
         print_either(output, {"differs": differing}, f"Differs: {', '.join(differing)}." if differing else "As stored.")
         if differing:
             raise typer.Exit(FAILURE)
@@ -51,7 +58,7 @@ def analyze(
     given: dict[str, Any] = {"reward": reward, "item": item, "across": across, "order": order, "pulls": pulls}
     given |= {name: value for name, value in reading.options.items() if value not in (None, False)}
     found = analyzed(
-        source,
+        table,
         id=id_columns,
         sum=sum_column,
         control=control,
@@ -59,6 +66,8 @@ def analyze(
         noise=parse_noise(noise) if noise else None,
         delta=delta,
         minimize=minimize or None,
+        metric=metric,
+        filter=filter_name,
         seed=seed,
         **given,
     )
@@ -66,4 +75,4 @@ def analyze(
         found.write(out)
     print_either(output, found.to_dict(), *found.lines())
     if out is not None and output is options.Format.text:
-        say(f"Written to {out}. `surepick analyze {source} --check {out}` computes it again.")
+        say(f"Written to {out}. `surepick analyze {' '.join(source)} --check {out}` computes it again.")

@@ -7,16 +7,18 @@ from bounds import failures_allowed
 
 from surepick.analysis import answers
 from surepick.estimators import table_evidence
-from surepick.estimators.table_evidence import BettingEvidence, RecordedRows
+from surepick.estimators.table_evidence import BettingEvidence, RecordedRows, StudentEvidence
 
 DELTA = 0.1
-TABLES = {  # 10,000 in all, most of those that are drawn fast
+TABLES = {  # 13,000 in all, most of those that are drawn fast
     "right or wrong": 1000,
     "in time": 1000,
     "clicks": 1000,
     "skewed": 1000,
     "weights": 2000,
     "timed tasks": 4000,
+    "totals": 2000,
+    "declared": 1000,
 }
 
 
@@ -33,7 +35,9 @@ def check(border, tables, first):
     assert np.all(wrong <= failures_allowed(tables, DELTA)), wrong
 
 
-@pytest.mark.parametrize(("border", "tables"), [("in time", 25), ("weights", 25), ("timed tasks", 100)])
+@pytest.mark.parametrize(
+    ("border", "tables"), [("in time", 25), ("weights", 25), ("timed tasks", 100), ("totals", 25), ("declared", 100)]
+)
 def test_few_tables_at_the_border(border, tables):
     check(border, tables, first=1_000_000)
 
@@ -82,3 +86,20 @@ def test_evidence_that_looked_at_values_is_noticed(saboteur):
 
 def test_the_same_tables_are_judged_rightly():
     assert excluded(honest, 100, arms=2) <= failures_allowed(100, DELTA)
+
+
+def rejected_pairs(spread_of, tables=150):
+    """In how many tables two equal candidates, known by totals of 8 and 9 measurements, are told apart."""
+    rng, wrong = np.random.default_rng(11), 0
+    for seed in range(tables):
+        parts = [rng.normal(0.0, scale, number) for scale, number in ((1.0, 8), (3.0, 9))]
+        held = [one.mean() + spread_of(one) * np.resize([1.0, -1.0], len(one)) for one in parts]
+        rows = RecordedRows(np.concatenate(held), np.array([8, 9]), seed=seed, redrawn=True)
+        logs = StudentEvidence(rows, DELTA).log_pairs(np.log(1.0 / DELTA))
+        wrong += bool(logs[0, 1] >= np.log(1.0 / DELTA))
+    return wrong
+
+
+def test_totals_with_too_small_a_spread_are_noticed():
+    assert rejected_pairs(np.std) <= failures_allowed(150, DELTA)
+    assert rejected_pairs(lambda rows: 0.2 * np.std(rows)) > failures_allowed(150, DELTA)

@@ -20,8 +20,14 @@ from surepick.core.random_streams import Chooser, settled_seed
 from surepick.core.records import FloatArray, each_once, encode, record
 from surepick.core.values import probability, whole_number
 from surepick.errors import InvalidInput
-from surepick.estimators.table_evidence import BettingEvidence, StudentEvidence, TableEvidence
-from surepick.noise import Noise, informative
+from surepick.estimators.table_evidence import (
+    BettingEvidence,
+    RecordedRows,
+    ScaleEvidence,
+    StudentEvidence,
+    TableEvidence,
+)
+from surepick.noise import Noise, SubGaussian, informative
 from surepick.tables import Names, ReadOptions
 from surepick.text import did_you_mean, printable, quoted
 
@@ -118,6 +124,7 @@ def analyze(
     order: str | None = None,
     pulls: str | None = None,
     sum: str | None = None,  # noqa: A002 (the public name)
+    squares: str | None = None,
     control: str | None = None,
     top: int | None = None,
     noise: Noise | None = None,
@@ -146,11 +153,13 @@ def analyze(
         across: in place of id and reward: the columns that are candidates, each row being an item; "all": all numbers;
             "rows": each row is a candidate, named by id, and the columns of numbers are items.
         order: the column of when a row was measured: evidence then runs through time. None: orders are drawn.
-        pulls, sum: in place of the reward: how many measurements of 0 and 1 a row stands for, and how many are 1.
+        pulls, sum: in place of the reward: how many measurements a row stands for, and their sum; of 0 and 1, or of
+            noise with a declared scale or range.
+        squares: with them, the sum of their squares, of normal noise; None: the column "squares", if there is one.
         control: the id of a candidate; who is better, and who is worse?
         top: m; who is surely among the m best, and who is not?
-        noise: Bernoulli(), Bounded(low, high) or Normal(); None: rewards that lie in [0, 1] are taken to be bounded so,
-            others to be normal.
+        noise: Bernoulli(), Bounded(low, high), Normal() or SubGaussian(scale); None: rewards that lie in [0, 1] are
+            taken to be bounded so, others to be normal; totals without squares are of 0 and 1.
         delta: each answer is wrong with at most this probability, in (0, 1).
         minimize: small rewards are good; None: as an Olympus folder says, else False.
         metric, filter: of files of a program, the score that counts, and the way in which answers were extracted;
@@ -165,7 +174,7 @@ def analyze(
     Source: ours; docs/finished-tables.md has the proof. Cost: about K^2 n for each of at most 20 orders.
     """
     delta = probability("delta", delta, "the probability with which an answer may be wrong.")
-    columns = Columns(id, reward, item, across, order, pulls, sum)
+    columns = Columns(id, reward, item, across, order, pulls, sum, squares)
     held = judged_table(table, columns, metric, filter, noise=noise, minimize=minimize, **reading)
     if control is not None and control not in held.ids:
         raise InvalidInput(f"the control {quoted(control)} is no candidate.{did_you_mean(control, held.ids)}")
@@ -182,7 +191,7 @@ def analyzed(held: FinishedTable, seed: int, seed_by: Chooser, asked: dict[str, 
     """The answers; `asked` has delta, and control and top where they are asked for."""
     rows, ids, delta, control, top = held.rows(seed), held.ids, asked["delta"], asked.get("control"), asked.get("top")
     bounded = held.noise.support is not None
-    evidence: TableEvidence = BettingEvidence(rows, delta) if bounded else StudentEvidence(rows, delta)
+    evidence = _evidence(held, rows, delta)
     values, means = evidence.log_best(), rows.means
     possible = np.flatnonzero(values < -np.log(delta))
     if not len(possible):  # has a chance of at most delta
@@ -234,6 +243,13 @@ def analyzed(held: FinishedTable, seed: int, seed_by: Chooser, asked: dict[str, 
     )
 
 
+def _evidence(held: FinishedTable, rows: RecordedRows, delta: float) -> TableEvidence:
+    """What is computed of such noise."""
+    if held.scale is not None:
+        return ScaleEvidence(rows, held.scale, delta)
+    return BettingEvidence(rows, delta) if held.noise.support is not None else StudentEvidence(rows, delta)
+
+
 def _target(pairs: float, delta: float) -> float:
     """The log of the threshold that a pair is to reach, for stakes."""
     return float(np.log(max(pairs, 1.0) / delta))
@@ -254,13 +270,22 @@ def _assumptions(held: FinishedTable, seed: int, seed_by: Chooser) -> tuple[str,
         law = f"The {number:,} items are independent draws from a population of items, over which means are taken."
     else:
         law = "Each row is an independent measurement, and those of a candidate have one mean."
-    if held.noise.support is not None:
+    if isinstance(held.noise, SubGaussian):
+        law += (
+            f" Its noise is sub-Gaussian of scale {held.noise.sigma:g}: normal of at most this standard deviation, or "
+        )
+        law += "within a range of twice as much."
+    elif held.noise.support is not None:
         law += f" Measurements lie between {held.noise.support[0]:g} and {held.noise.support[1]:g}."
     elif held.items is not None:
         law += " Differences of two candidates on an item are normally distributed."
     else:
         law += " Measurements are normally distributed; each candidate has a standard deviation of its own."
     drawn = f"The orders of rows had nothing to do with values: {WHO[seed_by]} (seed {seed})."
+    if held.scale is not None:
+        return plan, law
+    if held.totals:
+        drawn = f"Rows with these totals had nothing to do with anything else: {WHO[seed_by]} (seed {seed})."
     in_time = "Evidence runs through the rows in the order of time; what comes later has the same means."
     return plan, law, in_time if held.ordered else drawn
 

@@ -19,13 +19,15 @@ from surepick.environments.recorded import checked_rewards, measured_column, tot
 from surepick.errors import InvalidInput
 from surepick.estimators.table_evidence import RecordedRows
 from surepick.integrations.results import NAMES, read_results
-from surepick.noise import Bernoulli, Bounded, Noise, Normal
+from surepick.noise import Bernoulli, Bounded, Noise, Normal, SubGaussian
 from surepick.tables import Grouped, Names, Table, column_names, grouped_arms, read_table
 from surepick.tables.parquet import table_of_frame
 from surepick.tables.selection import Unused, looks_numeric, row_ids
 from surepick.text import quoted
 
 MOST_TOTALS = 50_000_000  # measurements that totals stand for
+LEAST_SPREAD = 1e-10  # of the sum of squares; below, digits are lost
+SQUARES = "squares"  # the column of the sums of squares if none is named
 
 
 @record
@@ -40,6 +42,7 @@ class FinishedTable:
     noise: Noise
     ordered: bool
     minimize: bool
+    totals: bool = False  # rows are any that have the totals of the table
     columns: Columns = field(default_factory=Columns)  # what was named, or taken
     taken: str | None = None  # a sentence about what nobody named
 
@@ -54,13 +57,21 @@ class FinishedTable:
         """The range of a reward; 1 where it has none."""
         return 1.0 if self.noise.support is None else self.noise.support[1] - self.noise.support[0]
 
+    @property
+    def scale(self) -> float | None:
+        """The sub-Gaussian scale of a reward in its unit where that is all that is known of it; None: see noise."""
+        if isinstance(self.noise, SubGaussian):
+            return float(np.max(self.noise.sigma))
+        return 0.5 if self.totals and isinstance(self.noise, Bounded) else None
+
     def rows(self, seed: int) -> RecordedRows:
         """The rows for evidence: large rewards are good, and those with a range lie in [0, 1]."""
         low, high = self.noise.support or (0.0, 1.0)
         scaled = (high - self.rewards if self.minimize else self.rewards - low) / (high - low)
         if self.noise.support is None:
             scaled = -self.rewards if self.minimize else self.rewards
-        return RecordedRows(scaled, self.counts, self.items is not None, self.ordered, seed)
+        redrawn = self.totals and isinstance(self.noise, Normal)
+        return RecordedRows(scaled, self.counts, self.items is not None, self.ordered, seed, redrawn)
 
 
 def judged_table(
@@ -123,17 +134,14 @@ def _as_named(table: Table, columns: Columns, *, noise: Noise | None, small: boo
             "candidate has a column of its own, name those with --across (across=), or all."
         )
     if columns.pulls is not None or columns.sum is not None:
-        return _from_totals(table, labels, columns, noise or Bernoulli(), small)
+        return _from_totals(table, labels, columns, noise, small)
     table, reward = measured_column(table, columns.reward)
     others = [column_names(table, [one])[0] for one in (columns.item, columns.order) if one is not None]
     grouped = grouped_arms(table, labels, Unused(()), exclude=(reward, *others), needed=(reward,))
     rewards = checked_rewards(grouped.table, reward, noise or Normal())
     if noise is None:
         noise = Bounded(0.0, 1.0) if np.all((rewards >= 0.0) & (rewards <= 1.0)) else Normal()
-    if not isinstance(noise, Bounded | Bernoulli | Normal):
-        raise InvalidInput(
-            f"the noise is {noise.spec}; of a finished table declare bernoulli, bounded:LOW:HIGH or normal."
-        )
+    _check_noise(noise, columns)
     _check_candidates(grouped)
     ordered = columns.order is not None
     places = _places(grouped.table, others[-1]) if ordered else np.arange(len(rewards))
@@ -143,6 +151,21 @@ def _as_named(table: Table, columns: Columns, *, noise: Noise | None, small: boo
     order = np.lexsort((places, grouped.arm_of_row))
     counts = np.bincount(grouped.arm_of_row, minlength=grouped.arms.num_arms)
     return FinishedTable(table.source, grouped.arms.ids, rewards[order], counts, None, **told)
+
+
+def _check_noise(noise: Noise, columns: Columns) -> None:
+    if not isinstance(noise, Bounded | Bernoulli | Normal | SubGaussian):
+        raise InvalidInput(
+            f"the noise is {noise.spec}; of a finished table declare bernoulli, bounded:LOW:HIGH, normal or "
+            "subgaussian:SCALE."
+        )
+    if isinstance(noise, SubGaussian) and not isinstance(noise.sigma, float):
+        raise InvalidInput("of a finished table subgaussian:SCALE has one number, the largest scale of a candidate.")
+    if isinstance(noise, SubGaussian) and (columns.item is not None or columns.order is not None):
+        raise InvalidInput(
+            "subgaussian:SCALE is of independent repeats, without items or an order; of items declare bounded:LOW:HIGH "
+            "or normal."
+        )
 
 
 def _check_candidates(grouped: Grouped) -> None:
@@ -234,21 +257,70 @@ def _in_common(
     return FinishedTable(table.source, grouped.arms.ids, means.ravel(), counts, items, **told)
 
 
-def _from_totals(table: Table, labels: Names | None, columns: Columns, noise: Noise, minimize: bool) -> FinishedTable:
-    """Totals of 0 and 1 as the rows that they stand for, of which no order is known."""
+def _from_totals(
+    table: Table, labels: Names | None, columns: Columns, noise: Noise | None, minimize: bool
+) -> FinishedTable:
+    """Totals as rows that they may stand for, of which no order is known."""
     if columns.pulls is None or columns.sum is None or columns.reward or columns.item or columns.order:
         raise InvalidInput(
-            "totals are two columns, pulls and sum, in place of a reward; they have no item and no order."
+            "totals are two columns, pulls and sum, in place of a reward, or three, with squares; they have no item "
+            "and no order."
         )
-    used = (*column_names(table, [columns.pulls]), *column_names(table, [columns.sum]))
+    squares = columns.squares or (SQUARES if SQUARES in table.columns else None)
+    noise = noise or (Bernoulli() if squares is None else Normal())
+    _check_noise(noise, columns)
+    if isinstance(noise, Normal) and squares is None:
+        raise InvalidInput(
+            "of normal measurements totals are three: how many, their sum, and the sum of their squares (--squares). "
+            "Or declare their scale, --noise subgaussian:SCALE."
+        )
+    names = (columns.pulls, columns.sum, *([squares] if isinstance(noise, Normal) and squares else []))
+    used = tuple(column_names(table, [one])[0] for one in names)
     grouped = grouped_arms(table, labels, Unused(()), exclude=used, needed=used)
     _check_candidates(grouped)
-    number, ones = totals_of_ones(grouped, used[0], used[1], noise)
-    if number.sum() > MOST_TOTALS:
-        raise InvalidInput(
-            f"{table.source} stands for {quoted(int(number.sum()))} measurements; at most {MOST_TOTALS:,}."
-        )
-    counts = number.astype(np.int64)
-    rewards = np.repeat(np.tile([1.0, 0.0], len(counts)), np.stack([ones, number - ones], axis=1).astype(int).ravel())
     told: dict[str, Any] = {"noise": noise, "ordered": False, "minimize": minimize}
-    return FinishedTable(table.source, grouped.arms.ids, rewards, counts, None, **told)
+    if isinstance(noise, Bernoulli):
+        many, ones = totals_of_ones(grouped, used[0], used[1], noise)
+        counts = _counted(grouped, many)
+        parts = np.stack([ones, many - ones], axis=1).astype(int).ravel()
+        rewards = np.repeat(np.tile([1.0, 0.0], len(counts)), parts)
+        return FinishedTable(table.source, grouped.arms.ids, rewards, counts, None, **told)
+    many, sums, *rest = (
+        np.asarray(np.bincount(grouped.arm_of_row, grouped.table.numbers(name)), np.float64) for name in used
+    )
+    counts = _counted(grouped, many)
+    low, high = noise.support or (-np.inf, np.inf)
+    if outside := np.flatnonzero((sums < low * counts) | (sums > high * counts)).tolist():
+        raise InvalidInput(
+            f"the sum of {grouped.arms.ids[outside[0]]!r} is none of {counts[outside[0]]} in {noise.spec}."
+        )
+    spread = _spread(grouped.arms.ids, counts, sums, rest[0]) if rest else np.zeros(len(counts))
+    rewards = np.repeat(sums / counts, counts)
+    first, several = np.cumsum(counts) - counts, counts > 1
+    rewards[first[several]] += np.sqrt(spread / 2.0)[several]
+    rewards[first[several] + 1] -= np.sqrt(spread / 2.0)[several]
+    return FinishedTable(table.source, grouped.arms.ids, rewards, counts, None, totals=True, **told)
+
+
+def _counted(grouped: Grouped, number: FloatArray) -> IntArray:
+    """How many measurements each candidate has."""
+    source, ids = grouped.table.source, grouped.arms.ids
+    if odd := np.flatnonzero((number != np.floor(number)) | (number < 1)).tolist():
+        raise InvalidInput(f"{source}: {ids[odd[0]]!r} has {number[odd[0]]:g} measurements; it is a number from 1.")
+    if number.sum() > MOST_TOTALS:
+        raise InvalidInput(f"{source} stands for {quoted(int(number.sum()))} measurements; at most {MOST_TOTALS:,}.")
+    return np.asarray(number.astype(np.int64))
+
+
+def _spread(ids: Sequence[str], counts: IntArray, sums: FloatArray, squares: FloatArray) -> FloatArray:
+    """Sums of squared differences to the mean, (K,), where the digits of the totals suffice for them."""
+    spread = squares - sums**2 / counts
+    least = np.where(counts > 1, LEAST_SPREAD, -LEAST_SPREAD) * squares
+    if lost := np.flatnonzero(spread < least).tolist():
+        at = lost[0]
+        raise InvalidInput(
+            f"the totals of {ids[at]!r} leave nothing that says how much its measurements vary: the sum of squares is "
+            f"{squares[at]:g}, and {counts[at]} equal ones would have {sums[at] ** 2 / counts[at]:g}. Subtract one "
+            "number from all measurements before they are squared, or give rows."
+        )
+    return np.where(counts > 1, spread, 0.0)

@@ -28,11 +28,13 @@ def analyze(
     order: str | None = opt("The column of when a row was measured; none: orders of rows are drawn."),
     pulls: str | None = options.PULLS,
     sum_column: str | None = options.SUM,
+    squares: str | None = opt("With them: the column of the sum of squares, of normal noise."),
     control: str | None = opt("A candidate: who is better, and who is worse?", metavar="ID"),
     top: int | None = opt("Who is among the so many best, and who is not?", min=1),
     minimize: bool = options.MINIMIZE,
     noise: str = opt(
-        "bernoulli, bounded:LOW:HIGH or normal; none: 0 to 1 where all lie there, else normal.", default=""
+        "bernoulli, bounded:LOW:HIGH, normal, subgaussian:SCALE; none: 0 to 1 if all lie there, else normal.",
+        default="",
     ),
     metric: str | None = opt("Of results of a program: the score that counts; none: the first."),
     filter_name: str | None = opt("Of lm-eval: which of its filters; none: the first.", flag="--filter"),
@@ -61,6 +63,7 @@ def analyze(
         table,
         id=id_columns,
         sum=sum_column,
+        squares=squares,
         control=control,
         top=top,
         noise=parse_noise(noise) if noise else None,

@@ -8,10 +8,13 @@ from typing import Annotated, Any
 import typer
 from typer import Argument
 
+from surepick.analysis.continued import continue_analysis
 from surepick.analysis.finished import analyze as analyzed, check_analysis
 from surepick.cli import options
+from surepick.cli.open_study import command_line, given_database
 from surepick.cli.options import Reading, opt
 from surepick.cli.output import FAILURE, print_either, say
+from surepick.errors import InvalidInput
 from surepick.noise import parse_noise
 
 
@@ -42,6 +45,12 @@ def analyze(
     seed: int | None = opt("Of the orders of rows; none: drawn, and stored.", min=0),
     reading: Reading,
     out: Path | None = opt("Write the result to this JSON file.", metavar="FILE"),
+    go_on: tuple[str, str] | None = opt(
+        "Make a study of it, which begins with its rows; without --epsilon, use rows that are left in one.",
+        metavar="URL NAME",
+        flag="--continue",
+    ),
+    epsilon: float | None = opt(f"With --continue: {options.EPSILON}"),
     check: Path | None = opt("Compute this result again, and say what differs.", metavar="FILE"),
     output: options.FormatOption = options.Format.text,
 ) -> None:
@@ -76,6 +85,15 @@ def analyze(
     )
     if out is not None:
         found.write(out)
-    print_either(output, found.to_dict(), *found.lines())
+    document, lines = found.to_dict(), found.lines()
+    if go_on is not None:
+        url, name = given_database(go_on[0]), go_on[1]
+        study = continue_analysis(found, table, url, name, epsilon=epsilon)
+        document = {"analysis": document, "study": study.to_dict()}
+        lines += ["", f"Study {name!r}: {study}"]
+        lines += [] if study.study.stopped else [f"Next: {command_line('ask', url, name)}"]
+    elif epsilon is not None:
+        raise InvalidInput("--epsilon is of a study that goes on with the table: name it with --continue URL NAME.")
+    print_either(output, document, *lines)
     if out is not None and output is options.Format.text:
         say(f"Written to {out}. `surepick analyze {' '.join(source)} --check {out}` computes it again.")

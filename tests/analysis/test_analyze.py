@@ -36,6 +36,29 @@ def test_items_in_common(scores, tmp_path):
     scores.to_csv(tmp_path / "scores.csv", index=False)
     assert analyzed(tmp_path / "scores.csv", control="m2", top=3).evidence == found.evidence
     assert "May still be the best (1 of 5): m0." in str(found)
+    assert "Of these 80 items alone, without doubt: m0." in str(found)
+
+
+def test_the_items_alone_and_the_population_may_have_another_best(scores):
+    few = scores[scores["question"].isin([f"q{i}" for i in range(6)])]
+    found = analyzed(few.assign(right=few["right"].where(few["model"] != "m1", 1.0).where(few["model"] != "m2", 1.0)))
+    assert set(found.best_of_items) >= {"m1", "m2"}
+    assert set(found.possible) >= {"m0", "m1", "m2"}
+    assert sp.analyze(few, id="model", reward="right", seed=1).best_of_items is None
+    twice = analyzed(pd.concat([scores, scores.assign(right=1.0 - scores["right"])]))  # two epochs
+    assert twice.num_items == 80
+    assert twice.means == pytest.approx([0.5] * 5)
+    assert len(twice.best_of_items) == 5
+
+
+def test_tiers_of_which_a_share_is_wrong_are_finer(scores):
+    found = analyzed(scores, tiers="fdr")
+    assert found.tiers[0] == ("m0",)
+    assert len(found.tiers) >= len(analyzed(scores).tiers)
+    assert "a share of at most delta is wrong on average" in str(found)
+    assert sp.check_analysis(found.to_dict(), scores) == []
+    with pytest.raises(sp.InvalidInput, match="tiers"):
+        analyzed(scores, tiers="some")
 
 
 def test_a_column_a_candidate_says_the_same(scores):

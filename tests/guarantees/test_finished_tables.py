@@ -147,3 +147,26 @@ def test_studies_that_go_on_with_tables_are_wrong_as_seldom_as_others():
 
 def test_rows_in_an_order_by_values_are_noticed():
     assert wrong_certificates(30, best_last) > failures_allowed(30, DELTA)
+
+
+def claims_of_equal_candidates(tables, tiers_of):
+    """In how many tables of 100 equal candidates, with 60 rows each, tiers claim anything: all of it is wrong."""
+    wrong, counts = 0, np.full(100, 60)
+    for seed in range(tables):
+        rewards = (np.random.default_rng([seed, 14]).random((100, 60)) < 0.5).astype(float)
+        evidence = BettingEvidence(RecordedRows(rewards.ravel(), counts, shared=True, ordered=True), DELTA)
+        wrong += len(tiers_of(rewards.mean(axis=1), evidence.log_pairs(np.log(1.0 / DELTA)))) > 1
+    return wrong
+
+
+def by_share(means, logs):
+    return answers.tiers_of_share(means, logs, DELTA)
+
+
+def each_pair_alone(means, logs):
+    return answers.tiers(means, logs >= np.log(1.0 / DELTA))
+
+
+def test_tiers_of_a_share_claim_seldom_what_is_all_wrong():
+    assert claims_of_equal_candidates(40, by_share) <= failures_allowed(40, DELTA)
+    assert claims_of_equal_candidates(40, each_pair_alone) > failures_allowed(40, DELTA)

@@ -28,7 +28,7 @@ from surepick.studies.study import Study
 
 POLICY = "certified-independent"
 ITEM = "item"  # what blocks of the study are called
-OWN = ("metric", "filter", "control", "top", "noise", "delta", "minimize", "seed", "seed_by")  # of `analyze`
+OWN = ("metric", "filter", "control", "top", "tiers", "noise", "delta", "minimize", "seed", "seed_by")  # of `analyze`
 
 
 @record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from surepick.core.certificate import named
 from surepick.core.files import as_path, read_regular
 from surepick.core.random_streams import Chooser, settled_seed
 from surepick.core.records import FloatArray, each_once, encode, record
-from surepick.core.values import probability, whole_number
+from surepick.core.values import check_choice, probability, whole_number
 from surepick.errors import InvalidInput
 from surepick.estimators.table_evidence import (
     BettingEvidence,
@@ -33,8 +33,10 @@ from surepick.text import did_you_mean, printable, quoted
 
 FORMAT = "surepick analysis"
 MOST_TIERED = 1500  # candidates; of more the pairs are too many
+TIE = 1e-12  # means that differ by less are equal but for rounding
 TOLERANCE = 1e-6  # of numbers that another processor computed
 UNCOMPARED = ("made_by", "sha256", "source", "taken", "evidence", "certified_gap")  # field by field
+SHARE = {"all": ".", "fdr": "; of these claims a share of at most delta is wrong on average."}
 WHO = {"program": "drawn by the program", "user": "given by whoever asked"}
 
 
@@ -56,7 +58,9 @@ class Analysis:
     means: tuple[float, ...]  # mean measurement of each
     best: str  # the best that may still be the best
     certified_gap: float | None  # by how much it is worse than the best one at most, None: nothing can be said
+    best_of_items: tuple[str, ...] | None  # who has the largest mean on the items in common themselves; None: repeats
     possible: tuple[str, ...]  # who may still be the best; holds the best with probability 1 - delta
+    tiers_by: Literal["all", "fdr"]  # all claims of the tiers hold, or a share of them is wrong on average
     tiers: tuple[tuple[str, ...], ...] | None  # the first of each is better than all in those below; None: too many
     control: str | None
     above_control: tuple[str, ...] | None  # who is better than the control
@@ -89,10 +93,11 @@ class Analysis:
         lines = [
             " ".join([f"{self.source}: {number} candidates, {measured}.", self.taken or ""]).strip(),
             f"Best: {self.best} (mean {mean[self.best]:.4g}). {self._gap}",
+            *self._of_items,
             f"May still be the best ({len(self.possible)} of {number}): {named(self.possible)}.",
         ]
         if self.tiers is not None:
-            lines.append("Tiers: the first of each is better than everyone in the tiers below.")
+            lines.append(f"Tiers: the first of each is better than everyone in the tiers below{SHARE[self.tiers_by]}")
             for place, tier in enumerate(self.tiers, start=1):
                 shown = ", ".join(f"{one} {mean[one]:.4g}" for one in tier[:10])
                 lines.append(f"  {place:>2}  {shown}" + (f" and {len(tier) - 10} more" if len(tier) > 10 else ""))
@@ -102,8 +107,16 @@ class Analysis:
         if self.in_top is not None and self.not_in_top is not None:
             lines.append(f"Among the {self.top} best: {named(self.in_top)}.")
             lines.append(f"Not among them: {named(self.not_in_top)}.")
-        lines.append(f"Each of these answers is wrong with probability at most {self.delta:g}, if:")
+        each = "Each of these answers" if self.tiers_by == "all" else "Each other answer"
+        lines.append(f"{each} is wrong with probability at most {self.delta:g}, if:")
         return [*lines, *(f"  - {sentence}" for sentence in self.assumptions)]
+
+    @property
+    def _of_items(self) -> list[str]:
+        if self.best_of_items is None:
+            return []
+        who = named(self.best_of_items)
+        return [f"Of these {self.num_items:,} items alone, without doubt: {who}. All else is about the population."]
 
     @property
     def _gap(self) -> str:
@@ -127,6 +140,7 @@ def analyze(
     squares: str | None = None,
     control: str | None = None,
     top: int | None = None,
+    tiers: Literal["all", "fdr"] = "all",
     noise: Noise | None = None,
     delta: float = 0.05,
     minimize: bool | None = None,
@@ -157,6 +171,8 @@ def analyze(
             noise with a declared scale or range.
         squares: with them, the sum of their squares, of normal noise; None: the column "squares", if there is one.
         control: the id of a candidate; who is better, and who is worse?
+        tiers: "all": all that they say holds, with probability 1 - delta; "fdr": of what they say a share of at most
+            delta is wrong on average, so that they are finer.
         top: m; who is surely among the m best, and who is not?
         noise: Bernoulli(), Bounded(low, high), Normal() or SubGaussian(scale); None: rewards that lie in [0, 1] are
             taken to be bounded so, others to be normal; totals without squares are of 0 and 1.
@@ -180,9 +196,11 @@ def analyze(
         raise InvalidInput(f"the control {quoted(control)} is no candidate.{did_you_mean(control, held.ids)}")
     if top is not None and whole_number("top", top, least=1, meaning="how many the best are.") >= len(held.ids):
         raise InvalidInput(f"top is {top}, and there are {len(held.ids)} candidates; all of them are among so many.")
+    check_choice("tiers", tiers, ("all", "fdr"))
     seed, seed_by = settled_seed("seed", seed, seed_by, "it decides the orders of rows.")
     own = encode(held.columns) | {"metric": metric, "filter": filter}
     said = {"control": control, "top": top, "noise": held.noise.spec, "delta": delta, "minimize": held.minimize}
+    said["tiers"] = None if tiers == "all" else tiers
     asked = {**own, **said, "seed": seed, "seed_by": seed_by, **reading}
     return analyzed(held, seed, seed_by, {name: value for name, value in asked.items() if value is not None})
 
@@ -201,11 +219,16 @@ def analyzed(held: FinishedTable, seed: int, seed_by: Chooser, asked: dict[str, 
     gap = answers.certified_gap(evidence, best, rivals, delta, range_of_means=1.0 if bounded else None)
     gap = None if gap is None else informative(gap * held.unit, held.noise)
     names = np.array(ids, dtype=object)
+    tiers_by = asked.get("tiers", "all")
     tiers = above = below = inside = outside = None
     number = len(ids)
     if number <= MOST_TIERED:
-        better = answers.proved(evidence.log_pairs(_target(number * (number - 1) / 2, delta)), delta)
-        tiers = tuple(tuple(names[tier]) for tier in answers.tiers(means, better))
+        if tiers_by == "all":
+            pairs = evidence.log_pairs(_target(number * (number - 1) / 2, delta))
+            parts = answers.tiers(means, answers.proved(pairs, delta))
+        else:
+            parts = answers.tiers_of_share(means, evidence.log_pairs(_target(number, delta)), delta)
+        tiers = tuple(tuple(names[tier]) for tier in parts)
     if control is not None:
         at = ids.index(control)
         better = answers.proved(evidence.log_pairs(_target(number - 1, delta), at), delta)
@@ -228,7 +251,9 @@ def analyzed(held: FinishedTable, seed: int, seed_by: Chooser, asked: dict[str, 
         means=tuple(_means(held).tolist()),
         best=ids[best],
         certified_gap=gap,
+        best_of_items=None if held.items is None else tuple(names[np.isclose(means, means.max(), rtol=0.0, atol=TIE)]),
         possible=tuple(names[possible[np.argsort(-means[possible], kind="stable")]]),
+        tiers_by=tiers_by,
         tiers=tiers,
         control=control,
         above_control=above,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument
@@ -11,7 +11,7 @@ from typer import Argument
 from surepick.analysis.continued import continue_analysis
 from surepick.analysis.finished import analyze as analyzed, check_analysis
 from surepick.cli import options
-from surepick.cli.open_study import command_line, given_database
+from surepick.cli.open_study import VARIABLE, command_line, given_database
 from surepick.cli.options import Reading, opt
 from surepick.cli.output import FAILURE, print_either, say
 from surepick.errors import InvalidInput
@@ -34,6 +34,10 @@ def analyze(
     squares: str | None = opt("With them: the column of the sum of squares, of normal noise."),
     control: str | None = opt("A candidate: who is better, and who is worse?", metavar="ID"),
     top: int | None = opt("Who is among the so many best, and who is not?", min=1),
+    tiers: Literal["all", "fdr"] = opt(
+        "All claims of the tiers hold, or of those that they make a share of at most delta is wrong on average.",
+        default="all",
+    ),
     minimize: bool = options.MINIMIZE,
     noise: str = opt(
         "bernoulli, bounded:LOW:HIGH, normal, subgaussian:SCALE; none: 0 to 1 if all lie there, else normal.",
@@ -46,7 +50,7 @@ def analyze(
     reading: Reading,
     out: Path | None = opt("Write the result to this JSON file.", metavar="FILE"),
     go_on: tuple[str, str] | None = opt(
-        "Make a study of it, which begins with its rows; without --epsilon, use rows that are left in one.",
+        f"Make a study of it, which begins with its rows; without --epsilon, use rows left. URL -: {VARIABLE}.",
         metavar="URL NAME",
         flag="--continue",
     ),
@@ -75,6 +79,7 @@ def analyze(
         squares=squares,
         control=control,
         top=top,
+        tiers=tiers,
         noise=parse_noise(noise) if noise else None,
         delta=delta,
         minimize=minimize or None,

@@ -35,6 +35,12 @@ TABLES = {
         "kind",
         None,
     ),
+    "runs that are numbered": (crossed(kind=MODELS, run=range(9), last=("y", seconds)), "kind", None),
+    "seeds of its own for each": (
+        crossed(method=MODELS, again=range(9), last=("y", seconds)).drop(columns="again").assign(seed=range(5, 32)),
+        "method",
+        None,
+    ),
     "users that are each seen once": (
         crossed(variant=MODELS, again=range(9), last=("bought", ones)).drop(columns="again").assign(user=range(27)),
         "variant",
@@ -65,9 +71,19 @@ def test_a_column_a_candidate_and_a_row_a_candidate_say_the_same():
     turned = table.pivot_table(index="model", columns="question", values="right", sort=False).reset_index()
     long, columns, rows = (sp.analyze(one, seed=1) for one in (table, wide, turned))
     assert columns.evidence == rows.evidence == long.evidence
-    assert "each column of numbers is a candidate, each row an item" in columns.lines()[0]
+    assert "each column from 'a' to 'c' is a candidate, each row an item" in columns.lines()[0]
     assert "each row is a candidate, named by 'model'; each column of numbers is an item" in rows.lines()[0]
     assert sp.check_analysis(rows.to_dict(), turned) == []
+
+
+def test_percentages_are_bounded_and_a_second_number_of_the_item_is_no_candidate():
+    table = crossed(model=MODELS, question=PLACES, last=("right", lambda rng, n: 100.0 * rng.integers(0, 2, n)))
+    wide = table.pivot_table(index="question", columns="model", values="right", sort=False).reset_index()
+    wide.insert(0, "item", range(len(wide)))
+    found, named = sp.analyze(wide, seed=1), sp.analyze(table, noise=sp.Bounded(0.0, 100.0), seed=1)
+    assert found.ids == ("a", "b", "c")
+    assert (found.noise, found.evidence) == (named.noise, named.evidence) == ("bounded:0.0:100.0", found.evidence)
+    assert sp.analyze(table.assign(right=table["right"] + 1.0), seed=1).noise.startswith("normal")
 
 
 def test_totals_by_their_names():

@@ -114,6 +114,17 @@ def test_files_of_the_harness_by_one_command(tmp_path):
     assert sp.analyze(files, filter="digits", seed=1).taken == "Of lm-evaluation-harness."
 
 
+def test_older_files_of_the_harness_do_not_list_their_metrics(tmp_path):
+    for file in HARNESS.glob("*/*.jsonl"):
+        samples = [json.loads(line) for line in file.read_text().splitlines()]
+        kept = [sample for sample in samples if sample["filter"] == "digits"]
+        for sample in kept:
+            del sample["metrics"], sample["filter"]
+        (tmp_path / file.parent.name).mkdir()
+        (tmp_path / file.parent.name / file.name).write_text("\n".join(map(json.dumps, kept)))
+    assert sp.analyze(tmp_path, seed=1).evidence == sp.analyze(HARNESS, filter="digits", seed=1).evidence
+
+
 def promptfoo(path, prompts, names=tuple(SKILL)):
     """Results of promptfoo, one for each provider, prompt and test."""
     results = [
@@ -138,6 +149,13 @@ def test_results_of_promptfoo(tmp_path):
     assert (found.best, found.num_items, found.ids) == ("lab/large", 40, tuple(SKILL))
     pairs = sp.analyze(promptfoo(tmp_path / "pairs.json", prompts=2, names=("lab/large", "lab/small")), seed=1)
     assert pairs.ids[:2] == ("lab/large, prompt 1", "lab/large, prompt 2")
+    older = json.loads((tmp_path / "pairs.json").read_text())
+    for one in older["results"]["results"]:
+        one |= {"vars": one.pop("testCase")["vars"], "prompt": {"label": f"prompt {one.pop('promptIdx')}"}}
+        one |= {"provider": one["provider"]["label"]}
+        del one["failureReason"]
+    (tmp_path / "older.json").write_text(json.dumps(older))
+    assert sp.analyze(tmp_path / "older.json", seed=1).ids == pairs.ids
     parts = tmp_path / "parts"
     parts.mkdir()
     for name in SKILL:

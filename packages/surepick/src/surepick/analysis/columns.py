@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from surepick.core.records import record
+from surepick.core.records import FloatArray, record
 from surepick.tables import Names, Table, column_names
 from surepick.tables.selection import counts_rows, looks_numeric
 from surepick.text import quoted
@@ -21,11 +21,12 @@ ITEM_WORDS = (
     "benchmark subject participant user rater block plate day seed"
 )
 PULLS_WORDS = "impressions pulls trials n count views visitors users sessions shown sent"
+REPEAT_WORDS = "run rep repeat repetition replicate replication trial attempt try iteration"  # these count rows
 SUM_WORDS = "clicks sum successes ones wins conversions hits purchases correct"
-CANDIDATES, ITEMS, PULLS, SUMS = (
-    frozenset(words.split()) for words in (CANDIDATE_WORDS, ITEM_WORDS, PULLS_WORDS, SUM_WORDS)
+CANDIDATES, ITEMS, REPEATS, PULLS, SUMS = (
+    frozenset(words.split()) for words in (CANDIDATE_WORDS, ITEM_WORDS, REPEAT_WORDS, PULLS_WORDS, SUM_WORDS)
 )
-ROWS, ALL = "rows", "all"  # each row is a candidate; each column of numbers is one
+ROWS = "rows"  # each row is a candidate
 
 
 @record
@@ -53,7 +54,7 @@ def understood(table: Table, columns: Columns) -> Columns:
         return columns
     named = [one for one in (columns.id, columns.reward, columns.item, columns.order) if one is not None]
     used = {name for one in named for name in column_names(table, one)}
-    rest = [name for name in table.columns if name not in used and not counts_rows(table, name)]
+    rest = [name for name in table.columns if name not in used and not _counts(table, name)]
     numbers = [name for name in rest if looks_numeric(table, name)]
     words = [name for name in rest if name not in numbers]
     if columns.id is None and not (table.usual_id or table.parameters):
@@ -73,15 +74,20 @@ def said(columns: Columns, given: Columns, *, minimize: bool) -> str | None:
     new = {name: getattr(columns, name) for name in parts if getattr(columns, name) != getattr(given, name)}
     shown = [f"{parts[name]} = {quoted(value)}" for name, value in new.items()]
     wide = columns.across if columns.across != given.across else None
-    if wide == ALL:
-        shown = ["each column of numbers is a candidate, each row an item"]
     if wide == ROWS:
         shown = [f"each row is a candidate, named by {quoted(columns.id)}", "each column of numbers is an item"]
+    elif wide is not None:
+        shown = [f"each column from {quoted(wide[0])} to {quoted(wide[-1])} is a candidate, each row an item"]
     if not shown:
         return None
     good = "small ones are good" if minimize else "large ones are good (--minimize: small ones)"
     others = ", ".join(["--across"] * (wide is not None) + [flags[name] for name in new])
     return f"Taken: {'; '.join([*shown, good])}. Name others with {others}."
+
+
+def _counts(table: Table, name: str) -> bool:
+    """The column numbers the rows, or those of each candidate."""
+    return counts_rows(table, name) or (_word(name) in REPEATS and looks_numeric(table, name))
 
 
 def _word(name: str) -> str:
@@ -93,25 +99,35 @@ def _word(name: str) -> str:
 
 
 def _wide(table: Table, columns: Columns, words: Sequence[str], numbers: Sequence[str]) -> Columns | None:
-    """A column a candidate, or a row a candidate, if all numbers lie between 0 and 1."""
+    """A column a candidate, or a row a candidate, if all numbers are shares (`are_shares`, `are_percentages`)."""
     label = columns.item or (words[0] if len(words) == 1 else None)
     if label is None and not words:
         label = next((name for name in numbers if _word(name) in ITEMS | CANDIDATES), None)
-    rest = [name for name in numbers if name != label]
+    rest = [name for name in numbers if name != label and _word(name) not in ITEMS]
     if not set(words) <= {label} or len(rest) < 2 or table.num_rows < 2:
         return None
     cells = np.stack([table.numbers_or_missing(name) for name in rest])
     cells = cells[~np.isnan(cells)]
     twice = label is not None and len(set(table.text(label))) < table.num_rows
-    if twice or not np.all((cells >= 0.0) & (cells <= 1.0)):
+    if twice or not (are_shares(cells) or are_percentages(cells)):
         return None
     if label is None:
-        found = replace(columns, across=ALL) if np.all((cells == 0.0) | (cells == 1.0)) else None
+        found = replace(columns, across=tuple(rest)) if np.all((cells == 0.0) | (cells == 1.0)) else None
     elif columns.item is not None or _word(label) in ITEMS:
-        found = replace(columns, across=ALL, item=label)
+        found = replace(columns, across=tuple(rest), item=label)
     else:
         found = replace(columns, across=ROWS, id=label) if _word(label) in CANDIDATES else None
     return found
+
+
+def are_shares(values: FloatArray) -> bool:
+    """All lie between 0 and 1."""
+    return bool(np.all((values >= 0.0) & (values <= 1.0)))
+
+
+def are_percentages(values: FloatArray) -> bool:
+    """All lie between 0 and 100, and both occur: whatever has these ends has no others."""
+    return bool(np.all((values >= 0.0) & (values <= 100.0)) and np.any(values == 0.0) and np.any(values == 100.0))
 
 
 def _totals(table: Table, columns: Columns, words: Sequence[str], numbers: Sequence[str]) -> Columns | None:
@@ -153,8 +169,9 @@ def _candidates_and_items(table: Table, labels: Sequence[str]) -> tuple[str | No
     item = next(name for name in labels if name != who)
     if not (of_items and of_candidates) and not _crossed(table, who, item):
         return None, None
-    names_rows = len(set(table.text(item))) == table.num_rows  # then nothing is in common
-    return who, None if names_rows else item
+    pairs = set(zip(table.text(who), table.text(item), strict=True))
+    alone = len(pairs) == len(set(table.text(item)))  # each is of one candidate: nothing is in common
+    return who, None if alone else item
 
 
 def _crossed(table: Table, one: str, other: str) -> bool:

@@ -175,7 +175,8 @@ def analyze(
             delta is wrong on average, so that they are finer.
         top: m; who is surely among the m best, and who is not?
         noise: Bernoulli(), Bounded(low, high), Normal() or SubGaussian(scale); None: rewards that lie in [0, 1] are
-            taken to be bounded so, others to be normal; totals without squares are of 0 and 1.
+            taken to be bounded so, those in [0, 100] if both 0 and 100 occur, others to be normal; totals without
+            squares are of 0 and 1.
         delta: each answer is wrong with at most this probability, in (0, 1).
         minimize: small rewards are good; None: as an Olympus folder says, else False.
         metric, filter: of files of a program, the score that counts, and the way in which answers were extracted;

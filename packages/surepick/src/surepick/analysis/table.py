@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.analysis.columns import ROWS, Columns, said, understood
+from surepick.analysis.columns import ROWS, Columns, are_percentages, are_shares, said, understood
 from surepick.core.files import as_path
 from surepick.core.frames import SOURCE, is_frame
 from surepick.core.records import FloatArray, IntArray, record
@@ -131,7 +131,8 @@ def _as_named(table: Table, columns: Columns, *, noise: Noise | None, small: boo
     if labels is None and not (table.usual_id or table.parameters):
         raise InvalidInput(
             f"which column of {table.source} names the candidates? Name one with --id (in Python id=); where each "
-            "candidate has a column of its own, name those with --across (across=), or all."
+            "candidate has a column of its own, name those with --across (across=), or all; where each has a row, and "
+            "each column of numbers is an item, say --across rows."
         )
     if columns.pulls is not None or columns.sum is not None:
         return _from_totals(table, labels, columns, noise, small)
@@ -140,7 +141,8 @@ def _as_named(table: Table, columns: Columns, *, noise: Noise | None, small: boo
     grouped = grouped_arms(table, labels, Unused(()), exclude=(reward, *others), needed=(reward,))
     rewards = checked_rewards(grouped.table, reward, noise or Normal())
     if noise is None:
-        noise = Bounded(0.0, 1.0) if np.all((rewards >= 0.0) & (rewards <= 1.0)) else Normal()
+        noise = Bounded(0.0, 100.0) if are_percentages(rewards) else Normal()
+        noise = Bounded(0.0, 1.0) if are_shares(rewards) else noise
     _check_noise(noise, columns)
     _check_candidates(grouped)
     ordered = columns.order is not None

@@ -60,12 +60,20 @@ def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
             continue
         if expected.items is not None and item not in ids:
             _refuse_document(where, item, known)
-        metrics = answers.field_of(sample, "metrics", list, where, PROGRAM)
+        metrics = _metrics(sample, where, expected)
         metric = expected.name_of(expected.metric, [str(name) for name in metrics], "--metric", "metrics", where)
         named = [name for name in expected.candidates or () if answers.sanitized(name) == answers.sanitized(folder)]
         candidate = expected.known_candidate(named if len(named) == 1 else [folder], where)
         found.append((candidate, item, expected.score(sample.get(metric), metric, where)))
     return answers.FileAnswers.of(found)
+
+
+def _metrics(sample: dict[str, Any], where: str, expected: answers.Expected) -> list[Any]:
+    """The names of the scores of a sample; older files do not list them, and are read where no study depends on it."""
+    if expected.items is None and "metrics" not in sample:
+        return [name for name, value in sample.items() if name != "doc_id" and isinstance(value, int | float)]
+    found: list[Any] = answers.field_of(sample, "metrics", list, where, PROGRAM)
+    return found
 
 
 def write_samples(batch: Batch, folder: Path) -> list[Path]:

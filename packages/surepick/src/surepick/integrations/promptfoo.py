@@ -33,8 +33,11 @@ def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
     """The scores in a file of results: `score`, or the named one; results that failed by an error have none."""
     known, found = set(expected.items or ()), []
     prompts: dict[str, int] = {}
+    numbers: dict[int, int] = {}
     rows = _rows(path)
-    several = expected.items is None and len({result.get("promptIdx") for _, result, _ in rows}) > 1
+    if expected.items is None:
+        rows = [(where, {"failureReason": 0, **_with_prompt(result)}, item) for where, result, item in rows]
+    several = expected.items is None and len({result["promptIdx"] for _, result, _ in rows}) > 1
     for where, result, item in rows:
         if expected.items is not None and item not in known:
             raise InvalidInput(
@@ -46,7 +49,7 @@ def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
         name = expected.known_candidate(names, where)
         prompt = answers.field_of(result, "promptIdx", int, where, PROGRAM)
         if several:
-            name = f"{name}, prompt {prompt + 1}"
+            name = f"{name}, prompt {numbers.setdefault(prompt, len(numbers)) + 1}"
         if prompts.setdefault(name, prompt) != prompt:
             raise InvalidInput(
                 f"{where}: {quoted(name)} answered several prompts, and an item is answered once; evaluate one prompt, "
@@ -55,6 +58,14 @@ def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
         failed = answers.field_of(result, "failureReason", int, where, PROGRAM) == ERROR
         found.append((name, item, None if failed else _score(result, expected, where)))
     return answers.FileAnswers.of(found)
+
+
+def _with_prompt(result: dict[str, Any]) -> dict[str, Any]:
+    """A result as files of version 3 have it, of one of version 2, which knows a prompt by its text alone."""
+    prompt, provider = result.get("prompt"), result.get("provider")
+    label = prompt.get("label", prompt.get("raw")) if isinstance(prompt, dict) else prompt
+    named = {"id": provider} if isinstance(provider, str) else provider
+    return {"promptIdx": int(answers.sha(label), 16), **result, "provider": named}
 
 
 def write_tests(batch: Batch, folder: Path) -> list[Path]:
@@ -85,13 +96,12 @@ def _rows(path: Path) -> list[Row]:
     data = answers.read_json_file(answers.answers_text(path), str(path))
     if not is_results(data):
         raise InvalidInput(
-            f"{path} has no list results.results, as {PROGRAM} writes it by promptfoo eval -o FILE.json (a file of "
-            "version 3)."
+            f"{path} has no list results.results, as {PROGRAM} writes it by promptfoo eval -o FILE.json."
         )
     rows = []
     for number, result in enumerate(data["results"]["results"], start=1):
         where = f"{path}, result {number}"
-        test = answers.field_of(result, "testCase", dict, where, PROGRAM)
+        test = result if "testCase" not in result else answers.field_of(result, "testCase", dict, where, PROGRAM)
         variables = answers.field_of(test, "vars", dict, f"{where}, testCase", PROGRAM)
         rows.append((where, result, json.dumps(variables, sort_keys=True, ensure_ascii=False)))
     if not rows:

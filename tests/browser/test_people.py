@@ -6,7 +6,8 @@ from servers import serving
 
 from surepick_server.access.tokens import Role
 
-NEW = {"name": "coffee", "candidates": {"ids": IDS}, "epsilon": 0.5, "noise": "subgaussian:0.6"}
+ASKED = {"epsilon": 0.5, "noise": "subgaussian:0.6", "options": {"largest_batch": 3}}  # at first a result of each
+NEW = {"name": "coffee", "candidates": {"ids": IDS}, **ASKED}
 
 
 def logged_in(browser, server, name, role):

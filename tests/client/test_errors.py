@@ -195,7 +195,7 @@ def test_nobody_else_s_results_are_tried_out(server):
         with pytest.raises(sp.InvalidInput, match="was reported by somebody else"):
             bob.tell_totals(["a"], [1], [value], [value**2], key)
     with pytest.raises(sp.InvalidInput, match="is leased to somebody else"):
-        bob.fail(["b"], [part.keys()[1][1]])
+        bob.fail(["a"], [part.keys()[1][1]])
 
 
 @of_each(

@@ -89,7 +89,8 @@ def between(server):
 
 
 def created(url, **asked):
-    policy = sp.make_policy("certified-independent", sp.Arms(ids=[*"abcd"]), **{**USUAL, **asked})
+    """A study whose first round asks for a result of each of four candidates."""
+    policy = sp.make_policy("certified-independent", sp.Arms(ids=[*"abcd"]), largest_batch=4, **{**USUAL, **asked})
     return sp.create_study(url, "paint", policy)
 
 

@@ -100,7 +100,7 @@ def test_the_python_of_the_manual(folder):
     printed: list[object] = []
     run_fresh(program, {"print": lambda *values: printed.extend(values)})
     counted, closed, progress, verdict = printed
-    assert (counted, closed, verdict) == (4, True, "not-yet")
+    assert (counted, closed, verdict) == (8, True, "not-yet")
     assert "round 2" in str(progress)
 
 

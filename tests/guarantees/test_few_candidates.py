@@ -15,7 +15,7 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.random_streams import streams
 from surepick.core.records import rows_of
-from surepick.policies.mixtures import MixtureRules, Rows
+from surepick.policies.mixture_rules import MixtureRules, Rows
 from surepick.studies.rehearsal import received_as_drawn
 
 DELTA = 0.1

@@ -92,7 +92,7 @@ class Reader:
 
     def follow(self) -> None:
         for name, text in FILES.get(self.page, {}).items():
-            (self.folder / name).parent.mkdir(exist_ok=True)
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / name).write_text(text, encoding="utf-8")
         self.program(NAMES.get(self.page, ""))
         with self.server() as address:

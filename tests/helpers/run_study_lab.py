@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -49,11 +49,12 @@ class Lab:
     folder: Path
     ids: tuple[str, ...] = tuple(MEANS)
     policy: str = "certified-independent"
-    options: dict = field(default_factory=lambda: {"epsilon": 0.8, "delta": 0.05, "noise": sp.Bounded(0, 1)})
+    options: dict | None = None  # None: the first round asks for a result of each candidate
 
     def made(self) -> tuple:
         arms = sp.Arms(np.eye(len(self.ids)), self.ids)
-        return arms, sp.make_policy(self.policy, arms, **self.options)
+        usual = {"epsilon": 0.8, "delta": 0.05, "noise": sp.Bounded(0, 1), "largest_batch": len(self.ids)}
+        return arms, sp.make_policy(self.policy, arms, **(self.options or usual))
 
     def create(self) -> None:
         sp.create_study(self.url, "x", *self.made())

@@ -18,7 +18,9 @@ Headers = dict[str, dict[str, str]]
 
 
 def make_study(url, name, ids=("a", "b", "c"), **more):
-    policy = sp.make_policy("certified-independent", sp.Arms(ids=[*ids]), epsilon=0.5, delta=0.1, noise="subgaussian:1")
+    """A study whose first round asks for a result of each candidate."""
+    asked = {"epsilon": 0.5, "delta": 0.1, "noise": "subgaussian:1", "largest_batch": len(ids)}
+    policy = sp.make_policy("certified-independent", sp.Arms(ids=[*ids]), **asked)
     return sp.create_study(url, name, policy, **more)
 
 

@@ -8,7 +8,8 @@ from surepick.core.random_streams import stream, streams
 from surepick.core.records import from_json, rows_of, to_json
 from surepick.policies.base import stopped
 from surepick.policies.carried.elimination import CarriedElimination
-from surepick.policies.mixtures import MixtureElimination, MixtureState
+from surepick.policies.mixture_rules import MixtureState
+from surepick.policies.mixtures import MixtureElimination
 from surepick.studies.rehearsal import Rehearsal, received_as_drawn
 
 HALF = sp.SubGaussian(0.5)
@@ -266,7 +267,7 @@ def test_a_candidate_that_is_dropped_proves_nothing_any_more():
 
 def test_one_that_was_withdrawn_for_its_results_is_still_a_rival():
     environment, rng = world([2.0, 0.0, 0.0], HALF), np.random.default_rng(0)
-    study = sp.Study(environment.arms, policy_for(environment))
+    study = sp.Study(environment.arms, policy_for(environment, largest_batch=3))
     measure(study, environment, rng)
     study.withdraw(["0"], "somebody did not like it")
     measure(study, environment, rng)  # of a plan that was made before

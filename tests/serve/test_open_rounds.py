@@ -126,7 +126,8 @@ AFTERWARDS = [("GET", STUDY, {}), ("GET", f"{STUDY}/certificate", {}), ("GET", f
 def tokens(tmp_path):
     """A database with a study in its second round, and a token of each role."""
     url = f"sqlite:///{tmp_path}/first.db"
-    policy = sp.make_policy("certified-independent", sp.Arms(ids=[*"abcd"]), epsilon=0.1, delta=0.1, noise="bernoulli")
+    asked = {"epsilon": 0.1, "delta": 0.1, "noise": "bernoulli", "largest_batch": 4}  # a result of each in a round
+    policy = sp.make_policy("certified-independent", sp.Arms(ids=[*"abcd"]), **asked)
     study = sp.create_study(url, NAME, policy)
     study.tell(study.lease(worker="ann"), [1.0, 0.0, 1.0, 0.0])
     database = Database(url)

@@ -44,7 +44,7 @@ def test_results_that_were_asked_count_to_the_last(tmp_path):
 def test_the_same_results_again_are_no_surplus():
     study = in_memory("refuse")
     study.ask()
-    study.tell(["a"], [1.0], keys=["x"])
+    study.tell(["a", "a"], [1.0, 1.0], keys=["w", "x"])
     assert study.tell(["a"], [1.0], keys=["x"]).repeated == 1
     with pytest.raises(InvalidInput, match="0 more"):
         study.tell(["a"], [2.0], keys=["y"])
@@ -54,7 +54,7 @@ def test_the_same_results_again_are_no_surplus():
 def test_they_count_where_nothing_is_said_and_the_certificate_says_so():
     study = in_memory("count")
     study.ask()
-    study.tell(["a", "a", "a", "b"], [1.0, 1.0, 1.0, 0.0])
+    study.tell(["a", "a", "a", "b", "b"], [1.0, 1.0, 1.0, 0.0, 0.0])
     assert any("More results came than were asked" in one for one in study.certificate().assumptions)
 
 

@@ -106,7 +106,7 @@ def test_batches_that_are_over_end_the_study_without_a_certificate_and_say_so(tm
     run = sp.simulate(policy, world, seed=5)
     assert (run.verdict, run.ended_by, run.success, run.pulls) == ("budget-exhausted", "batches", False, 60)
     assert run.study.ask() is None
-    assert "The batches that the study was allowed are over" in run.certificate.reason
+    assert "All that the study was allowed to measure is measured" in run.certificate.reason
     assert run.certificate.promise.startswith("Not certified")
     progress = str(run.study.progress())
     assert progress.startswith("not certified within the batches that were allowed, after 2 rounds and 60 measurements")

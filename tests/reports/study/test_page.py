@@ -75,7 +75,7 @@ NASTY = (
 
 
 def test_names_are_text_wherever_they_stand(tmp_path):
-    study = finished(ids=NASTY, most_plans=2)
+    study = finished(ids=NASTY, most_plans=2, epsilon=0.2)
     study.tell_prior([NASTY[0]], [1.0], worker=NASTY[1])
     study.close(NASTY[4])
     page = page_of(study, tmp_path, name=NASTY[0])
@@ -112,7 +112,7 @@ def test_parts_that_show_nothing_are_left_out_and_say_why_once():
 
 
 def test_results_of_an_open_plan_change_nothing(tmp_path):
-    study = finished(most_plans=2)
+    study = finished(most_plans=2, epsilon=0.2)
     before = page_of(study, tmp_path).source
     plan = study.ask()
     assert page_of(study, tmp_path).source == before
@@ -132,7 +132,7 @@ def test_a_report_that_counts_the_open_plan_would_be_noticed(tmp_path, monkeypat
         return (found := certificate_document(study, name, **how)) | {"pulls": found["pulls"] + int(came)}
 
     monkeypatch.setattr(study_report, "certificate_document", leaking)
-    study = finished(most_plans=2)
+    study = finished(most_plans=2, epsilon=0.2)
     first = study.ask().table()[0][0]
     before = page_of(study, tmp_path).source
     study.tell([first], [0.0])

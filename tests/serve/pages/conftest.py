@@ -27,7 +27,8 @@ def visit(server):
 
 @pytest.fixture
 def study(server) -> str:
-    """A study of three candidates, made by the person at the machine."""
-    new = {"name": "coffee", "candidates": {"ids": list("abc")}, "epsilon": 0.5, "noise": "subgaussian:0.2"}
+    """A study of three candidates, made by the person at the machine; its first round asks for a result of each."""
+    asked = {"epsilon": 0.5, "noise": "subgaussian:0.2", "options": {"largest_batch": 3}}
+    new = {"name": "coffee", "candidates": {"ids": list("abc")}, **asked}
     assert server.post("/api/v1/studies", json=new).status_code == 201
     return "coffee"

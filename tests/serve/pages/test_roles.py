@@ -150,7 +150,8 @@ def test_names_of_people_are_text_on_every_page(server, visit, name):
     from html import escape
     from urllib.parse import quote
 
-    new = {"name": name, "candidates": {"ids": [name, "b"]}, "epsilon": 0.5, "noise": "bernoulli"}
+    asked = {"epsilon": 0.5, "noise": "bernoulli", "options": {"largest_batch": 2}}  # a result of each at first
+    new = {"name": name, "candidates": {"ids": [name, "b"]}, **asked}
     assert server.post("/api/v1/studies", json=new).status_code == 201
     ann = visit("ann", "owner")
     place = f"/studies/{quote(name, safe='')}"

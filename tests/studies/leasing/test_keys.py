@@ -115,5 +115,5 @@ def test_ids_may_look_like_keys(clock):
     policy = sp.make_policy("certified-independent", arms, epsilon=1.0, delta=0.05, noise=sp.SubGaussian(1.0))
     study = sp.Study(arms, policy, log=MemoryLog(clock))
     keys = study.lease(worker="ann").keys()
-    assert [read_pull_key(key) for _, key in keys] == [(1, 0)] * 3
-    assert study.tell([arm for arm, _ in keys], [0.0] * 3, [key for _, key in keys]).closed
+    assert [read_pull_key(key) for _, key in keys] == [(1, 0), (1, 1)] * 3
+    assert study.tell([arm for arm, _ in keys], [0.0] * 6, [key for _, key in keys]).closed

@@ -143,7 +143,7 @@ def simulate(
     limits: dict[str, Any] = {"max_pulls": max_pulls, "max_cost": max_cost, "max_seconds": max_seconds}
     ended = until_stopped(cast(Askable, study), pull, **limits, on_batch=on_plan)
     answer = ended.certificate
-    right = environment.is_epsilon_best(answer.arm, policy.problem.epsilon)
+    right = environment.is_epsilon_best(answer.arm, answer.epsilon)
     if answer.lists is not None:
         means = -environment.means if environment.minimize else environment.means
         beside = environment.quantity_means
@@ -231,7 +231,7 @@ def _played_together(
     rule, law, num_arms = policy.traits.together, environment.law, environment.num_arms
     if rule is None or not isinstance(law, DrawsMany) or policy.problem.num_arms != num_arms or max_pulls < num_arms:
         return None
-    minimize, good = environment.minimize, environment.epsilon_best(policy.problem.epsilon)
+    minimize = environment.minimize
     ended, contradicted = dict[int, tuple[Any, ...]](), dict[int, str]()
     at, rows, planned = np.arange(len(seeds)), None, rule.first(len(seeds))  # the studies that go on
     nothing = np.zeros((len(seeds), num_arms))
@@ -262,7 +262,8 @@ def _played_together(
                 measured=dict,
             )
             gap = math.inf if answer.certified_gap is None else answer.certified_gap
-            verdict, right = answer.verdict if own else "budget-exhausted", bool(good[answer.arm])
+            verdict = answer.verdict if own else "budget-exhausted"
+            right = environment.is_epsilon_best(answer.arm, answer.epsilon)
             said = verdict, right, own and right, gap
             ended[place] = (answer.arm, answer.pulls, number + 1, *said, np.array(totals.counts[row]))
         if not fits.any():

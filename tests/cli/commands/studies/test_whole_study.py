@@ -75,7 +75,7 @@ def test_an_option_of_the_policy(lab, refused):
     assert answer["policy"]["largest_batch"] == 5
     wrong = ("create", lab.url, "other", *words, "--option")
     assert (
-        "has no option 'largest_bath'; it knows batch_cost, batch_size, block_size, blocks, by, constraints, "
+        "has no option 'largest_bath'; it knows any_gap, batch_cost, batch_size, block_size, blocks, budget, by, "
         in refused(*wrong, "largest_bath=5")
     )
     assert "write NAME=VALUE" in refused(*wrong, "largest_batch")
@@ -94,7 +94,7 @@ def test_plates(lab, refused):
     assert lab.json("ask")["stopped"]
     assert lab.json("status")["verdict"] == "budget-exhausted"
     assert "not certified within the batches that were allowed" in lab.done("status")
-    assert "The batches that the study was allowed are over" in lab("certificate")[1]
+    assert "All that the study was allowed to measure is measured" in lab("certificate")[1]
     other = ("create", lab.url, "other", *words)
     assert "1 value" not in refused(*other, "--batch-size", "1,2")
     assert "--batch-size has no meaning for lucb" in refused(*other, "--policy", "lucb", "--batch-size", 12)

@@ -61,8 +61,11 @@ class Goal:
 
     epsilon: float
     delta: float
+    any_gap: bool = False  # no epsilon is asked for: whatever a budget can show
 
     def __str__(self) -> str:
+        if self.any_gap:
+            return f"as near to the best as the budget can show, wrong with probability at most {self.delta:g}"
         return f"within {self.epsilon:g} of the best, wrong with probability at most {self.delta:g}"
 
 
@@ -74,14 +77,14 @@ DeltaOption = Annotated[float, Option("--delta", help="The probability with whic
 class AskedGoal:
     """The same as options. What difference matters nobody knows but the user."""
 
-    epsilon: float | None = opt(f"Needed. {EPSILON}")
+    epsilon: float | None = opt(f"Needed, but with --budget. {EPSILON}")
     delta: DeltaOption = 0.05
 
-    def settled(self, advice: Callable[[float], str]) -> Goal:
+    def settled(self, advice: Callable[[float], str], *, budget: object = None) -> Goal:
         """The goal."""
-        if self.epsilon is None:
+        if self.epsilon is None and budget is None:
             raise InvalidInput(advice(self.delta))
-        return Goal(self.epsilon, self.delta)
+        return Goal(self.epsilon or 0.0, self.delta, any_gap=self.epsilon is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

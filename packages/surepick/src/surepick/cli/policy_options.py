@@ -49,7 +49,7 @@ WHO_KNOWS = {
     "embedding": "certified-embedding",
     "misspecification": NEURAL,
     "items": "certified-items",
-    **dict.fromkeys(("batch_size", "max_batches", "batch_cost", "later", *OF_BLOCKS), WITHOUT_FEATURES),
+    **dict.fromkeys(("budget", "batch_size", "max_batches", "batch_cost", "later", *OF_BLOCKS), WITHOUT_FEATURES),
     **dict.fromkeys(("question", *questions.QUESTION_OPTIONS), WITHOUT_FEATURES),
 }
 NUMBERS = 'a number, or several with commas between: "1,2"'
@@ -87,6 +87,9 @@ class PolicyOptions(OfQuestions):  # type: ignore[misc]
     embedding: str | None = opt("That of an installed package; its settings: --option NAME=VALUE.", "NAME")
     misspecification: float | None = opt("For certified-neural: the embedding's error.")
     gap_bound: float | None = opt("The largest possible difference of two means.")
+    budget: str | None = opt(
+        "Measurements in all: the smallest gap that they can show; --epsilon may be left out.", "N"
+    )
     batch_size: str | None = opt("Of every batch, e.g. the wells of a plate; certified-*.", "PULLS")
     max_batches: str | None = opt("The study ends after so many, certified or not; certified-*.", "NUMBER")
     batch_cost: str | None = opt("Of each batch beside its measurements, in the money of --cost; certified-*.", "MONEY")
@@ -143,7 +146,9 @@ class PolicyOptions(OfQuestions):  # type: ignore[misc]
             settings["seed"] = seed
         if rehearsal_seed is not None:
             settings = rehearsed(name, settings, rehearsal_seed)
-        return make_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=noise, **settings)
+        return make_policy(
+            name, arms, epsilon=None if goal.any_gap else goal.epsilon, delta=goal.delta, noise=noise, **settings
+        )
 
     @property
     def names_nothing(self) -> bool:
@@ -216,6 +221,7 @@ class PolicyOptions(OfQuestions):  # type: ignore[misc]
             "assume": [] if self.assume in (None, NOTHING) else [self.assume],
             "trust": _trusted(self.trust),
             "gap_bound": [] if self.gap_bound is None else [self.gap_bound],
+            "budget": _numbers("--budget", self.budget, int, wanted=WHOLES),
             "batch_size": _numbers("--batch-size", self.batch_size, int, wanted=WHOLES),
             "max_batches": _numbers("--max-batches", self.max_batches, int, wanted=WHOLES),
             "batch_cost": _numbers("--batch-cost", self.batch_cost),

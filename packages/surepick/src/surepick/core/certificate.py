@@ -86,14 +86,14 @@ class Certificate:
         whom = "all" if self.dropped is None else "all that are left"
         best = f"{'smallest' if self.minimize else 'largest'} of {whom}"
         if self.verdict == "certified":
-            return (
-                f"Its mean is within {self.epsilon:g} of the {best}; "
-                f"this statement is wrong with probability at most {self.delta:g}."
-            )
+            near = f"within {self.epsilon:g} of the" if self.epsilon else "the"
+            return f"Its mean is {near} {best}; this statement is wrong with probability at most {self.delta:g}."
         if self.verdict == "heuristic":
             return f"Its mean should be within {self.epsilon:g} of the {best}, but that is not a theorem."
         if self.certified_gap is None or self.pulls == 0:
             return f"Not certified to within {self.epsilon:g}: nothing can be said yet about how good it is."
+        if self.certified_gap <= self.epsilon:
+            return f"So far its mean is proved to be within {self.certified_gap:.4g} of the {best}."
         return (
             f"Not certified to within {self.epsilon:g}: so far its mean is proved to be within "
             f"{self.certified_gap:.4g} of the {best}."

@@ -6,7 +6,7 @@ The part (a, k) of arm j bets on the margin lambda_k: in each batch it takes the
 those of the comparator a, and so is closed after every batch. Its weights are functions of the past and of the batch's
 counts; the proof is docs/mixtures.md, lines 44 to 49.
 
-Arrays have a row for each of n studies: one study has n = 1, and many go together (`policies.mixtures`).
+Arrays have a row for each of n studies: one study has n = 1, and many go together (`policies.mixture_rules`).
 """
 
 from __future__ import annotations
@@ -129,13 +129,14 @@ class PairBets:
     costs: PullCosts
 
     @staticmethod
-    def of(grid: FloatArray, counts: IntArray, costs: PullCosts) -> PairBets:
-        """T = lambda P,  P = 1 / (s_j^2 / n_j + s_a^2 / n_a),  cut where a weight would be too steep."""
+    def of(margins: FloatArray, counts: IntArray, costs: PullCosts) -> PairBets:
+        """T = lambda P,  P = 1 / (s_j^2 / n_j + s_a^2 / n_a),  cut where a weight would be too steep; lambda (S,), or
+        (n, 1, 1, S) where each study has its own."""
         pulled = counts > 0
         each = np.where(pulled, costs.variances / np.maximum(counts, 1), np.inf)
         precision = 1.0 / (each[:, :, None] + each[:, None, :])
         precision[:, np.arange(counts.shape[1]), np.arange(counts.shape[1])] = 0.0
-        flows = precision[:, :, :, None] * grid
+        flows = precision[:, :, :, None] * margins
         if costs.kind != DRAWN:
             down, up = (np.where(pulled, counts * STEEPEST / costs.reach(up=way), 0.0) for way in (False, True))
             flows = np.minimum(flows, np.minimum(down[:, :, None], up[:, None, :])[:, :, :, None])

@@ -3,244 +3,38 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Deciding, Intervals, Plan, Step
-from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record, rows_of
-from surepick.errors import ContractError, InvalidInput
+from surepick.core.records import BoolArray, FloatArray, IntArray, record
+from surepick.errors import InvalidInput
+from surepick.estimators import student_intervals
 from surepick.estimators.flows import BatchWeights, Weighed
-from surepick.estimators.margin_mixtures import PairBets, PullCosts, averaged, evidence_for, margin_grid, upper_bounds
-from surepick.estimators.noise_mgf import noise_mgf_after
+from surepick.estimators.margin_mixtures import PairBets, averaged
 from surepick.estimators.posterior import posterior_of_means
 from surepick.estimators.running_processes import UNKNOWN
+from surepick.noise import known_scale
 from surepick.policies import options
-from surepick.policies.base import Problem, Traits, threshold_of
+from surepick.policies.base import Traits, threshold_of
 from surepick.policies.carried.means_rule import whole_shares
 from surepick.policies.carried.situation import carried_intervals, without_arms
+from surepick.policies.mixture_rules import (
+    MixtureRules,
+    MixtureState,
+    Rows,
+    of_least_gap,
+    one_row,
+    ranked_alone,
+    tested_in_order,
+)
 from surepick.policies.options import option
 from surepick.policies.sequential import batches, engine, state as states
-from surepick.policies.sequential.state import SequentialState
-from surepick.questions.protocol import Lists
 
-HEURISTIC_FIRST = 2  # pulls of each arm in the first batch: only repeats show slips, and a scale that is too small
-HEURISTIC_SHARE = 0.03  # of the pulls so far: those of a batch, or the least where candidates are few, and then ...
-HEURISTIC_OF_REST = 0.05  # ... so much of the pulls still to come
-HEURISTIC_MOST = 0.25  # ... and at most so much of the pulls so far
-HEURISTIC_LEADER = 0.35  # the leader has (arms that are measured - 1) to this power times the pulls of another one
 READ_AFTER = 1.25  # times the pulls at the last one: when a reading looks at the evidence again
-HEURISTIC_UNMIXED = 2.0  # units of evidence that a mixture has less than its best part, when a rival is settled
-
-# --- The rules, for many studies at once; of one study n is 1.
-
-
-@dataclass(slots=True)
-class Rows:
-    """Where studies stand."""
-
-    seen: Observations  # (n, K)
-    log_values: FloatArray  # L of each part, (n, K, K, S)
-    flows: FloatArray  # F, (n, K, K, S)
-    bounds: FloatArray  # the smallest U_jc so far, (n, K, K)
-    beaten: BoolArray  # (n, K)
-    leader: IntArray  # (n,)
-    candidate: IntArray  # the arm that led when the last batch was planned, or -1, (n,)
-    finished: BoolArray  # (n,)
-    levels: FloatArray  # what was taken from every reward, (n,)
-
-
-@dataclass(slots=True)
-class Plans:
-    """The next batches."""
-
-    counts: IntArray  # (n, K)
-    leader: IntArray  # (n,); -1 in the first batch
-
-
-@record
-class MixtureRules:
-    """What to measure, and what results say."""
-
-    problem: Problem
-    largest: int | None  # most pulls in a batch; None: no limit
-
-    def first(self, number: int) -> Plans:
-        """Pulls of every arm."""
-        counts = batches.listed_sizes(self.problem.num_arms, self.usual_first, 1)
-        return Plans(np.tile(counts, (number, 1)), np.full(number, -1))
-
-    @property
-    def usual_first(self) -> int:
-        """Pulls of the first batch."""
-        usual = HEURISTIC_FIRST * self.problem.num_arms
-        return usual if self.largest is None else min(usual, self.largest)
-
-    def ask(self, rows: Rows) -> Plans:
-        """A share of the pulls so far or still to come, on the leader and the rivals that are not settled."""
-        shares = self.shares(rows.beaten, rows.bounds, rows.leader, np.zeros_like(rows.beaten))
-        number, rest = np.count_nonzero(shares, axis=1), self.rest(rows, shares)
-        each = np.maximum(1.0, np.floor(self.usual(rows.seen.counts.sum(axis=1), rest) / np.maximum(number, 1)))
-        counts = np.where(shares > 0.0, np.maximum(np.round(each[:, None] * shares), 1.0), 0.0).astype(np.int64)
-        if self.largest is not None:
-            over = np.flatnonzero(counts.sum(axis=1) > self.largest)
-            limits = np.full(len(over), self.largest)
-            counts[over] = whole_shares(shares[over], limits, rows.leader[over])
-        return Plans(counts, rows.leader)
-
-    def usual(self, pulls: IntArray, rest: FloatArray) -> FloatArray:
-        """Pulls of a batch after so many, when so many are still to come, (n,)."""
-        least: FloatArray = HEURISTIC_SHARE * pulls.astype(np.float64)
-        if self.problem.num_arms > options.MOST_FEW:
-            return least
-        return np.asarray(np.clip(HEURISTIC_OF_REST * rest, least, HEURISTIC_MOST * pulls))
-
-    def rest(self, rows: Rows, shares: FloatArray) -> FloatArray:
-        """About how many pulls settle all rivals of the leader, (n,).
-
-        2 need (s_c^2 + s_j^2) / m^2 of each arm that is measured,      m a guess of the margin, of the worst rival
-        """
-        every, leader, epsilon = np.arange(len(shares)), rows.leader, self.problem.epsilon
-        rivals = shares > 0.0
-        rivals[every, leader] = False
-        variances = PullCosts.after(self.problem.noise, rows.seen).variances
-        margins = epsilon + np.maximum(rows.seen.means[every, leader][:, None] - rows.seen.means, 0.0)
-        held = evidence_for(rows.log_values, rows.flows, leader, epsilon)
-        need = np.maximum(threshold_of(self.problem) + HEURISTIC_UNMIXED - np.maximum(held, 0.0), 0.5)
-        each = np.where(rivals, 2.0 * need * (variances + variances[every, leader][:, None]) / margins**2, 0.0)
-        most = np.maximum(np.where(rivals, shares, 0.0).max(axis=1), np.finfo(np.float64).tiny)
-        number = np.count_nonzero(rivals, axis=1)
-        return np.where(number > 0, np.maximum(each.max(axis=1) * shares.sum(axis=1) / most, number + 1.0), 1.0)
-
-    def shares(self, beaten: BoolArray, bounds: FloatArray, leader: IntArray, away: BoolArray) -> FloatArray:
-        """Pulls of each arm for one of a rival, (n, K): none of rivals that are settled against the leader, or against
-        all that are left."""
-        every = np.arange(len(leader))
-        settled, left = bounds <= self.problem.epsilon, ~(beaten | away)
-        done = (settled | ~left[:, None, :]).all(axis=2) | settled[every, :, leader]
-        left &= ~done
-        left[every, leader] = True
-        scales, others = self.problem.scales, left.sum(axis=1) - 1
-        weights = left * (scales / scales.mean())
-        more = np.where(others >= 2, np.maximum(others, 1) ** HEURISTIC_LEADER, 1.0)
-        weights[every, leader] *= more
-        return np.asarray(weights)
-
-    def tell(self, rows: Rows | None, planned: Plans, seen: Observations) -> Rows:
-        """Where the studies stand after a batch; rows None: it is the first."""
-        rows = self._started(seen) if rows is None else rows
-        seen = seen.less(rows.levels[:, None])
-        gained, flows = self.gained(rows.seen, seen)
-        held = rows.log_values + gained, rows.flows + flows
-        return self.concluded(replace(rows, seen=rows.seen.plus(seen), log_values=held[0], flows=held[1]), planned)
-
-    def concluded(self, rows: Rows, planned: Plans) -> Rows:
-        """Who is beaten, by how much arms are better at most, who leads, and whether that decides."""
-        now, shown = upper_bounds(rows.log_values, rows.flows, threshold_of(self.problem), np.ones_like(rows.beaten))
-        bounds, beaten = np.minimum(rows.bounds, now), rows.beaten | shown
-        order = ranked(rows.seen, beaten, np.zeros_like(beaten))
-        settled = (beaten[:, :, None] | (bounds <= self.problem.epsilon)).all(axis=1)
-        good = np.take_along_axis(settled, order, 1)
-        finished = np.asarray(good.any(axis=1))
-        leader = order[np.arange(len(order)), np.where(finished, np.argmax(good, axis=1), 0)]
-        candidate = np.where(finished, leader, planned.leader)
-        return replace(rows, bounds=bounds, beaten=beaten, leader=leader, candidate=candidate, finished=finished)
-
-    def gained(self, past: Observations, seen: Observations) -> tuple[FloatArray, FloatArray]:
-        """(what a batch adds to L, what it adds to F) of each part, (n, K, K, S)."""
-        bets = self.bets(past, seen.counts)
-        return bets.gained(self.problem.noise, seen), bets.flows
-
-    def bets(self, past: Observations, counts: IntArray) -> PairBets:
-        """What all parts bet on a batch of which so many results came."""
-        noise = self.problem.noise
-        return PairBets.of(margin_grid(noise, self.problem.epsilon), counts, PullCosts.after(noise, past))
-
-    def _started(self, seen: Observations) -> Rows:
-        """Before the first batch."""
-        number, num_arms = shape = seen.counts.shape
-        parts = np.zeros((number, num_arms, num_arms, len(margin_grid(self.problem.noise, self.problem.epsilon))))
-        known, least = range(number) if self.problem.noise.support is None else (), states.FAR * self.problem.epsilon
-        nothing = np.zeros(shape)
-        return Rows(
-            seen=Observations(np.zeros(shape, np.int64), nothing, nothing),
-            log_values=parts,
-            flows=parts,
-            bounds=np.full((number, num_arms, num_arms), UNKNOWN),
-            beaten=np.zeros(shape, bool),
-            leader=np.zeros(number, np.int64),
-            candidate=np.full(number, -1),
-            finished=np.zeros(number, bool),
-            levels=np.array([rows_of(seen, row).level(least) for row in known] or np.zeros(number)),
-        )
-
-    def state_of(self, rows: Rows, row: int, round_number: int) -> MixtureState:
-        """Where one of the studies stands."""
-        seen, num_arms = rows_of(rows.seen, row), self.problem.num_arms
-        beaten, nobody = rows.beaten[row], np.zeros(num_arms, bool)
-        return MixtureState(
-            round=round_number,
-            seen=seen,
-            lists=Lists.empty(num_arms),
-            beaten=beaten,
-            finished="certified" if rows.finished[row] else "",
-            leader=int(rows.leader[row]),
-            candidate=int(rows.candidate[row]),
-            dim=num_arms,
-            tested=tested_in_order(rows.bounds[row], ranked_alone(seen, beaten, nobody), nobody),
-            level=float(rows.levels[row]) or None,
-            log_values=rows.log_values[row],
-            flows=rows.flows[row],
-        )
-
-
-def ranked(seen: Observations, beaten: BoolArray, away: BoolArray) -> IntArray:
-    """Arms by who is to lead, (n, K): those that may be best by their means, then beaten ones, then those away."""
-    means = np.where(seen.counts > 0, seen.means, -np.inf)
-    by_mean = np.argsort(-means, axis=1, kind="stable")
-    last = np.take_along_axis(2 * away.astype(np.int64) + beaten, by_mean, 1)
-    return np.asarray(np.take_along_axis(by_mean, np.argsort(last, axis=1, kind="stable"), 1))
-
-
-def ranked_alone(seen: Observations, beaten: BoolArray, away: BoolArray) -> IntArray:
-    """The same of one study, (K,)."""
-    return np.asarray(ranked(one_row(seen), beaten[None], away[None])[0])
-
-
-def tested_in_order(bounds: FloatArray, order: IntArray, away: BoolArray) -> tuple[states.UpperBounds, ...]:
-    """The bounds against each arm that may be recommended, best first."""
-    return tuple(states.UpperBounds(arm, bounds[:, arm]) for arm in order.tolist() if not away[arm])
-
-
-def one_row(seen: Observations) -> Observations:
-    """The totals of one study as those of many."""
-    squares, within = (None if each is None else each[None] for each in (seen.squares, seen.within))
-    return Observations(seen.counts[None], seen.sums[None], squares, within=within)
-
-
-# --- One study.
-
-
-@frozen
-class MixtureState(SequentialState):
-    """Where a study stands, with the parts of every arm's process."""
-
-    log_values: FloatArray | None = None  # L of the part (a, k) of arm j, (K, K, S); None before the first batch
-    flows: FloatArray | None = None  # F, (K, K, S)
-
-    @property
-    def begun(self) -> bool:
-        """Whether anything was told."""
-        return self.log_values is not None
-
-    @property
-    def parts(self) -> tuple[FloatArray, FloatArray]:
-        """(L, F), after the first batch."""
-        if self.log_values is None or self.flows is None:
-            raise ContractError("nothing was told yet.")
-        return self.log_values, self.flows
 
 
 @record
@@ -262,12 +56,18 @@ class MixtureElimination(engine.EmbeddedTest):
     evidence.
 
     Args:
-        problem: what is asked: an epsilon-best arm of 2 or more, of noise whose scale is known, at equal costs.
+        problem: what is asked: an epsilon-best arm of 2 or more, at equal costs; without a budget the noise has a
+            known scale.
         embedding: that of arms that share nothing.
         largest_batch: most pulls in a batch, at least K; None: no limit.
         batch_size: pulls of every batch, at least K; None: chosen.
         batch_cost: what each batch costs beside its measurements, a measurement costing 1: the more, the fewer.
         max_batches: after so many batches with results the study ends, certified or not; None: no limit.
+        budget: pulls in all, at least K, after which the study ends with the gap that they certify. If a uniform plan
+            of them would not reach epsilon, all bets are on the margin that it would reach, and each batch is of those
+            rivals that matter most to the largest bound at the end; None: no limit. With it K may be up to 1,000, and
+            the scale of the noise unknown: then bounds are Student's intervals (docs/budget.md).
+        any_gap: with a budget: no tolerance was asked for, and whatever gap it certifies is what the answer promises.
 
     Raises:
         InvalidInput: a setting has no meaning, or other evidence answers the question.
@@ -279,12 +79,16 @@ class MixtureElimination(engine.EmbeddedTest):
     batch_size: int | None = option(None, options.batch_size)
     max_batches: int | None = option(None, options.max_batches)
     batch_cost: float = option(0.0, options.batch_cost)
+    budget: int | None = option(None, options.budget)
+    any_gap: bool | None = option(None, options.yes)
     evidence: str = field(default="mixtures", init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         engine.EmbeddedTest.__post_init__(self)
-        given = {"batch_size": self.batch_size, "largest_batch": self.largest_batch}
+        given = {name: getattr(self, name) for name in ("batch_size", "largest_batch", "budget")}
         unfit = options.unfit_for_mixtures(self.problem, given)
+        if self.any_gap and self.budget is None:
+            raise InvalidInput("any_gap is for a study with a budget: give one, or leave any_gap out.")
         if unfit or self._uses_features:
             unfit = unfit or "features are used"
             raise InvalidInput(f"evidence='mixtures' is for few candidates, and {unfit}: leave evidence out.")
@@ -311,7 +115,12 @@ class MixtureElimination(engine.EmbeddedTest):
 
     @property
     def _rules(self) -> MixtureRules:
-        return MixtureRules(self.problem, self.largest_batch)
+        return MixtureRules(self.problem, self.largest_batch, self.budget, self._over)
+
+    @property
+    def _over(self) -> str:
+        """Why a study is finished whose budget is spent: where no tolerance was asked for, its gap is the answer."""
+        return "certified" if self.any_gap else "budget"
 
     @property
     def _sizes(self) -> engine.BatchSizes:
@@ -329,7 +138,7 @@ class MixtureElimination(engine.EmbeddedTest):
             counts = batches.listed_sizes(num_arms, total, 1)
             return Plan(round=state.round, counts=self._there(state, counts), dim=num_arms, lower_bound=0.0)
         row = self._row(state)
-        rest = float(self._rules.rest(row, self._shares(state)[None])[0])
+        rest = float(self._rules.rest(row, self._rules.shares(row, state.away[None]))[0])
         usual = self._plain and state.roster is None
         counts = self._rules.ask(row).counts[0] if usual else self._sized(state, rest)
         return Plan(
@@ -345,10 +154,12 @@ class MixtureElimination(engine.EmbeddedTest):
         """Functions of the past and of how many results came (line 1)."""
         if plan.dim != self.problem.num_arms:
             raise InvalidInput(f"the plan is of {plan.dim} dimensions, and {self.problem.num_arms} arms have as many.")
-        return self._rules.bets(one_row(state.seen), seen.counts[None]) if seen.total > 0 else None
+        if seen.total == 0 or self._rules.intervals is not None:
+            return None
+        return self._rules.bets(one_row(state.seen), seen.counts[None])
 
     def update(self, state: MixtureState, plan: Plan, bets: Any, seen: Observations) -> dict[str, Any]:  # noqa: ARG002
-        shape = (*[self.problem.num_arms] * 2, len(margin_grid(self.problem.noise, self.problem.epsilon)))
+        shape = (*[self.problem.num_arms] * 2, self._rules.num_margins)
         log_values, flows = state.parts if state.begun else (np.zeros(shape), np.zeros(shape))
         if bets is None:
             return {"log_values": log_values, "flows": flows}
@@ -356,7 +167,20 @@ class MixtureElimination(engine.EmbeddedTest):
         return {"log_values": log_values + gained, "flows": flows + bets.flows[0]}
 
     def decide(self, state: MixtureState, after: MixtureState, _: Plan) -> MixtureState:
-        return self._concluded(after, self._known(state), state.beaten)
+        after = self._concluded(after, self._known(state), state.beaten)
+        if after.finished or not self._spent(after):
+            return after
+        gone = (
+            after.seen.means[None],
+            self._known(after)[None],
+            (after.beaten | after.dropped)[None],
+            after.away[None],
+        )
+        return replace(after, finished=self._over, leader=int(of_least_gap(*gone)[0]))
+
+    def _spent(self, state: MixtureState) -> bool:
+        """Whether nothing is left of the budget."""
+        return bool(self._rules.spent(np.array([state.pulls]))[0])
 
     def weigh(self, state: MixtureState, plan: Plan, seen: Observations) -> Weighed | None:
         """One process an arm, in place of the parts: their weighted mean, with the weights that say most of the leader.
@@ -365,6 +189,8 @@ class MixtureElimination(engine.EmbeddedTest):
 
         Source: docs/mixtures.md, line 50.
         """
+        if self._rules.intervals is not None:
+            return None
         after = self.tell(state, plan, seen).state
         number = math.floor(math.log(max(after.pulls, 1)) / math.log(READ_AFTER))
         if seen.total == 0 or (not after.finished and state.pulls >= READ_AFTER**number):
@@ -397,7 +223,7 @@ class MixtureElimination(engine.EmbeddedTest):
         after, roster = without_arms(state, arms, independent)
         forgets = (roster.excluded & ~state.dropped).any()
         known = self._known(state) if not forgets else np.full((len(state.beaten),) * 2, UNKNOWN)
-        why = "budget" if self._sizes.over(state.round) else ""
+        why = self._over if self._spent(state) else "budget" if self._sizes.over(state.round) else ""
         after = replace(after, roster=roster, finished=why)
         if after.begun:
             after = self._concluded(after, known, after.beaten)
@@ -414,8 +240,7 @@ class MixtureElimination(engine.EmbeddedTest):
 
     def _concluded(self, after: MixtureState, known: FloatArray, beaten: BoolArray) -> MixtureState:
         """The state with what its processes say, beside the bounds and the beaten arms that are known."""
-        log_values, flows = after.parts
-        now, shown = upper_bounds(log_values[None], flows[None], self._threshold, ~after.dropped[None])
+        now, shown = self._rules.upper_bounds(self._row(after), ~after.dropped[None])
         bounds, beaten = np.minimum(known, now[0]), beaten | shown[0]
         order = ranked_alone(after.seen, beaten, after.away)
         after = replace(after, beaten=beaten, leader=int(order[0]), tested=tested_in_order(bounds, order, after.away))
@@ -450,7 +275,8 @@ class MixtureElimination(engine.EmbeddedTest):
     def _grid(self) -> engine.Grid:
         """How pulls grow where only few batches are allowed."""
         problem, number = self.problem, self.problem.num_arms
-        scales = {"sigma": problem.sigma, "epsilon": problem.epsilon}
+        sigma = problem.sigma if known_scale(problem.noise) else problem.epsilon
+        scales = {"sigma": sigma, "epsilon": problem.epsilon}
         return engine.Grid.of(number, number, **scales, threshold=self._threshold)
 
     def _less_level(self, state: MixtureState, seen: Observations) -> tuple[Observations, float | None]:
@@ -460,28 +286,28 @@ class MixtureElimination(engine.EmbeddedTest):
 
     # --- what is predicted, and batches of other sizes
 
-    def _shares(self, state: MixtureState) -> FloatArray:
-        known = self._known(state)[None]
-        return np.asarray(self._rules.shares(state.beaten[None], known, np.array([state.leader]), state.away[None])[0])
-
     def _there(self, state: MixtureState, counts: IntArray) -> IntArray:
         """The pulls of a plan without those of arms that are away."""
         return counts if state.roster is None else np.where(state.away, 0, counts)
 
     def _sized(self, state: MixtureState, rest: float) -> IntArray:
         """A batch of the size that is asked for, or that few batches and their costs ask for."""
-        shares, sizes = self._shares(state), self._sizes
-        usual = float(self._rules.usual(np.array([state.pulls]), np.array([rest]))[0])
+        shares, sizes = self._rules.shares(self._row(state), state.away[None])[0], self._sizes
+        pulls = np.array([state.pulls])
+        usual = float(self._rules.usual(pulls, np.array([rest]))[0])
         if sizes.most is not None or sizes.fixed > 0.0:
             usual = max(usual, sizes.testing(state.round, float(state.pulls), rest, self._grid))
         total = sizes.exact or max(math.ceil(usual), int(np.count_nonzero(shares)))
-        total = total if sizes.largest is None else min(total, sizes.largest)
+        total = min(total if sizes.largest is None else min(total, sizes.largest), int(self._rules.left(pulls)[0]))
         return np.asarray(whole_shares(shares[None], np.array([total]), np.array([state.leader]))[0])
 
     # --- what it says
 
-    def _answer(self, state: MixtureState) -> dict[str, Any]:  # noqa: ARG002
-        return {"assumptions": self.embedding.traits.assumptions, "why_heuristic": ""}
+    def _answer(self, state: MixtureState) -> dict[str, Any]:
+        found: dict[str, Any] = {"assumptions": self.embedding.traits.assumptions, "why_heuristic": ""}
+        if self._rules.intervals is not None:
+            found |= {"assumptions": (*found["assumptions"], student_intervals.ASSUMED), "of_draws": False}
+        return {**found, "epsilon": self._gap(state)} if self.any_gap else found
 
     def _gap(self, state: MixtureState) -> float | None:
         return states.certified_gap(self.problem, state)
@@ -491,7 +317,7 @@ class MixtureElimination(engine.EmbeddedTest):
             return None
 
         def deciding(_: Intervals | None) -> Intervals:
-            scales = noise_mgf_after(self.problem.noise, after.seen).typical_scales(self.problem.epsilon)
+            scales = engine.mgf_after(self.problem, after.seen).typical_scales(self.problem.epsilon)
             guess = posterior_of_means(after.seen, scales, self.problem.epsilon)
             return carried_intervals(after, guess, self.problem.epsilon)
 

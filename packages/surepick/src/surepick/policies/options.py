@@ -16,7 +16,7 @@ from surepick.core.plugins import EMBEDDINGS, plugin_names
 from surepick.core.records import FloatArray
 from surepick.embeddings.base import ExactFeatures, embedding_spec, free_dim
 from surepick.errors import InvalidInput
-from surepick.noise import Noise, PilotGaussian, known_scale
+from surepick.noise import Noise, PilotGaussian, known_scale, largest_scale, parse_noise
 from surepick.policies.base import Problem
 from surepick.questions import BEST, NAMES, Question, asked_of, own_fields, question_name, taken_question
 from surepick.text import quoted
@@ -80,6 +80,7 @@ batch_size = whole("smaller batches tell a candidate and its rivals apart too sl
 max_batches = whole("the first batch finds a candidate, and a later one tests it.", least=2)
 batch_cost = at_least_zero("what each batch costs beside its measurements.")
 regularization = positive("what holds the weights near their start.")
+budget = whole("the measurements in all.", least=2)
 block_size = whole("a block has room for a candidate and a rival.", least=2)
 
 
@@ -257,17 +258,19 @@ def are_paired(options: Mapping[str, Any], *, known_scale: bool) -> bool:
 
 MOST_FEW = 5  # candidates for which mixtures are the usual evidence (docs/decisions/0050)
 MOST_MIXED = 30  # ... and for which they can be asked for: their numbers grow with the square
+MOST_BUDGETED = 1000  # ... and for which a budget can be given, with one margin
 
 
 def unfit_for_mixtures(problem: Problem, given: Mapping[str, Any]) -> str:
     """Why mixtures over comparators and margins are no evidence for a study with these options; "" if they are."""
-    if not 2 <= problem.num_arms <= MOST_MIXED:
-        return f"{problem.num_arms} candidates are not between 2 and {MOST_MIXED}"
-    if not known_scale(problem.noise):
+    most = MOST_MIXED if given.get("budget") is None else MOST_BUDGETED
+    if not 2 <= problem.num_arms <= most:
+        return f"{problem.num_arms} candidates are not between 2 and {most}"
+    if not known_scale(problem.noise) and given.get("budget") is None:
         return "the scale of the noise is unknown"
     if problem.question is not None or problem.relative_costs is not None:
         return "measurements have unlike costs" if problem.question is None else "the question is another one"
-    for name in ("batch_size", "largest_batch"):
+    for name in ("batch_size", "largest_batch", "budget"):
         if isinstance(size := given.get(name), Real) and size < problem.num_arms:
             return f"{name} is below their number"
     return ""
@@ -281,7 +284,13 @@ def without_features(problem: Problem, given: Mapping[str, Any], record_of: Call
     """
     if are_paired(given, known_scale=known_scale(problem.noise)):
         return PAIRED
-    if problem.num_arms > MOST_FEW or unfit_for_mixtures(problem, given):
+    unfit, budget = unfit_for_mixtures(problem, given), given.get("budget")
+    if unfit and budget is not None:
+        raise InvalidInput(
+            f"a budget aims at the smallest gap that it can certify by evidence for which {unfit}. max_pulls ends a "
+            "study of any kind, with what it has certified by then."
+        )
+    if unfit or (budget is None and problem.num_arms > MOST_FEW):
         return None
     known = {each.name for each in fields(record_of()) if each.init}
     return MIXTURES if all(value is None or name in known for name, value in given.items()) else None
@@ -382,6 +391,23 @@ class PolicySpec:
         parts, name = OPTIONS_OF.get(self.parts, ()), given.get("embedding")
         theirs = () if self.parts is not of_package or name is None else embedding_spec(name).options
         return tuple(dict.fromkeys(("gap_bound", *self.own_options(), *parts, *theirs, *question)))
+
+
+LEAST_TOLERANCE = 1e-6  # of the largest scale of the noise: what is asked for where a budget says when to end
+
+
+def without_tolerance(
+    noise: Noise | str, given: Mapping[str, Any], known: tuple[str, ...]
+) -> tuple[float, dict[str, Any]]:
+    """(epsilon, the options) where none is given: with a budget the least that has a meaning, and any gap will do."""
+    if given.get("budget") is None or "any_gap" not in known:
+        raise InvalidInput(
+            "epsilon is not given: how much worse than the best the answer may be. certified-independent with budget=N "
+            "(the measurements in all) does without: its answer is as good as these can show."
+        )
+    assumed = parse_noise(noise) if isinstance(noise, str) else noise
+    scale = largest_scale(assumed) if known_scale(assumed) else 1.0
+    return LEAST_TOLERANCE * scale, {**given, "any_gap": True}
 
 
 def asked_question(name: str, spec: PolicySpec, given: dict[str, Any]) -> Question | None:

@@ -221,7 +221,7 @@ def paper_settings(name: str) -> dict[str, Any]:
 
 
 def make_policy(
-    name: str, arms: Arms | RowBlocks, *, epsilon: float, delta: float, noise: Noise | str, **options: Any
+    name: str, arms: Arms | RowBlocks, *, epsilon: float | None = None, delta: float, noise: Noise | str, **options: Any
 ) -> Policy[Any]:
     """The policy of that name for these arms.
 
@@ -229,7 +229,7 @@ def make_policy(
         name: one of `policy_names()`.
         arms: what is chosen among; policies that ignore features accept arms without any. For rows in blocks, too many
             for memory, the policy shortens the list, and `short_list_policy` gives the one for what is left of it.
-        epsilon: the shortfall that is tolerated, in reward units, > 0.
+        epsilon: the shortfall that is tolerated, in reward units, > 0; None beside a `budget`: whatever this can show.
         delta: the error probability, in (0, 1).
         noise: what is assumed of a reward, a record or its text ("bernoulli", "subgaussian:0.5").
         options: settings of the policy; `policy.spec` lists them with their values.
@@ -244,6 +244,8 @@ def make_policy(
     Warns:
         UserWarning: delta looks like a confidence.
     """
+    if epsilon is None:
+        epsilon, options = parts_of.without_tolerance(noise, options, policy_options(name, options))
     policy = built_policy(name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
     for sentence in doubts_of_delta(delta):
         warnings.warn(sentence, UserWarning, stacklevel=2)
@@ -261,7 +263,7 @@ def settled_policy(
 ) -> Policy[Any]:
     """The policy that was given, or the one of that name, for whoever takes either."""
     if isinstance(policy, str):
-        if epsilon is None:
+        if epsilon is None and options.get("budget") is None:
             raise InvalidInput(f"{policy} needs epsilon, as in make_policy({policy!r}, arms, epsilon=..., ...).")
         noise, delta = USUAL_NOISE if noise is None else noise, USUAL_DELTA if delta is None else delta
         return make_policy(policy, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
@@ -439,7 +441,7 @@ def _check_kind(name: str, entry: PolicySpec, kind: str | None, given: dict[str,
     known = {each.name for each in fields(entry.record(kind))}
     for option in [each for each in given if each not in known]:
         value = given.pop(option)
-        if option not in entry.hidden_defaults or value != entry.hidden_defaults[option]:
+        if value is not None and (option not in entry.hidden_defaults or value != entry.hidden_defaults[option]):
             kind = kind or "carried"
             raise InvalidInput(f"{name} with evidence={kind!r} has no option {option!r}; leave out one of the two.")
 

@@ -56,7 +56,7 @@ def _verdict(problem: Problem, claim: Claim) -> tuple[str, str]:
     if claim.finished == "equal":
         return "budget-exhausted", f"The measurements do not {_wanted(problem)}, and more would not."
     if claim.finished == "budget":
-        over = "The batches that the study was allowed are over, and the measurements do not"
+        over = "All that the study was allowed to measure is measured, and this does not"
         return "budget-exhausted", f"{over} {_wanted(problem)}."
     reason, proved = _reason(problem, claim)
     if not proved:
@@ -91,7 +91,9 @@ def _reason(problem: Problem, claim: Claim) -> tuple[str, bool]:
             "The planned rounds are over, but the realised widths do not certify the leader: measurements are "
             "missing, or the settings forbid another round."
         ), False
-    return f"No other candidate can be better by more than {claim.gap:.4g}.", True
+    return "No other candidate is better." if claim.gap == 0.0 else (
+        f"No other candidate can be better by more than {claim.gap:.4g}."
+    ), True
 
 
 def _wanted(problem: Problem) -> str:

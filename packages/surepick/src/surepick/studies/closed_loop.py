@@ -381,7 +381,9 @@ def until_stopped(
     if over:
         answer = replace(answer, verdict="budget-exhausted", reason=f"{over} {answer.reason}")
     elif answer.verdict == "budget-exhausted":
-        ended_by = "repeats" if study.trace and study.trace[-1].equal is not None else "batches"
+        spent = getattr(getattr(study, "policy", None), "budget", None) is not None
+        equal = bool(study.trace) and study.trace[-1].equal is not None
+        ended_by = "repeats" if equal else "pulls" if spent else "batches"
     nobody = answer.lists is not None and not answer.lists.inside
     best = None if nobody else study.originals.of_text(answer.best_arm)
     return Result(best, answer.verdict, answer.pulls, answer, study, ended_by)

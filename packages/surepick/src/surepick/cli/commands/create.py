@@ -58,7 +58,7 @@ def create(
     if isinstance(found, RowBlocks):
         _check_list(url, when)
     number = found.num_rows if isinstance(found, RowBlocks) else found.num_arms
-    goal = asked.settled(advice_for(number, assumed))
+    goal = asked.settled(advice_for(number, assumed), budget=policy.budget)
     chosen = policy.chosen(found, assumed, goal, seed=seed)
     candidates, _ = subject_of(chosen)
     spec = spec_of(chosen) or {}

@@ -70,7 +70,7 @@ def run(
     environment = reader.recorded(source, reward, assumed, minimize=minimize, beside=beside, totals=totals)
     if not noise:
         check_kind(environment)
-    goal = asked.settled(advice_from(environment, declared=wanted is None))
+    goal = asked.settled(advice_from(environment, declared=wanted is None), budget=policy.budget)
     pilot = None
     if wanted is not None:
         allowed = MOST_PULLS if max_pulls is None else max_pulls
@@ -106,7 +106,7 @@ def run(
         if pilot is not None:
             say(str(pilot))
         print_answer(finished.certificate, chosen, finished.study)
-        print_truth(finished, environment, goal.epsilon)
+        print_truth(finished, environment, finished.certificate.epsilon)
         if policy.names_nothing and finished.pulls:
             how: dict[str, Any] = {"minimize": minimize, "beside": beside, "totals": totals}
             again = partial(table.with_features.recorded, source, reward, assumed, **how)

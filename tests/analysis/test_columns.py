@@ -41,6 +41,13 @@ TABLES = {
         "method",
         None,
     ),
+    "answers and other columns beside": (
+        crossed(model=MODELS, question=PLACES, last=("right", ones)).assign(
+            study="first", answer=lambda rows: np.resize(list("ABCD"), len(rows)), tokens=range(60)
+        ),
+        "model",
+        "question",
+    ),
     "users that are each seen once": (
         crossed(variant=MODELS, again=range(9), last=("bought", ones)).drop(columns="again").assign(user=range(27)),
         "variant",
@@ -93,7 +100,8 @@ def test_totals_by_their_names():
 
 
 MISTAKABLE = {
-    "two measurements": crossed(model=MODELS, question=PLACES, last=("right", ones)).assign(seconds=1.5),
+    "settings beside": crossed(model=MODELS, question=PLACES, heat=["low", "high"], last=("right", ones)),
+    "two measurements": crossed(model=MODELS, question=PLACES, last=("seconds", seconds)).assign(cost=1.5),
     "two columns of words": crossed(kind=MODELS, colour=["red", "blue"], last=("y", seconds)),
     "a row a candidate, with features": pd.DataFrame({"recipe": MODELS, "sugar": [1, 2, 3], "taste": [5.0, 6.0, 7.0]}),
     "shares of what": pd.DataFrame({"recipe": MODELS, "sugar": [0.1, 0.2, 0.3], "taste": [0.5, 0.6, 0.7]}),

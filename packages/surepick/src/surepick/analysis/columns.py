@@ -14,7 +14,8 @@ from surepick.text import quoted
 
 CANDIDATE_WORDS = (
     "model models candidate arm variant method algorithm system agent policy treatment group condition config "
-    "configuration setting strategy solver compiler optimizer player team product design version provider"
+    "configuration setting strategy solver compiler optimizer classifier estimator learner player team product design "
+    "version provider"
 )
 ITEM_WORDS = (
     "item items question task problem prompt sample instance example doc document query testcase case puzzle dataset "
@@ -22,10 +23,10 @@ ITEM_WORDS = (
 )
 PULLS_WORDS = "impressions pulls trials n count views visitors users sessions shown sent"
 REPEAT_WORDS = "run rep repeat repetition replicate replication trial attempt try iteration"  # these count rows
+SCORE_WORDS = "score reward correct is_correct right accuracy acc success passed rating exact_match"
 SUM_WORDS = "clicks sum successes ones wins conversions hits purchases correct"
-CANDIDATES, ITEMS, REPEATS, PULLS, SUMS = (
-    frozenset(words.split()) for words in (CANDIDATE_WORDS, ITEM_WORDS, REPEAT_WORDS, PULLS_WORDS, SUM_WORDS)
-)
+WORDS = (CANDIDATE_WORDS, ITEM_WORDS, REPEAT_WORDS, SCORE_WORDS, PULLS_WORDS, SUM_WORDS)
+CANDIDATES, ITEMS, REPEATS, SCORES, PULLS, SUMS = (frozenset(words.split()) for words in WORDS)
 ROWS = "rows"  # each row is a candidate
 
 
@@ -143,34 +144,37 @@ def _totals(table: Table, columns: Columns, words: Sequence[str], numbers: Seque
 
 def _long(table: Table, columns: Columns, words: Sequence[str], numbers: Sequence[str]) -> Columns | None:
     """A row a measurement: one column of names that recur, perhaps one of items, and one of numbers."""
-    labels = [name for name in (*words, *numbers) if name in words or _word(name) in ITEMS | CANDIDATES]
-    measured = [name for name in numbers if name not in labels]
+    named = [name for name in numbers if _word(name) in ITEMS | CANDIDATES]
+    labels = [name for name in (*words, *named) if _recurs(table, name)]
     pair = _candidates_and_items(table, labels) if columns.item is None else (*labels[:1], columns.item)
-    if len(pair) < 2 or len(labels) > 2 - (columns.item is not None):
+    if len(pair) < 2 or pair[0] is None or (columns.item is not None and len(labels) > 1):
         return None
-    who, item = pair
-    if who is None or (columns.reward is None and len(measured) != 1):
-        return None
-    distinct = len(set(table.text(who)))
-    if distinct < 2 or 2 * distinct > table.num_rows:
-        return None
-    return replace(columns, id=who, item=item, reward=columns.reward or measured[0])
+    measured = [name for name in numbers if name not in named]
+    scores = [name for name in measured if _word(name) in SCORES]
+    one = next((found[0] for found in (measured, scores) if len(found) == 1), None)  # else it is asked for
+    return replace(columns, id=pair[0], item=pair[1], reward=columns.reward or one)
+
+
+def _recurs(table: Table, name: str) -> bool:
+    """The cells are not all equal, and each can stand in two rows or more, as those of candidates and items do."""
+    return 2 <= len(set(table.text(name))) <= table.num_rows / 2
 
 
 def _candidates_and_items(table: Table, labels: Sequence[str]) -> tuple[str | None, str | None]:
-    """Which of one or two columns names candidates, and which items."""
+    """Which column names candidates, and which items; others say nothing if no two rows have equal cells in both."""
     of_items = [name for name in labels if _word(name) in ITEMS]
     of_candidates = [name for name in labels if _word(name) in CANDIDATES]
     if len(labels) == 1:
         return (None, None) if of_items else (labels[0], None)
-    if len(labels) != 2 or len(of_items) > 1 or len(of_candidates) > 1 or not (of_items or of_candidates):
+    if len(of_items) > 1 or len(of_candidates) > 1 or not (of_items or of_candidates):
         return None, None
     who = of_candidates[0] if of_candidates else next(name for name in labels if name not in of_items)
-    item = next(name for name in labels if name != who)
-    if not (of_items and of_candidates) and not _crossed(table, who, item):
+    item = of_items[0] if of_items else next(name for name in labels if name != who)
+    pairs = len(set(zip(table.text(who), table.text(item), strict=True)))
+    both = bool(of_items and of_candidates)
+    if (len(labels) > 2 and not (both and pairs == table.num_rows)) or not (both or _crossed(table, who, item)):
         return None, None
-    pairs = set(zip(table.text(who), table.text(item), strict=True))
-    alone = len(pairs) == len(set(table.text(item)))  # each is of one candidate: nothing is in common
+    alone = pairs == len(set(table.text(item)))  # each is of one candidate: nothing is in common
     return who, None if alone else item
 
 

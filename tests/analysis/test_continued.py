@@ -6,6 +6,7 @@ import pytest
 from command_line import surepick
 
 import surepick as sp
+from surepick.analysis import continued
 from surepick.analysis.continued import continue_analysis
 
 MEANS = {"a": 1.0, "b": 0.7, "c": 0.2}
@@ -61,7 +62,7 @@ def test_a_study_goes_on_with_a_table_and_verifies(table, sqlite_url, tmp_path):
     found = sp.analyze(held, **asked)
     begun = continue_analysis(found, held, sqlite_url, "goes on", epsilon=0.1)
     assert 0 < begun.used <= begun.rows == sum(found.counts)
-    assert "If means are those of the table" in str(begun)
+    assert "If candidates are as in the table" in str(begun)
     study = begun.study
     assert study.progress().pulls + study.progress().told == begun.used
     new = measured_until_it_stops(study)
@@ -103,8 +104,47 @@ def test_a_clear_winner_needs_nothing_more(sqlite_url):
     found = sp.analyze(held, id="model", reward="score", noise=sp.Normal(), seed=3)
     ended = continue_analysis(found, held, sqlite_url, "clear", epsilon=0.5)
     assert ended.study.stopped
-    assert (ended.missing, ended.more) == (0, 0)
+    assert (ended.missing, ended.more) == (0, None)
     assert "needs no more measurements" in str(ended)
+
+
+def answers(models, items):
+    """What models score on items of one set."""
+    skill = {"a": 0.8, "b": 0.55, "c": 0.5}
+    return [float(np.random.default_rng([ord(m), int(i[1:])]).random() < skill[m]) for m in models for i in items]
+
+
+def test_one_set_of_items_is_gone_on_with(sqlite_url, tmp_path, monkeypatch):
+    monkeypatch.setattr(continued, "SETS", 1)
+    items, models = [f"q{i}" for i in range(120)], list(MEANS)
+    some = sorted(np.random.default_rng(6).permutation(items)[:90].tolist())
+    rows = [(model, item) for model in models for item in some]
+    held = pd.DataFrame(rows, columns=["model", "question"]).assign(right=answers(models, some))
+    found = sp.analyze(held, seed=3)
+    begun = continue_analysis(found, held, sqlite_url, "set", epsilon=0.05, items=items)
+    study, new, used = begun.study, 0, begun.used
+    assert used + begun.missing > 0
+    if not study.stopped:
+        assert begun.more.lowest <= begun.more.usual <= begun.more.highest
+    while (batch := study.ask()) is not None:
+        asked = zip(batch.pulls(), batch.item_ids, strict=True)
+        wanted = [(model, item) for model, item in asked if item not in some]
+        scores = [answers([model], [item])[0] for model, item in wanted]
+        study.tell([model for model, _ in wanted], scores, items=[item for _, item in wanted])
+        new += len(wanted)
+        later = continue_analysis(found, held, sqlite_url, "set")
+        study, used = later.study, later.used
+    assert study.recommend() == "a"
+    assert study.progress().pulls == used + new
+    file = tmp_path / "certificate.json"
+    sp.write_certificate(study, file)
+    assert surepick("verify", str(file))[0] == 0
+    with pytest.raises(sp.InvalidInput, match="1 of 90 items of the table are not among"):
+        continue_analysis(
+            found, held, sqlite_url, "other", epsilon=0.05, items=[one for one in items if one != some[0]]
+        )
+    with pytest.raises(sp.InvalidInput, match="scores from 0 to 1"):
+        continue_analysis(sp.analyze(repeats(), seed=3), repeats(), sqlite_url, "other", epsilon=0.05, items=items)
 
 
 def test_the_command_says_what_more_it_takes(sqlite_url, tmp_path):

@@ -7,6 +7,7 @@ end, new measurements complete the round; rows that are left may answer later ro
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,19 +17,34 @@ from surepick.analysis.columns import Columns
 from surepick.analysis.finished import Analysis
 from surepick.analysis.table import FinishedTable, judged_table
 from surepick.core.arms import Arms
+from surepick.core.random_streams import stream
 from surepick.core.records import BoolArray, FloatArray, IntArray, encode, record
+from surepick.environments.recorded import recorded_answers
 from surepick.errors import InvalidInput
 from surepick.estimators.table_evidence import RecordedRows
 from surepick.forecasts.forecast import forecast
-from surepick.forecasts.result import Forecast
 from surepick.noise import Normal, parse_noise
 from surepick.policies.registry import make_policy
+from surepick.simulation import simulate
+from surepick.studies.logs.keys import item_key
 from surepick.studies.opening import create_study, is_http, open_study
 from surepick.studies.study import Study
+from surepick.text import quoted
 
-POLICY = "certified-independent"
+POLICY, OF_ITEMS = "certified-independent", "certified-items"
+SETS = 4  # of items, for what more it takes
 ITEM = "item"  # what blocks of the study are called
 OWN = ("metric", "filter", "control", "top", "tiers", "noise", "delta", "minimize", "seed", "seed_by")  # of `analyze`
+
+
+@record
+class More:
+    """Measurements that are still to come, in simulated studies."""
+
+    lowest: int
+    usual: int  # their mean
+    highest: int
+    unfinished: bool = False  # some study did not end
 
 
 @record
@@ -39,32 +55,33 @@ class Continued:
     used: int  # rows that count in it
     rows: int  # of the table
     missing: int  # measurements that the open round still asks for; 0 where the study has stopped
-    guess: Forecast | None  # of a study from nothing, if means are those of the table; None where the study has stopped
-
-    @property
-    def more(self) -> int:
-        """Measurements that the answer still takes, if means are those of the table."""
-        return 0 if self.guess is None else max(self.guess.total - self.used, self.missing)
+    more: More | None  # what the answer still takes, if candidates are as in the table; None where it is there
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain JSON data."""
-        numbers = {"used": self.used, "rows": self.rows, "missing": self.missing, "more": self.more}
+        numbers = {"used": self.used, "rows": self.rows, "missing": self.missing, "more": encode(self.more)}
         return {**numbers, "stopped": self.study.stopped}
 
     def __str__(self) -> str:
         """The same in sentences."""
         has = f"it has {self.used:,} of {self.rows:,} rows of the table, those that it asked for."
-        if self.guess is None:
+        if self.more is None:
             return f"{has} It needs no more measurements: {self.study.progress()}"
-        about = "about" if self.guess.at_least is None else "more than"
-        low, high = (max(one - self.used, self.missing) for one in (self.guess.lowest, self.guess.highest))
-        more = f"{about} {self.more:,} more measurements settle the first place"
+        low, usual, high = (max(one, self.missing) for one in (self.more.lowest, self.more.usual, self.more.highest))
+        more = f"{'more than' if self.more.unfinished else 'about'} {usual:,} more measurements settle the first place"
         now = f"The open round asks for {self.missing:,} now."
-        return f"{has} If means are those of the table, {more} ({low:,} to {high:,} in simulated studies). {now}"
+        return f"{has} If candidates are as in the table, {more} ({low:,} to {high:,} in simulated studies). {now}"
 
 
 def continue_analysis(
-    found: Analysis, table: object, url: str, name: str, *, epsilon: float | None = None, delta: float | None = None
+    found: Analysis,
+    table: object,
+    url: str,
+    name: str,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    items: Sequence[str] | None = None,
 ) -> Continued:
     """A study of the candidates of an analyzed table, which begins with its rows and goes on with new measurements.
 
@@ -75,12 +92,13 @@ def continue_analysis(
         epsilon: the shortfall that is tolerated, in reward units, > 0; chosen without a look at the table. None: the
             study was begun so, and rows that are left answer what it asks now.
         delta: probability of a wrong answer; None: that of the analysis.
+        items: ids of all items of one finite set, those of the table among them: what is certified is about this set.
 
     Returns: the study, with as many rows as it asked for; its certificate is one of all of them.
 
     Raises:
-        InvalidInput: the table is another one, the name is taken, or no study goes on with such rows: items with
-            rewards that are not normal, and totals of which only the scale is known.
+        InvalidInput: the table is another one, the name is taken, or no study goes on with such rows: items of a
+            population with rewards that are not normal, and totals of which only the scale is known.
 
     Source: ours; docs/finished-tables.md, line 13.
     """
@@ -98,17 +116,16 @@ def continue_analysis(
         if study.ids != held.ids or study.minimize != held.minimize:
             raise InvalidInput(f"study {name!r} has other candidates than the table, or another direction.")
     else:
-        goal: dict[str, Any] = {
-            "epsilon": epsilon,
-            "delta": found.delta if delta is None else delta,
-            "noise": held.noise,
-        }
-        policy = make_policy(POLICY, Arms(ids=held.ids), **goal, **_options(held))
+        goal: dict[str, Any] = {"epsilon": epsilon, "delta": found.delta if delta is None else delta}
+        options = _options(held) if items is None else _of_set(held, items)
+        policy = make_policy(arms=Arms(ids=held.ids), noise=held.noise, **goal, **options)
         study = create_study(url, name, policy, minimize=held.minimize)
-    used = told(study, held, found.seed, f"table {held.sha256[:16]}")
-    guess = None if study.stopped else _guess(study, held, found.seed)
-    missing = 0 if study.stopped else int(np.maximum(study.missing, 0).sum())
-    return Continued(study, used, len(held.rewards), missing, guess)
+    of_set = study.policy.traits.items is not None
+    used = answered(study, held) if of_set else told(study, held, found.seed, f"table {held.sha256[:16]}")
+    if study.stopped:
+        return Continued(study, used, len(held.rewards), 0, None)
+    more = _more_of_set(study, held, found.seed) if of_set else _more(study, held, used, found.seed)
+    return Continued(study, used, len(held.rewards), int(np.maximum(study.missing, 0).sum()), more)
 
 
 def _options(held: FinishedTable) -> dict[str, Any]:
@@ -116,14 +133,45 @@ def _options(held: FinishedTable) -> dict[str, Any]:
     if held.totals and not isinstance(held.noise, Normal):
         raise InvalidInput("totals of which only a scale is known are no rows: give rows to go on with them.")
     if held.items is None:
-        return {}
+        return {"name": POLICY}
     if not isinstance(held.noise, Normal):
         raise InvalidInput(
             f"a study of items that are draws from a population goes on with normal differences only, and the noise is "
-            f"{held.noise.spec}. Of one finite set of items that are not all answered yet make a study of items "
-            "(surepick create --items), and tell it the answers."
+            f"{held.noise.spec}. If the items belong to one finite set, of which others are not answered yet, name all "
+            "of it with --items (in Python items=)."
         )
-    return {"blocks": ITEM}
+    return {"name": POLICY, "blocks": ITEM}
+
+
+def _of_set(held: FinishedTable, items: Sequence[str]) -> dict[str, Any]:
+    """The policy of one finite set of items, some of which the table has."""
+    if held.items is None or held.minimize or held.noise.support != (0.0, 1.0):
+        raise InvalidInput("a set of items is answered by scores from 0 to 1, of items in common, large ones good.")
+    if absent := [name for name in held.items if name not in set(items)]:
+        raise InvalidInput(
+            f"{len(absent)} of {len(held.items)} items of the table are not among the items, the first is "
+            f"{quoted(absent[0])}. Name all items of the set, those that were answered among them."
+        )
+    return {"name": OF_ITEMS, "items": list(items)}
+
+
+def answered(study: Study, held: FinishedTable) -> int:
+    """How many answers of the table a study of items has, after it was told those that it asked for."""
+    assert held.items is not None
+    order = study.policy.traits.items
+    places = {} if order is None else {item: place for place, item in enumerate(order.items.ids)}
+    pairs = [(name, item) for name in held.ids for item in held.items]
+    scores = dict(zip(pairs, held.rewards.tolist(), strict=True))
+    keys = {pair: item_key(places[pair[1]], pair[0]) for pair in pairs}
+    while (batch := study.ask()) is not None:
+        wanted = list(zip(batch.pulls(), batch.item_ids, strict=True))
+        known = [pair for pair in wanted if pair in scores]
+        ids, items = [pair[0] for pair in known], [pair[1] for pair in known]
+        if known:
+            study.tell(ids, [scores[pair] for pair in known], items=items, accept_unusual="unasked")
+        if len(known) < len(wanted):
+            break
+    return sum(study.recorded([pair[0] for pair in pairs], [keys[pair] for pair in pairs]))
 
 
 def told(study: Study, held: FinishedTable, seed: int, source: str) -> int:
@@ -151,8 +199,8 @@ def told(study: Study, held: FinishedTable, seed: int, source: str) -> int:
     return int(np.count_nonzero(~fresh))
 
 
-def _guess(study: Study, held: FinishedTable, seed: int) -> Forecast:
-    """What a study from nothing takes, if means, and a scale that nobody declared, are those of the table."""
+def _more(study: Study, held: FinishedTable, used: int, seed: int) -> More:
+    """By a forecast of a study from nothing, if means, and a scale that nobody declared, are those of the table."""
     number, rest = len(held.ids), held.rewards
     if held.items is not None:
         rest = (held.rewards.reshape(number, -1) - held.rewards.reshape(number, -1).mean(axis=0)).ravel()
@@ -161,7 +209,25 @@ def _guess(study: Study, held: FinishedTable, seed: int) -> Forecast:
     free = max(len(rest) - number, 1)
     scale = math.sqrt(float(np.sum(spread**2)) / free) if isinstance(held.noise, Normal) else None
     means = RecordedRows(held.rewards, held.counts).means
-    return forecast(study.policy, means, minimize=held.minimize, seed=seed, assume_scale=scale or None)
+    guess = forecast(study.policy, means, minimize=held.minimize, seed=seed, assume_scale=scale or None)
+    low, usual, high = (max(one - used, 0) for one in (guess.lowest, guess.total, guess.highest))
+    return More(low, usual, high, guess.at_least is not None)
+
+
+def _more_of_set(study: Study, held: FinishedTable, seed: int) -> More:
+    """By studies of sets that are drawn from the items of the table, of which as large a part is known."""
+    order, problem = study.policy.traits.items, study.policy.problem
+    assert held.items is not None
+    assert order is not None
+    scores, number = held.rewards.reshape(len(held.ids), -1), order.items.num_items
+    asked: dict[str, Any] = {"epsilon": problem.epsilon, "delta": problem.delta, "noise": problem.noise}
+    rng, totals = stream(seed, "sets of items"), []
+    for each in range(SETS):
+        drawn = recorded_answers(scores[:, rng.integers(0, len(held.items), number)], held.ids)
+        policy = make_policy(OF_ITEMS, drawn.arms, **asked, items=number, seed=each)
+        totals.append(simulate(policy, drawn).pulls)
+    new = np.sort(np.array(totals) * (1.0 - len(held.items) / number)).round().astype(int).tolist()
+    return More(new[0], round(sum(new) / len(new)), new[-1])
 
 
 def _next_places(held: FinishedTable, fresh: BoolArray, wanted: IntArray) -> IntArray:

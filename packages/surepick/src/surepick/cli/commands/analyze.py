@@ -14,6 +14,7 @@ from surepick.cli import options
 from surepick.cli.open_study import VARIABLE, command_line, given_database
 from surepick.cli.options import Reading, opt
 from surepick.cli.output import FAILURE, print_either, say
+from surepick.cli.policy_options import named_items
 from surepick.errors import InvalidInput
 from surepick.noise import parse_noise
 
@@ -55,6 +56,7 @@ def analyze(
         flag="--continue",
     ),
     epsilon: float | None = opt(f"With --continue: {options.EPSILON}"),
+    items: str | None = opt("With --continue: all items of one finite set, those of the table among them.", "TABLE"),
     check: Path | None = opt("Compute this result again, and say what differs.", metavar="FILE"),
     output: options.FormatOption = options.Format.text,
 ) -> None:
@@ -93,12 +95,18 @@ def analyze(
     document, lines = found.to_dict(), found.lines()
     if go_on is not None:
         url, name = given_database(go_on[0]), go_on[1]
-        study = continue_analysis(found, table, url, name, epsilon=epsilon)
+        study = continue_analysis(found, table, url, name, epsilon=epsilon, items=_names(items))
         document = {"analysis": document, "study": study.to_dict()}
         lines += ["", f"Study {name!r}: {study}"]
         lines += [] if study.study.stopped else [f"Next: {command_line('ask', url, name)}"]
-    elif epsilon is not None:
-        raise InvalidInput("--epsilon is of a study that goes on with the table: name it with --continue URL NAME.")
+    elif epsilon is not None or items is not None:
+        raise InvalidInput("--epsilon and --items are of a study that goes on: name it with --continue URL NAME.")
     print_either(output, document, *lines)
     if out is not None and output is options.Format.text:
         say(f"Written to {out}. `surepick analyze {' '.join(source)} --check {out}` computes it again.")
+
+
+def _names(given: str | None) -> list[str] | None:
+    """The items that --items names."""
+    found = None if given is None else named_items(given)
+    return list(map(str, range(1, found + 1))) if isinstance(found, int) else found

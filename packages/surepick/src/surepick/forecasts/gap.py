@@ -97,9 +97,8 @@ def forecast_gap(
         InvalidInput: the policy has no budget, the guess is not K numbers in the range of the noise, or the scale is
             unknown and not guessed.
     """
-    budget: int | None = getattr(policy, "budget", None)
-    problem = policy.problem
-    if budget is None or policy.traits.certifies != "candidate":
+    budget, problem = policy.traits.budget, policy.problem
+    if budget is None:
         raise InvalidInput("the policy has no budget: make it with budget=N, the measurements in all.")
     drawn = noise_to_draw(problem.noise, assume_scale, problem.num_arms)
     number, scale = problem.num_arms, largest_scale(drawn)

@@ -7,7 +7,7 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # --- The function of a user that measures: recognised before anything is asked, called, and its answer read.
 
 # ids -> rewards; of test items (ids, items) -> scores; in blocks also (ids, blocks); with constraints a row for each id
-Measure = Callable[..., ArrayLike]
+Measure = Callable[..., ArrayLike | Awaitable[ArrayLike]]
 EACH = "measure gets a list of ids and returns a reward for each, in the same order"
 ONE_BY_ONE = "If yours measures one id, give lambda ids: [measure(i) for i in ids]."
 NO_COROUTINE = (
@@ -211,6 +211,11 @@ class Result:
 
     def __str__(self) -> str:
         return "\n".join(filter(None, (str(self.certificate), self.features, self.promise)))
+
+    def __repr__(self) -> str:
+        gap = self.certificate.certified_gap
+        proved = "" if gap is None or self.lists is not None else f", at most {gap:.4g} worse than the best"
+        return f"<Result: {self.certificate.headline}, {self.verdict}{proved}, {self.pulls:,} measurements>"
 
     def _repr_html_(self) -> str:
         from surepick.assumptions.shown import html_of  # noqa: PLC0415 (few answers are shown so)

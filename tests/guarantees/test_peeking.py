@@ -82,6 +82,7 @@ ENDING = {"release": [["--worker", "bob"]], "undo": [["k1"], ["--worker", "ann"]
 WRITING = {
     "create",
     "abandon",
+    "confirm",
     "run-study",
     "interim",
     "withdraw",

@@ -156,7 +156,8 @@ def test_the_spec_lists_every_option_that_has_an_effect(name):
     unsaid |= {"max_rank"} if "linear" in name else set()  # unless it leaves directions out
     unsaid |= {"expansion", "max_dim"} if "kernel" in name else set()  # of a kernel's eigenfunctions
     unsaid |= {"batch_size", "max_batches", "batch_cost"}  # where they are not given
-    unsaid |= {"blocks", "block_size", "control", "once_a_block", "streams", "later", "later_share"}
+    unsaid |= {"blocks", "block_size", "control", "once_a_block", "streams", "later", "later_share", "prefer"}
+    unsaid |= {"budget", "any_gap"} if name == "certified-independent" else set()  # of mixtures
     if "question" in policy_options(name):
         unsaid |= {"question", *QUESTION_OPTIONS}  # where the question is which arm is the best
     # of few candidates mixtures are the usual evidence, which have fewer options

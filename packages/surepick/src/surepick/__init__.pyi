@@ -10,7 +10,7 @@ from .core.plans import Design, Embedding, Plan, Step
 from .designs import allocate, round_design, solve_design
 from .embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding
 from .errors import InvalidInput, OutOfTurn, StorageError, SurepickError
-from .find_best import find_best, find_best_async, short_list_policy
+from .find_best import confirm, find_best, find_best_async, short_list_policy
 from .forecasts import forecast
 from .items import Items
 from .noise import Bernoulli, Bounded, Normal, PilotGaussian, SubGaussian, parse_noise
@@ -61,6 +61,7 @@ __all__ = [
     "analyze",
     "check_analysis",
     "choose_kernel",
+    "confirm",
     "create_study",
     "embeddings",
     "environments",

@@ -1,4 +1,4 @@
-"""The main job in one call."""
+"""The main job in one call: the best of candidates, or of the finalists of a search."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from surepick.chunks.sources import RowBlocks
 from surepick.core.arms import LOG, Arms
-from surepick.core.frames import is_frame
-from surepick.core.values import listed, real_numbers
+from surepick.core.frames import frame_of, is_frame
+from surepick.core.records import record
+from surepick.core.values import check_order, listed, real_numbers, whole_number
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import USUAL_NOISE, Noise
 from surepick.policies.base import Policy, name_of
@@ -24,7 +25,7 @@ from surepick.studies.parallel import LOOP
 from surepick.studies.study import Study
 from surepick.tables import Names, read_arms
 from surepick.tables.selection import not_used, wanted_features
-from surepick.text import quoted
+from surepick.text import did_you_mean, quoted
 
 # --- What follows a study that shortens a long list: the study of the short list.
 
@@ -170,6 +171,93 @@ async def find_best_async(arms: Any, measure: Measure, **asked: Unpack[Asked]) -
 
     LOOP.set(asyncio.get_running_loop())
     return await asyncio.to_thread(find_best, arms, measure, **asked)
+
+
+# --- The last round of a search.
+
+USUAL_FINALISTS = 10
+PROMISE = "All results that count are new{1}. What is promised is about {0:,} finalists, not about others that {2}."
+CHOSEN = ": the scores of {:,} candidates chose the finalists, and do not count"
+
+
+@record
+class Finalists:
+    """The candidates that a search leaves to be measured again."""
+
+    arms: Arms
+    tried: int  # candidates with a score, from which their scores chose these; 0: they were given as they are
+
+    @staticmethod
+    def of(arms: Arms, scores: object, top: int | None, *, minimize: bool) -> "Finalists":
+        """Those with the best scores, the first of equal ones, in the order of the list; NaN is no score."""
+        if scores is None:
+            if top is not None:
+                raise InvalidInput(f"top is {quoted(top)}, and nothing says whose scores are best: give scores.")
+            return Finalists(arms, 0)
+        most = whole_number("top", USUAL_FINALISTS if top is None else top, least=1, meaning="a number of finalists.")
+        check_order("scores", scores, arms.ids)
+        found = real_numbers("scores", scores, truths=False)
+        if found.shape != (arms.num_arms,):
+            raise InvalidInput(f"scores have shape {found.shape}; they must be ({arms.num_arms},), one a candidate.")
+        scored = np.flatnonzero(np.isfinite(found))
+        if not len(scored):
+            raise InvalidInput("no candidate has a finite score, so that none is a finalist.")
+        best = scored[np.argsort(found[scored] if minimize else -found[scored], kind="stable")[:most]]
+        return Finalists(arms.only(np.sort(best)), len(scored))
+
+    @property
+    def promise(self) -> str:
+        """What is promised of the best of them, and what is not."""
+        chosen = CHOSEN.format(self.tried) if self.tried else ""
+        others = "were or could be tried" if self.tried else "could be tried"
+        return PROMISE.format(self.arms.num_arms, chosen, others)
+
+
+def confirm(
+    finalists: Arms | Sequence[object] | object,
+    measure: Measure,
+    *,
+    epsilon: float | None = None,
+    scores: ArrayLike | str | None = None,
+    top: int | None = None,
+    id: Names | None = None,  # noqa: A002 (as in read_arms)
+    minimize: bool = False,
+    **options: Any,
+) -> Result:
+    """The last round of any search: measure its finalists anew until the best of them is certified.
+
+    A search names the candidate with the best score, and of many noisy scores the best is lucky. Here scores choose the
+    finalists, before the first new measurement, and never count.
+
+    Args:
+        finalists: candidates, as `find_best` takes them; those of the whole search where there are `scores`.
+        measure: as in `find_best`: ids -> new results, one for each.
+        epsilon: how much worse than the best finalist the answer may be, in reward units, > 0; None beside a `budget`.
+        scores: of the search, one for each candidate, or the column of a data frame that has them; NaN: it failed, and
+            is no finalist. None: all candidates are finalists.
+        top: how many finalists, those with the best scores; None: 10.
+        id: the column of a data frame that names the candidates; None: its index.
+        minimize: small rewards and scores are good.
+        options: the others of `find_best`: delta, noise, max_pulls, budget, prefer, ...
+
+    Returns:
+        As `find_best`; its text says what is promised.
+
+    Raises:
+        InvalidInput, MeasurementFailed: as `find_best`; `scores` or `top` have no meaning.
+    """
+    if isinstance(scores, str):
+        if not is_frame(finalists):
+            raise InvalidInput(f"scores is {quoted(scores)}, the column of a data frame, and the candidates are none.")
+        columns = frame_of(finalists).columns
+        if scores not in columns:
+            meant = did_you_mean(scores, list(columns))
+            raise InvalidInput(f"the data frame has no column {quoted(scores)}, of scores.{meant}")
+        scores = columns[scores]
+    known = read_arms(finalists, id, []) if is_frame(finalists) else _arms_of(finalists)
+    chosen = Finalists.of(known, scores, top, minimize=minimize)
+    found = find_best(chosen.arms, measure, epsilon=epsilon, minimize=minimize, **options)
+    return replace(found, promise=chosen.promise)
 
 
 def _of_frame(frame: object, id: Names | None, features: Names | None, *, used: bool) -> Arms:  # noqa: A002 (as in find_best)

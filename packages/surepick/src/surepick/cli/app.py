@@ -44,9 +44,9 @@ EMOJI_CODE = re.compile(r":(\S+?)(?=:)")  # what rich may take for the name of a
 
 PANELS = {  # panel of --help -> its commands, FILE:FUNCTION
     "Try": "run:demo analyze:analyze run:run forecast:design forecast:forecast forecast:tune policies:policies",
-    "Studies": "create:create measure:ask measure:tell run_study:run_study studies:status studies:recommend "
-    "studies:interim studies:release studies:abandon studies:add create:shortlist measure:undo measure:correct "
-    "studies:withdraw studies:close studies:list_studies studies:migrate",
+    "Studies": "confirm:confirm create:create measure:ask measure:tell run_study:run_study studies:status "
+    "studies:recommend studies:interim studies:release studies:abandon studies:add create:shortlist measure:undo "
+    "measure:correct studies:withdraw studies:close studies:list_studies studies:migrate",
     "Share and check": "certificate:certificate certificate:report certificate:read certificate:verify "
     "certificate:export",
 }

@@ -96,6 +96,7 @@ class ColumnOptions:
         'Feature columns, "a,b"; none: no column. Left out: all other numbers, where features are used.'
     )
     cost: str | None = opt("The column of what one measurement of a candidate costs, in any currency.")
+    prefer: str | None = opt("The column, e.g. price: of all that are certified the one with the smallest is named.")
     segments: str | None = opt("The column of segments, e.g. region: each gets an answer of its own.")
 
 

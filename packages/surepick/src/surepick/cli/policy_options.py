@@ -1,9 +1,11 @@
 """From options of the command line to policies."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, make_dataclass
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from surepick import questions
@@ -54,6 +56,7 @@ WHO_KNOWS = {
 }
 NUMBERS = 'a number, or several with commas between: "1,2"'
 WHOLES = 'a whole number, or several with commas: "48,96"'
+NO_MORE: Mapping[str, Any] = MappingProxyType({})
 Values = dict[str, list[Any]]  # option -> the values that were given, one or several
 
 
@@ -152,9 +155,11 @@ class PolicyOptions(OfQuestions):  # type: ignore[misc]
         *,
         seed: int | None = None,
         rehearsal_seed: int | None = None,
+        more: Mapping[str, Any] = NO_MORE,
     ) -> Policy[Any]:
-        """The one policy that the options ask for."""
+        """The one policy that the options ask for, with `more` that other groups of options say."""
         name, settings = self.single()
+        settings |= more
         known = policy_options(name, settings)
         if seed is not None and "seed" in known:
             settings["seed"] = seed

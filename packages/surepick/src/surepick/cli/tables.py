@@ -19,6 +19,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.registry import uses_features
 from surepick.tables import Names, column_names, grouped_arms, is_olympus, read_arms, read_table
+from surepick.tables.arms import column_of_arms
 from surepick.tables.selection import Unnamed, Unused, not_used, wanted_features
 
 
@@ -86,6 +87,13 @@ class TableReader:
         keywords = self._keywords | dict(totals or {})
         return table(source, reward=reward, noise=noise, minimize=minimize or None, beside=beside, **keywords)
 
+    def preference(self, source: str, arms: Arms | RowBlocks) -> dict[str, Any]:
+        """The policy's option `prefer`, from the column of --prefer; none where nothing is preferred."""
+        if self.options.prefer is None or isinstance(arms, RowBlocks):
+            return {}
+        read = read_table(source, **self.options.reading.options)
+        return {"prefer": column_of_arms(read, arms, self.options.id, self.options.prefer)}
+
     @property
     def not_used(self) -> tuple[str, ...]:
         """A sentence about columns that were named as features and that nobody looks at."""
@@ -120,7 +128,7 @@ def example_named(source: str, options: TableOptions, reward: str | None, *, min
         return None
     if given(options) or reward is not None or minimize:
         raise InvalidInput(
-            f"{source} is a built-in example: --id, --features, --cost, --segments, --reward, --minimize, "
-            "--standardize, --intercept, and what says how to read a table are for tables."
+            f"{source} is a built-in example: --id, --features, --cost, --prefer, --segments, --reward, "
+            "--minimize, --standardize, --intercept, and what says how to read a table are for tables."
         )
     return EXAMPLES[source]

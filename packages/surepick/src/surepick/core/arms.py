@@ -339,6 +339,13 @@ class Arms:
         object.__setattr__(arms, "objects", objects)
         return arms
 
+    def only(self, members: IntArray) -> Arms:
+        """The arms with these indices, without segments."""
+        ids = KnownIds(self.ids[arm] for arm in members.tolist())
+        costs = None if self.costs is None else self.costs[members]
+        kept = Arms(self.features[members], ids, columns=self.columns, preparation=self.preparation, costs=costs)
+        return kept.with_objects(self.objects)
+
     @property
     def num_arms(self) -> int:
         return len(self.ids)

@@ -210,10 +210,25 @@ SMALLEST_WEIGHT = 1e-9
 
 def leader_of(answers: FloatArray, among: BoolArray) -> int:
     """The arm of the best mean answer, shape (K, n), NaN: none, among these; the first of equals."""
+    return int(np.argmax(np.where(among, means_of(answers), -1.0)))
+
+
+def means_of(answers: FloatArray) -> FloatArray:
+    """The mean answer of each arm, shape (K,); -1 of an arm without."""
     known = np.isfinite(answers)
     counts = known.sum(axis=1)
     means = np.where(known, answers, 0.0).sum(axis=1) / np.maximum(counts, 1)
-    return int(np.argmax(np.where(among & (counts > 0), means, -1.0)))
+    return np.asarray(np.where(counts > 0, means, -1.0))
+
+
+def looks_of(answers: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(the mean answers, standard errors of their distances to the largest), each (K,), of answers to N items, (K, N).
+
+    An error is at most that of scores 0 and 1 at even chances, and 0 once all items are answered.
+    """
+    means, counts = means_of(answers), np.isfinite(answers).sum(axis=1)
+    errors = 0.5 * np.sqrt((1.0 - counts / answers.shape[1]) / np.maximum(counts, 1))
+    return means, np.hypot(errors, errors[int(np.argmax(means))])
 
 
 def first_bets(num_arms: int) -> ItemBets:

@@ -100,6 +100,11 @@ class Posterior:
             return self.few_errors(centre, arms)
         return self.errors(centre)[arms]
 
+    @property
+    def looks(self) -> tuple[FloatArray, FloatArray]:
+        """(the guesses, the standard errors of their distances to the largest), each of shape (K,)."""
+        return self.scores, self.errors(int(np.argmax(self.scores)))
+
     def likeliest(self, epsilon: float, away: BoolArray | None = None) -> int:
         """The arm, none that is away, likeliest to be within epsilon of the best; of equals the one that looks best."""
         chances = self.chances(epsilon) if away is None else np.where(away, -1.0, self.chances(epsilon))

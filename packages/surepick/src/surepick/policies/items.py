@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from surepick.estimators.item_processes import (
     after_items,
     first_bets,
     leader_of,
+    looks_of,
     next_bets,
     with_late_answers,
 )
@@ -25,6 +27,7 @@ from surepick.items import ItemOrder, Items
 from surepick.policies import options
 from surepick.policies.base import Traits, trace_row
 from surepick.policies.options import check_options, option
+from surepick.policies.preference import Preference, checked_preference, liked_better, preferred
 from surepick.policies.sequential.engine import SequentialTest
 
 # --- What a study of test items has come to.
@@ -138,6 +141,8 @@ class CertifiedItems(SequentialTest):
         growth: a batch has so many items, as a share of those drawn.
         first_batch: items in the first batch, and the fewest in any.
         largest_batch: most items in a batch; None: no limit.
+        prefer: a number of each arm, e.g. its price: of all that are certified at the end the one with the smallest is
+            named; None: the one that looks best.
 
     Raises:
         InvalidInput: a setting has no meaning, or scores may lie outside [0, 1].
@@ -151,13 +156,14 @@ class CertifiedItems(SequentialTest):
     growth: float = option(0.15, options.growth)
     first_batch: int = option(2, options.whole("a batch has at least one item."))
     largest_batch: int | None = option(None, options.whole("a batch has at least one item."))
+    prefer: Preference = None
 
     def __post_init__(self) -> None:
         check_options(self)
         if not isinstance(self.items, Items):
             object.__setattr__(self, "items", Items(self.items))
         seed, by = settled_seed("seed", self.seed, self.seed_by, "it decides the order of the items.")
-        set_fields(self, seed=seed, seed_by=by)
+        set_fields(self, seed=seed, seed_by=by, prefer=checked_preference(self.problem, self.prefer))
         if self.problem.noise.support != (0.0, 1.0):
             raise InvalidInput(
                 f"the noise is {self.problem.noise.spec}; scores of test items lie between 0 and 1: declare bernoulli "
@@ -177,7 +183,9 @@ class CertifiedItems(SequentialTest):
         finished, _ = self.problem.answer_without_pulls()
         nobody, everybody = np.empty(0, np.int64), np.arange(self.problem.num_arms)
         none = Answered.none()
-        return ItemsState(1, (), none, none, nobody, everybody, 0, finished, self.problem.num_arms)
+        num_arms = self.problem.num_arms
+        leader = preferred(range(num_arms), self.prefer) if finished == "given" else 0
+        return ItemsState(1, (), none, none, nobody, everybody, leader, finished, num_arms)
 
     def ask(self, state: ItemsState) -> Plan:
         left = self.items.num_items - state.drawn
@@ -222,8 +230,22 @@ class CertifiedItems(SequentialTest):
         )
         return {"assumptions": assumptions, "of_draws": False}
 
-    def _remark(self, _: ItemsState) -> str:
-        return ""
+    def _remark(self, state: ItemsState) -> str:
+        return self._why_named(state)
+
+    def _good_enough(self, state: ItemsState) -> Sequence[int]:
+        if state.finished != "certified":
+            return range(state.num_arms) if state.finished == "given" else ()
+        return self._certified(self._processes(state), members(state.beaten, state.num_arms))
+
+    def _certified(self, processes: ItemProcesses, beaten: BoolArray) -> list[int]:
+        """The arms all of whose rivals are beaten, or better by at most epsilon."""
+        found = []
+        for arm in range(len(beaten)):
+            out = beaten | processes.rejected(arm, self.problem.epsilon, self.problem.delta)
+            out[arm] = True
+            found += [arm] if out.all() else []
+        return found
 
     def _placed(self, plan: Plan, seen: Observations) -> tuple[IntArray, FloatArray]:
         """(arm * N + place, score) of what came."""
@@ -272,6 +294,14 @@ class CertifiedItems(SequentialTest):
         leader = leader_of(table, was_open & ~beaten if np.any(was_open & ~beaten) else ~beaten)
         out = beaten | processes.rejected(leader, self.problem.epsilon, delta)
         out[leader] = True
+        finished = bool(out.all())
+        if self.prefer is not None and finished:
+            leader = preferred(self._certified(processes, beaten), self.prefer)
+            looks = looks_of(table)
+            wanted = liked_better(leader, self.prefer, looks, np.zeros_like(beaten), self.problem.epsilon)
+            if wanted is not None:  # answers are asked of it, and of all that are not out against it
+                leader, finished = wanted, False
+                out = beaten | processes.rejected(leader, self.problem.epsilon, delta)
         still = ~out
         still[leader] = True
         return replace(
@@ -280,7 +310,7 @@ class CertifiedItems(SequentialTest):
             beaten=np.flatnonzero(beaten),
             open=np.flatnonzero(still),
             leader=leader,
-            finished="certified" if out.all() else "",
+            finished="certified" if finished else "",
         )
 
     def _bounds(self, state: ItemsState) -> FloatArray:

@@ -13,7 +13,7 @@ from surepick.embeddings.kernel_functions import GaussianKernel, Kernel
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy, Problem, spec_of
-from surepick.policies.questions.one_of_share import OneOfShare, arms_of_segment
+from surepick.policies.questions.one_of_share import OneOfShare
 from surepick.policies.subset.evidence import Subset
 from surepick.policies.subset.selection import USUAL_SIZE, BestOfSubset, SubsetSelection
 from surepick.questions import BEST, OneOf, question_spec
@@ -154,6 +154,8 @@ def one_of_share(
     **options: Any,
 ) -> Policy[Any]:
     """The policy of that name for a random sample of the arms, as the answer of the whole list."""
+    if options.get("prefer") is not None:
+        raise InvalidInput("question 'one-of' names any of the best, and prefers none: leave prefer out.")
     if options.get("later") is not None:
         raise InvalidInput(
             "the sample of question 'one-of' is drawn before the first measurement, from candidates that are all "
@@ -162,7 +164,7 @@ def one_of_share(
     assumed = parse_noise(noise) if isinstance(noise, str) else noise
     problem = Problem(arms.num_arms, epsilon, delta, assumed, options.get("gap_bound"), arms, question)
     members = question.sample(arms.num_arms, delta)
-    sampled = arms_of_segment(arms, members)
+    sampled = arms.only(members)
     inner = make(name, sampled, epsilon=epsilon, delta=delta / 2.0, noise=noise, **options)
     spec = spec_of(inner)
     asked = {"delta": delta, "question": question_spec(question)}

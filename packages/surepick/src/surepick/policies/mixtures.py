@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from surepick.core.observations import Observations
-from surepick.core.plans import Deciding, Intervals, Plan, Step
-from surepick.core.records import BoolArray, FloatArray, IntArray, record
+from surepick.core.plans import Deciding, Plan, Step
+from surepick.core.records import BoolArray, FloatArray, IntArray, record, set_fields
 from surepick.errors import InvalidInput
 from surepick.estimators import student_intervals
 from surepick.estimators.flows import BatchWeights, Weighed
 from surepick.estimators.margin_mixtures import PairBets, averaged
-from surepick.estimators.posterior import posterior_of_means
+from surepick.estimators.posterior import Posterior, posterior_of_means
 from surepick.estimators.running_processes import UNKNOWN
 from surepick.noise import known_scale
 from surepick.policies import options
@@ -32,6 +32,7 @@ from surepick.policies.mixture_rules import (
     tested_in_order,
 )
 from surepick.policies.options import option
+from surepick.policies.preference import Preference, checked_preference
 from surepick.policies.sequential import batches, engine, state as states
 
 READ_AFTER = 1.25  # times the pulls at the last one: when a reading looks at the evidence again
@@ -68,6 +69,8 @@ class MixtureElimination(engine.EmbeddedTest):
             rivals that matter most to the largest bound at the end; None: no limit. With it K may be up to 1,000, and
             the scale of the noise unknown: then bounds are Student's intervals (docs/budget.md).
         any_gap: with a budget: no tolerance was asked for, and whatever gap it certifies is what the answer promises.
+        prefer: a number of each arm: of those that are certified at the end the one with the smallest is named; None:
+            the one that looks best.
 
     Raises:
         InvalidInput: a setting has no meaning, or other evidence answers the question.
@@ -81,6 +84,7 @@ class MixtureElimination(engine.EmbeddedTest):
     batch_cost: float = option(0.0, options.batch_cost)
     budget: int | None = option(None, options.budget)
     any_gap: bool | None = option(None, options.yes)
+    prefer: Preference = None
     evidence: str = field(default="mixtures", init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -89,6 +93,9 @@ class MixtureElimination(engine.EmbeddedTest):
         unfit = options.unfit_for_mixtures(self.problem, given)
         if self.any_gap and self.budget is None:
             raise InvalidInput("any_gap is for a study with a budget: give one, or leave any_gap out.")
+        if self.any_gap and self.prefer is not None:
+            raise InvalidInput("prefer chooses among those that are good enough: give epsilon, or leave prefer out.")
+        set_fields(self, prefer=checked_preference(self.problem, self.prefer))
         if unfit or self._uses_features:
             unfit = unfit or "features are used"
             raise InvalidInput(f"evidence='mixtures' is for few candidates, and {unfit}: leave evidence out.")
@@ -102,7 +109,7 @@ class MixtureElimination(engine.EmbeddedTest):
             uses_costs=True,
             batch_cost=self.batch_cost,
             withdraw=self.withdraw,
-            together=self._rules if self._plain else None,
+            together=self._rules if self._plain and self.prefer is None else None,
             weigh=self.weigh,
             budget=self.budget,
             gap_at=self.gap_at,
@@ -131,10 +138,12 @@ class MixtureElimination(engine.EmbeddedTest):
 
     def init(self) -> MixtureState:
         start = engine.EmbeddedTest.init(self)
-        return MixtureState(start.round, start.seen, start.lists, start.beaten, start.finished)
+        return MixtureState(start.round, start.seen, start.lists, start.beaten, start.finished, start.leader)
 
     def ask(self, state: MixtureState) -> Plan:
         num_arms, sizes = self.problem.num_arms, self._sizes
+        wanted = states.sought(state, self.problem.epsilon, self.prefer, lambda: self._posterior(state).looks)
+        state = state if wanted is None else replace(state, leader=wanted)
         if not state.begun:
             total = sizes.first(self._rules.usual_first, self._grid)
             counts = batches.listed_sizes(num_arms, total, 1)
@@ -172,6 +181,8 @@ class MixtureElimination(engine.EmbeddedTest):
         after = self._concluded(after, self._known(state), state.beaten)
         if after.finished or not self._spent(after):
             return after
+        if self.prefer is not None and (why := states.good_enough(after, self.problem.epsilon)[0]):
+            return replace(after, finished=why)
         gone = (
             after.seen.means[None],
             self._known(after)[None],
@@ -248,7 +259,13 @@ class MixtureElimination(engine.EmbeddedTest):
         after = replace(after, beaten=beaten, leader=int(order[0]), tested=tested_in_order(bounds, order, after.away))
         if after.candidate >= 0 and after.away[after.candidate]:
             after = replace(after, candidate=after.leader)
-        return states.stop_if_decided(after, self.problem.epsilon)
+        looks = lambda: self._posterior(after).looks  # noqa: E731
+        return states.stop_if_decided(after, self.problem.epsilon, self.prefer, looks)
+
+    def _posterior(self, state: MixtureState) -> Posterior:
+        """What the results suggest of the means."""
+        scales = engine.mgf_after(self.problem, state.seen).typical_scales(self.problem.epsilon)
+        return posterior_of_means(state.seen, scales, self.problem.epsilon)
 
     def _known(self, state: MixtureState) -> FloatArray:
         """The smallest bounds so far, (K, K)."""
@@ -332,9 +349,4 @@ class MixtureElimination(engine.EmbeddedTest):
         if not after.begun:
             return None
 
-        def deciding(_: Intervals | None) -> Intervals:
-            scales = engine.mgf_after(self.problem, after.seen).typical_scales(self.problem.epsilon)
-            guess = posterior_of_means(after.seen, scales, self.problem.epsilon)
-            return carried_intervals(after, guess, self.problem.epsilon)
-
-        return deciding
+        return lambda _: carried_intervals(after, self._posterior(after), self.problem.epsilon)

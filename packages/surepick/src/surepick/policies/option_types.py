@@ -6,7 +6,7 @@ compares both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class Options(TypedDict, total=False):
     budget: int | None
     any_gap: bool | None
     gap_bound: float | None
+    prefer: Mapping[Any, float] | ArrayLike | None
     # what is assumed of the means
     assume: str | None
     trust: str | float | None

@@ -58,7 +58,9 @@ def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> PolicySpec:
 
 def _certified(parts: MakeParts, summary: str, **more: str) -> PolicySpec:
     evidence = {"carried": CARRIED, "lists": LISTS, **more}
-    silent = dict.fromkeys(("batch_size", "max_batches", "batch_cost", *parts_of.OF_BLOCKS, "later", "later_share"))
+    silent = dict.fromkeys(
+        ("batch_size", "max_batches", "batch_cost", *parts_of.OF_BLOCKS, "later", "later_share", "prefer")
+    )
     asked, hidden = parts_of.EVERY_QUESTION, {**silent, "batch_cost": 0.0}
     return PolicySpec(CARRIED, parts, summary, hidden_defaults=hidden, evidence=evidence, questions=asked)
 
@@ -127,6 +129,7 @@ ENTRIES: Mapping[str, PolicySpec] = MappingProxyType(
             "surepick.policies.items:CertifiedItems",
             parts_of.nothing,
             "fewest answers for a certificate on a finite set of test items, which all candidates answer in one order",
+            hidden_defaults={"prefer": None},
             questions=(BEST, OneOf.name),
         ),
         "neural-embedding": PolicySpec(

@@ -52,7 +52,9 @@ def _verdict(problem: Problem, claim: Claim) -> tuple[str, str]:
     if claim.reason:
         return "heuristic", claim.reason
     if not claim.finished:
-        return "not-yet", f"The measurements so far do not {_wanted(problem)}; more are needed."
+        good = claim.gap is not None and claim.gap <= _promised(problem, claim)
+        known = f"No other candidate can be better by more than {claim.gap:.4g}, and the study goes on." if good else ""
+        return "not-yet", known or f"The measurements so far do not {_wanted(problem)}; more are needed."
     if claim.finished == "equal":
         return "budget-exhausted", f"The measurements do not {_wanted(problem)}, and more would not."
     if claim.finished == "budget":

@@ -173,6 +173,7 @@ class Result:
         ended_by: "policy", by itself; "repeats", which are all equal; "batches", "pulls", "cost" or "seconds", the
             budget that was exhausted. After "batches" and "repeats" the study is over.
         features: the features that `find_best` used, in a line; "" where it used none.
+        promise: what `confirm` promises, and of which candidates; "" of `find_best`.
     """
 
     best_arm: Any
@@ -182,6 +183,7 @@ class Result:
     study: Askable
     ended_by: EndedBy = "policy"
     features: str = ""
+    promise: str = ""
 
     @property
     def lists(self) -> Listed | None:
@@ -208,7 +210,7 @@ class Result:
         return self.study.read(assumed)
 
     def __str__(self) -> str:
-        return str(self.certificate) + (f"\n{self.features}" if self.features else "")
+        return "\n".join(filter(None, (str(self.certificate), self.features, self.promise)))
 
     def __repr__(self) -> str:
         gap = self.certificate.certified_gap

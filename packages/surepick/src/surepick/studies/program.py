@@ -3,6 +3,7 @@ over it, with several calls at a time."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import re
@@ -13,12 +14,12 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import zip_longest
+from itertools import product, zip_longest
 from typing import IO, Any
 
 from surepick.core import values as settings
@@ -28,7 +29,7 @@ from surepick.studies.recording import Receipt
 from surepick.studies.study import Study
 from surepick.studies.validation import check_rewards, split_values
 from surepick.tables.numbers import number_or_none
-from surepick.text import printable, quoted
+from surepick.text import did_you_mean, printable, quoted
 
 PLACES = re.compile(r"\{(?:pulls|id|block)\}")
 LONGEST = 200  # characters of a program's words in a message
@@ -85,7 +86,7 @@ class Command:
         """Whether a call is told its block."""
         return any("{block}" in word for word in self._words)
 
-    def arguments(self, name: str, pulls: int, block: str = "") -> list[str]:
+    def arguments(self, name: str, pulls: int, block: str = "", key: str = "") -> list[str]:  # noqa: ARG002
         """The program and its arguments for one call."""
         given = {"{pulls}": str(pulls), "{id}": name, "{block}": block}
         return [PLACES.sub(lambda found: given[found[0]], word) for word in self._words]
@@ -110,12 +111,88 @@ class Command:
         return same if any("{pulls}" in word for word in self._words) else same[:1]
 
     def measure(
-        self, names: Sequence[str], running: Running | None = None, blocks: Sequence[str] | None = None, values: int = 1
+        self,
+        names: Sequence[str],
+        running: Running | None = None,
+        blocks: Sequence[str] | None = None,
+        values: int = 1,
+        keys: Sequence[str] = ("",),
     ) -> Outcome:
         """Call it once for measurements of these ids, each of which gives so many values, the reward first."""
         block = blocks[0] if blocks else ""
-        out, failure = called(self.arguments(names[0], len(names), block), self.timeout, running)
+        out, failure = called(self.arguments(names[0], len(names), block, keys[0]), self.timeout, running)
         return Outcome(failure=failure) if failure else _read(out, len(names), values)
+
+
+NAMED = re.compile(r"\{([^{}]*)\}")
+A_NAME = re.compile(r"[^\W\d][\w ./-]*")  # what else stands in braces is left as it is
+SEEDS = 2**31  # a seed is below
+OWN = ("id", "pulls", "block", "seed")
+
+
+@dataclass(frozen=True, slots=True)
+class RowCommand(Command):
+    """A program that is given the row of its candidate in a table: "{lr}" becomes the cell of column lr.
+
+    "{seed}" becomes a whole number below 2^31: of each measurement its own; where measurements have blocks that of the
+    block, which all candidates in it share. InvalidInput where a name in braces is no column, or a cell is empty.
+    """
+
+    rows: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # id -> column -> cell
+    study_id: str = ""  # no two studies have the same seeds
+
+    def __post_init__(self) -> None:
+        words = words_of(self.template, self.timeout)
+        named = dict.fromkeys(name for word in words for name in NAMED.findall(word))
+        columns = next(iter(self.rows.values()), {})
+        odd = next((name for name in named if name not in (*OWN, *columns) and A_NAME.fullmatch(name)), None)
+        if odd is not None:
+            raise InvalidInput(
+                f"the command {self.template!r} names {{{odd}}}, and the table has no such column; it has "
+                f"{', '.join(map(quoted, columns))}.{did_you_mean(odd, list(columns))}"
+            )
+        used = [name for name in named if name in columns and name not in OWN]
+        if not words or not ("id" in named or used):
+            raise InvalidInput(
+                f"the command {self.template!r} does not say which candidate is measured; write {{id}}, or a column of "
+                "the table in braces, where its cell belongs."
+            )
+        if "pulls" in named and ("block" in named or "seed" in named):
+            raise InvalidInput(
+                f"the command {self.template!r} names {{pulls}}, and a call that is told its block or its seed makes "
+                "one measurement. Leave {pulls} out."
+            )
+        for (name, row), column in product(self.rows.items(), used):
+            if not row[column].strip():
+                raise InvalidInput(f"column {column!r} is empty for candidate {name!r}, and the command needs it.")
+        object.__setattr__(self, "_words", words)
+
+    @property
+    def takes_blocks(self) -> bool:
+        """Whether a call is told its block, or a seed that stands for it."""
+        return any("{block}" in word or "{seed}" in word for word in self._words)
+
+    def check(self, ids: Sequence[str]) -> None:
+        """Refuse ids and cells that the program would take for options; numbers are none."""
+        Command.check(self, ids)
+        for place, word in enumerate(self._words):
+            first = NAMED.match(word)
+            if first is None or "--" in self._words[:place]:
+                continue
+            cells = [row.get(first[1], "") for row in self.rows.values()]
+            risky = [cell for cell in cells if cell.startswith("-") and number_or_none(cell) is None]
+            if risky and first[1] not in OWN:
+                raise InvalidInput(
+                    f"a cell of column {first[1]!r} is {printable(risky[0])!r}, which a program can take for an "
+                    f"option. Give it an option of its own in the command, as in --name={word}."
+                )
+
+    def arguments(self, name: str, pulls: int, block: str = "", key: str = "") -> list[str]:
+        """The program and its arguments for one call."""
+        drawn = hashlib.sha256(f"{self.study_id}/{block or key}".encode()).digest()
+        seed = int.from_bytes(drawn[:8], "big") % SEEDS
+        given = {**self.rows[name], "id": name, "pulls": str(pulls), "block": block, "seed": str(seed)}
+        return [NAMED.sub(lambda found: given.get(found[1], found[0]), word) for word in self._words]
 
 
 def called(
@@ -274,7 +351,12 @@ class BatchCommand(Command):
         return pairs
 
     def measure(
-        self, names: Sequence[str], running: Running | None = None, blocks: Sequence[str] | None = None, values: int = 1
+        self,
+        names: Sequence[str],
+        running: Running | None = None,
+        blocks: Sequence[str] | None = None,
+        values: int = 1,
+        keys: Sequence[str] = ("",),  # noqa: ARG002 (of all commands)
     ) -> Outcome:
         """Call the program once."""
         lines = names if blocks is None else [f"{name}\t{block}" for name, block in zip(names, blocks, strict=True)]
@@ -362,10 +444,8 @@ class Loop:
                     over = not self._opened()
                     call = None if over else self._next(worker)
                     if call is not None:
-                        beside: dict[str, Any] = {} if call.blocks is None else {"blocks": call.blocks}
-                        if self.study.constraints:
-                            beside["values"] = 1 + len(self.study.constraints)
-                        calls[pool.submit(self.command.measure, call.names, self._running, **beside)] = call
+                        told = self._beside(call)
+                        calls[pool.submit(self.command.measure, call.names, self._running, **told)] = call
                 if not calls:
                     if over:
                         return self.study.stopped
@@ -381,6 +461,15 @@ class Loop:
         finally:
             self._running.end()
             pool.shutdown(wait=True, cancel_futures=True)
+
+    def _beside(self, call: Call) -> dict[str, Any]:
+        """What a call is told beside its ids."""
+        beside: dict[str, Any] = {} if call.blocks is None else {"blocks": call.blocks}
+        if self.study.constraints:
+            beside["values"] = 1 + len(self.study.constraints)
+        if isinstance(self.command, RowCommand):
+            beside["keys"] = call.keys
+        return beside
 
     def _opened(self) -> bool:
         """Whether a plan is open that is within the budget."""

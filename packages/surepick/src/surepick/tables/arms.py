@@ -361,6 +361,26 @@ def _grouped(
     return Grouped(_prepared(matrix, list(columns), list(index), more, asked), arm_of_row, table)
 
 
+def column_of_arms(table: Table, arms: Arms, id: selection.Names | None, column: str) -> FloatArray:  # noqa: A002
+    """What a column of numbers says of each arm, (K,): a row of it, or all of them alike."""
+    usual = table.usual_id or table.parameters
+    id_columns = selection.column_names(table, id or usual) if id is not None or usual else ()
+    name = selection.column_names(table, [column])[0]
+    places, found = {arm: place for place, arm in enumerate(arms.ids)}, np.full(arms.num_arms, np.nan)
+    rows = zip(selection.row_ids(table, id_columns or None), table.numbers(name).tolist(), strict=True)
+    for row, (arm, value) in enumerate(rows):
+        place = places.get(arm)
+        if place is None:
+            continue
+        if np.isfinite(found[place]) and found[place] != value:
+            raise InvalidInput(
+                f"{table.source}, row {table.line_of(row)}: column {name!r} says {value:g} of candidate {arm!r}, and "
+                f"{found[place]:g} in an earlier row. Write the same in all of its rows."
+            )
+        found[place] = value
+    return found
+
+
 def _first_that_differs(values: FloatArray, first_of_row: IntArray) -> int | None:
     """The first row whose value is another one than that of the first row of its arm; None where there is none."""
     differs = np.flatnonzero((values != values[first_of_row]) & np.isfinite(values))

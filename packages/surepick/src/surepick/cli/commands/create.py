@@ -59,7 +59,7 @@ def create(
         _check_list(url, when)
     number = found.num_rows if isinstance(found, RowBlocks) else found.num_arms
     goal = asked.settled(advice_for(number, assumed), budget=policy.budget)
-    chosen = policy.chosen(found, assumed, goal, seed=seed)
+    chosen = policy.chosen(found, assumed, goal, seed=seed, more=reader.preference(arms, found))
     candidates, _ = subject_of(chosen)
     spec = spec_of(chosen) or {}
     note(*reader.not_used, *caveats_of(chosen))

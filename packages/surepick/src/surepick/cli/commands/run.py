@@ -64,8 +64,7 @@ def run(
     wanted = pilot_pulls(noise)
     assumed = UNKNOWN if wanted is not None else declared_noise(noise)
     _check_page(report)
-    beside = policy.measured_beside()
-    totals = {"pulls": pulls, "sum": sum_column}
+    beside, totals = policy.measured_beside(), {"pulls": pulls, "sum": sum_column}
     reader = table.of([policy.single()[0]])
     environment = reader.recorded(source, reward, assumed, minimize=minimize, beside=beside, totals=totals)
     if not noise:
@@ -78,7 +77,8 @@ def run(
         environment = replace(environment, noise=pilot.noise)
         max_pulls = None if max_pulls is None else max_pulls - pilot.pulls
         max_cost = None if max_cost is None else added(max_cost, -pilot.cost)
-    chosen = policy.chosen(environment.arms, environment.noise, goal, rehearsal_seed=seed)
+    told: dict[str, Any] = {"rehearsal_seed": seed, "more": reader.preference(source, environment.arms)}
+    chosen = policy.chosen(environment.arms, environment.noise, goal, **told)
     check_recorded_repeats(environment, features=chosen.traits.uses_features)
     note(*reader.not_used, *caveats_of(chosen), *doubts_of_noise(environment))
     most = max_pulls if max_pulls is not None else usual_limit(chosen, recorded_totals(environment)) or MOST_PULLS

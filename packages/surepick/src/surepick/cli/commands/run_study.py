@@ -3,7 +3,9 @@
 import getpass
 import signal
 import socket
-from typing import Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal
 
 import typer
 
@@ -27,6 +29,7 @@ USUAL = (
     "--max-pulls N goes on."
 )
 SINGLE_BATCH, WHOLE_BATCH = 64, 1_000
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def run_study(
@@ -64,20 +67,31 @@ def run_study(
     command = _program(measure, measure_batch, None if timeout is None else parse_duration(timeout))
     seconds = parse_duration(lease)
     study = open_study(url, name)
-    loop = Loop(
-        study,
-        command,
-        worker or study.worker_name(f"{getpass.getuser()}@{socket.gethostname()}"),
-        slots=workers,
-        retries=retries,
-        batch=batch or (SINGLE_BATCH if measure_batch is None else WHOLE_BATCH),
-        lease=seconds,
-        most=max_pulls,
-        most_money=checked_budget(max_cost, study.prices),
-        unusual=unusual,
-        heard=_say_progress,
-        idle=_say_who_has_the_rest,
-    )
+    settings: dict[str, Any] = {
+        "slots": workers,
+        "retries": retries,
+        "batch": batch or (SINGLE_BATCH if measure_batch is None else WHOLE_BATCH),
+        "lease": seconds,
+        "most": max_pulls,
+        "most_money": checked_budget(max_cost, study.prices),
+        "unusual": unusual,
+    }
+    measure_until_done(study, name, command, worker, output, **settings)
+
+
+def measure_until_done(
+    study: Study,
+    name: str,
+    command: Command,
+    worker: str | None,
+    output: options.Format,
+    *,
+    said: Mapping[str, Any] = NOTHING,
+    **settings: Any,
+) -> None:
+    """Close the loop of a study, and print what it came to, with more that is `said`; settings as in `Loop`."""
+    mine = worker or study.worker_name(f"{getpass.getuser()}@{socket.gethostname()}")
+    loop = Loop(study, command, mine, heard=_say_progress, idle=_say_who_has_the_rest, **settings)
     signal.signal(signal.SIGTERM, _interrupt)  # as Ctrl-C: the programs at work are ended too
     try:
         finished = loop.run()
@@ -86,17 +100,19 @@ def run_study(
         raise typer.Exit(INTERRUPTED) from None
     answer = study.certificate()
     if output is options.Format.json:
-        print_json({"study": name, **certificate_json(answer, study.progress())})
+        print_json({"study": name, **said, **certificate_json(answer, study.progress())})
     else:
         print_answer(answer, study.policy)
         if not finished:
-            progress = study.progress()
+            progress, max_cost = study.progress(), loop.most_money
             over = max_cost is not None and (progress.cost_after or 0.0) > max_cost
-            passed = f"--max-cost {money(max_cost or 0.0)}" if over else f"--max-pulls {max_pulls or 0:,}"
-            if not over and max_pulls is None:
+            passed = f"--max-cost {money(max_cost or 0.0)}" if over else f"--max-pulls {loop.most or 0:,}"
+            if not over and loop.most is None:
                 say(USUAL.format(loop.limit or 0))
             else:
                 say(f"The next round would have passed {passed}; the same command with more goes on.")
+        if "promise" in said:
+            say(str(said["promise"]))
     end_by(answer.verdict)
 
 

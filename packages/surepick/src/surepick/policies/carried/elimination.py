@@ -7,7 +7,7 @@ import numpy as np
 
 from surepick.core.observations import Observations
 from surepick.core.plans import Blocking, Deciding, Plan, Step
-from surepick.core.records import BoolArray, IntArray, record
+from surepick.core.records import BoolArray, IntArray, record, set_fields
 from surepick.errors import InvalidInput
 from surepick.estimators import Mgf, with_squares
 from surepick.estimators.flows import Weighed
@@ -20,6 +20,7 @@ from surepick.policies.carried import block_rule, lockstep, means_rule, vectors_
 from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.situation import DecisionContext, carried_intervals, checked_later, without_arms
 from surepick.policies.options import option
+from surepick.policies.preference import Preference, checked_preference, preferred
 from surepick.policies.sequential import engine, state as states
 from surepick.policies.sequential.state import SequentialState
 
@@ -142,6 +143,8 @@ class CarriedElimination(engine.BatchedTest):
         once_a_block: an arm is measured at most once in a block; None: as often as one likes.
         later: ids of arms that are not there when the study begins, and may come; None: all are there.
         later_share: the share of delta for those that come, in (0, 1); None: a tenth where some may.
+        prefer: a number of each arm: of those that are certified at the end the one with the smallest is named; None:
+            the one that was tested. Seldom more than one is certified, since only candidates are tested.
 
     Raises:
         InvalidInput: a setting has no meaning, or the embedding declares no norm bound.
@@ -154,6 +157,7 @@ class CarriedElimination(engine.BatchedTest):
     once_a_block: bool | None = option(None, options.yes)
     later: tuple[str, ...] | None = option(None, options.arm_ids)
     later_share: float | None = option(None, options.share_of_delta)
+    prefer: Preference = None
     evidence: str = field(default="carried", init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -169,8 +173,7 @@ class CarriedElimination(engine.BatchedTest):
         if blocking is not None and blocking.size is not None and blocking.control is not None and blocking.size < 3:
             raise InvalidInput("a block of two has no room for a control beside a candidate and a rival.")
         later, share = checked_later(self.problem, self.later, self.later_share, blocks=self.blocks is not None)
-        object.__setattr__(self, "later", later)
-        object.__setattr__(self, "later_share", share)
+        set_fields(self, later=later, later_share=share, prefer=checked_preference(self.problem, self.prefer))
 
     @property
     def traits(self) -> Traits:
@@ -185,7 +188,7 @@ class CarriedElimination(engine.BatchedTest):
             withdraw=self.withdraw if changes else None,
             add=self.add if self._waiting else None,
             later=self._waiting,
-            together=lockstep.together(self) if type(self) is CarriedElimination else None,
+            together=lockstep.together(self) if type(self) is CarriedElimination and self.prefer is None else None,
             weigh=self.weigh,
         )
 
@@ -206,7 +209,8 @@ class CarriedElimination(engine.BatchedTest):
             return state
         away = np.isin(np.arange(self.problem.num_arms), waiting)
         roster = states.Availability(away, away, -away.astype(np.int64))
-        return replace(state, leader=int(np.argmin(away)), roster=roster)
+        leader = preferred(np.flatnonzero(~away).tolist(), self.prefer) if state.finished else int(np.argmin(away))
+        return replace(state, leader=leader, roster=roster)
 
     def ask(self, state: SequentialState) -> Plan:
         plan, blocking = self._planner.next_batch(state), self.blocking
@@ -239,7 +243,14 @@ class CarriedElimination(engine.BatchedTest):
         for one in {leader} if after.candidate < 0 else {leader, after.candidate}:
             tested = situation.tightened_by(replace(state, tested=tested), after.processes, one)
         beaten = state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
-        return states.stop_if_decided(replace(after, leader=leader, tested=tested, beaten=beaten), self.problem.epsilon)
+        after = replace(after, leader=leader, tested=tested, beaten=beaten)
+        return self._stopped(after)
+
+    def _stopped(self, after: SequentialState) -> SequentialState:
+        """The state, over if a candidate is certified and none is sought that is liked better."""
+        guess = self._situation.guess
+        looks = lambda: guess(after.processes, after.seen).looks  # noqa: E731
+        return states.stop_if_decided(after, self.problem.epsilon, self.prefer, looks)
 
     def weigh(self, state: SequentialState, plan: Plan, seen: Observations) -> Weighed | None:
         """What `tell` makes of a batch, with the weights of its pulls; None where it has none.
@@ -299,6 +310,7 @@ class CarriedElimination(engine.BatchedTest):
         self, step: Step[SequentialState], state: SequentialState, roster: states.Availability
     ) -> Step[SequentialState]:
         after = self._situation.relisted(state, roster, over=self._sizes.over(state.round))
+        after = self._stopped(after)
         row = replace(step.record, active=after.active, leader=after.leader, certified_gap=self._gap(after))
         return Step(after, engine.listed_row(row, after), self._deciding(after))
 
@@ -330,7 +342,7 @@ class CarriedElimination(engine.BatchedTest):
     @property
     def _planner(self) -> Planner:
         dim = None if self.dim is None else self.dim + self._levelled.max_dim - self.embedding.max_dim
-        return Planner(self._situation, dim, self.tolerance, self._sizes)
+        return Planner(self._situation, dim, self.tolerance, self._sizes, self.prefer)
 
     def _noise_mgf(self, seen: Observations) -> Mgf:
         return self._situation.noise_mgf(seen)

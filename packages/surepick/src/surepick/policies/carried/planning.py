@@ -22,10 +22,11 @@ from surepick.policies.base import designed, threshold_of
 from surepick.policies.carried import means_rule, vectors_rule
 from surepick.policies.carried.situation import DecisionContext
 from surepick.policies.dimension import DesignOf, best_found, larger_dimensions
+from surepick.policies.preference import Preference
 from surepick.policies.sequential import batches, first_designs
 from surepick.policies.sequential.engine import BatchSizes, Grid
 from surepick.policies.sequential.first_designs import first_dimension, is_expensive, on_few_first_arms
-from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, SequentialState
+from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, SequentialState, sought
 
 HEURISTIC_SHORT = 0.1  # how often the last batch that is allowed may fall short
 HEURISTIC_DESIGNED = 8.0  # pulls in the proportions so far for one by a design, of those that certify a candidate
@@ -43,6 +44,7 @@ class Planner:
     dim: int | None  # as in `CarriedElimination`
     tolerance: float
     sizes: BatchSizes  # of the batches
+    prefer: Preference = None
 
     def next_batch(self, state: SequentialState) -> Plan:
         """A function of what was told."""
@@ -247,7 +249,10 @@ class Planner:
         """The candidate to go on with, and the pulls that are predicted to certify it for the least money."""
         best = guess.best_of(state.away)
         candidate = best if state.candidate < 0 else state.candidate
-        if best != candidate:
+        wanted = sought(state, self.situation.problem.epsilon, self.prefer, lambda: guess.looks)
+        if wanted is not None:
+            candidate = wanted
+        elif best != candidate:
             doubted = self.goal_for(state, guess, candidate, least=HEURISTIC_LEAST_WHEN_SWITCHING)
             worth = tuning.HEURISTIC_SWITCH * self._effort(state, doubted)
             if self._effort(state, self.goal_for(state, guess, best), worth) < worth:

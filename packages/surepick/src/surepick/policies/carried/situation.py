@@ -253,7 +253,7 @@ class DecisionContext:
     def relisted(
         self, state: states.SequentialState, roster: states.Availability, *, over: bool
     ) -> states.SequentialState:
-        """The state with that list, and what follows from it at once."""
+        """The state with that list, and what follows from it at once for the candidates."""
         away, dropped, tested = roster.unavailable, roster.excluded, state.tested
         leader = int(np.argmin(away)) if away[state.leader] else state.leader
         if state.begun:
@@ -263,7 +263,7 @@ class DecisionContext:
         finished = "budget" if over else ""
         if not state.begun and np.count_nonzero(~away) == 1 and not over:
             finished = "single" if np.count_nonzero(~dropped) == 1 else "withdrawn"
-        after = replace(
+        return replace(
             state,
             tested=tested,
             beaten=state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0),
@@ -272,7 +272,6 @@ class DecisionContext:
             finished=finished,
             roster=roster,
         )
-        return states.stop_if_decided(after, self.problem.epsilon)
 
 
 def without_arms(state: S, arms: IntArray, independent: BoolArray) -> tuple[S, states.Availability]:

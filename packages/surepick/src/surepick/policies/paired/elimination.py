@@ -10,7 +10,7 @@ import numpy as np
 
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plans import Blocking, Deciding, Plan, Step
-from surepick.core.records import FloatArray, IntArray, frozen, record
+from surepick.core.records import FloatArray, IntArray, frozen, record, set_fields
 from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import NormalMgf
 from surepick.estimators.noise_mgf import likely_variances
@@ -26,6 +26,7 @@ from surepick.policies.carried.situation import carried_intervals
 from surepick.policies.options import check_options, option
 from surepick.policies.paired import rule
 from surepick.policies.paired.rule import PairSpread
+from surepick.policies.preference import Preference, checked_preference
 from surepick.policies.sequential import state as states
 from surepick.policies.sequential.engine import BatchSizes, EmbeddedTest, Grid, jointly_normal
 from surepick.policies.sequential.state import SequentialState
@@ -91,6 +92,7 @@ class PairedElimination(EmbeddedTest):
     streams: str | None = option(None, options.block_name)
     # most pulls in a batch after the first, but for those that put the candidate in each block; None: no limit
     largest_batch: int | None = option(None, options.largest_batch)
+    prefer: Preference = None  # a number of each arm: of those that are certified the one with the smallest is named
     evidence: str = field(default="paired", init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -109,6 +111,7 @@ class PairedElimination(EmbeddedTest):
                 "noise take --blocks."
             )
         delta_for_test(self.problem)
+        set_fields(self, prefer=checked_preference(self.problem, self.prefer))
 
     @property
     def traits(self) -> Traits:
@@ -129,7 +132,7 @@ class PairedElimination(EmbeddedTest):
 
     def init(self) -> PairedState:
         start = EmbeddedTest.init(self)
-        return PairedState(start.round, start.seen, start.lists, start.beaten, start.finished)
+        return PairedState(start.round, start.seen, start.lists, start.beaten, start.finished, start.leader)
 
     def ask(self, state: PairedState) -> Plan:
         num_arms = self.problem.num_arms
@@ -192,7 +195,8 @@ class PairedElimination(EmbeddedTest):
         for one in sorted({leader, leader if after.candidate < 0 else after.candidate}):
             tested = states.intersected(tested, one, rule.upper_bounds(_means(after), one, threshold))
         beaten = state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
-        return states.stop_if_decided(replace(after, leader=leader, tested=tested, beaten=beaten), self.problem.epsilon)
+        after = replace(after, leader=leader, tested=tested, beaten=beaten)
+        return states.stop_if_decided(after, self.problem.epsilon, self.prefer, lambda: self._guess(after).looks)
 
     def failed_checks(self, state: PairedState, plan: Plan, seen: Observations) -> tuple[str, ...]:
         if not state.begun or plan.candidate is None or seen.blocks is None:
@@ -272,6 +276,9 @@ class PairedElimination(EmbeddedTest):
         """The candidate to go on with, and what it is predicted to take."""
         best, former = int(np.argmax(guess.scores)), state.candidate
         candidate = best if former < 0 else former
+        wanted = states.sought(state, self.problem.epsilon, self.prefer, lambda: guess.looks)
+        if wanted is not None:
+            return self._rest_for(state, guess, wanted)
         rest = self._rest_for(state, guess, candidate)
         if best == candidate:
             return rest

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arms import Arms, KnownIds
 from surepick.core.observations import Answers, BlockTotals, Observations
 from surepick.core.plans import Intervals, Plan, Step
 from surepick.core.random_streams import WHO_CHOSE
@@ -19,14 +18,6 @@ SAMPLED = (
     "before the first measurement, whoever made the list; with probability at least {sure:g} one of the best "
     "{share:g}% of the list is among them."
 )
-
-
-def arms_of_segment(arms: Arms, members: IntArray) -> Arms:
-    """The arms with these indices."""
-    ids = KnownIds(arms.ids[arm] for arm in members.tolist())
-    costs = None if arms.costs is None else arms.costs[members]
-    kept = Arms(arms.features[members], ids, columns=arms.columns, preparation=arms.preparation, costs=costs)
-    return kept.with_objects(arms.objects)
 
 
 @record

@@ -19,7 +19,7 @@ All else is a guess that steers (`posterior.py`, `batches.py`): the worst that i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any, TypeVar, cast
 
@@ -38,7 +38,8 @@ from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options, tuning
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, delta_for_test, trace_row
 from surepick.policies.options import check_options, option
-from surepick.policies.sequential.state import SequentialState
+from surepick.policies.preference import Preference, preferred, why_named
+from surepick.policies.sequential.state import SequentialState, good_enough
 from surepick.questions.protocol import Lists
 from surepick.text import did_you_mean, quoted
 
@@ -254,6 +255,9 @@ ONLY_WITHDRAWN = (
 )
 
 
+GOES_ON = "One that is preferred may be good enough, too: so it is measured on."
+
+
 @record
 class SequentialTest:
     """A question with the evidence that answers it: the file's first lines say how."""
@@ -282,7 +286,8 @@ class SequentialTest:
         finished, _ = self.problem.answer_without_pulls()
         num_arms = self.problem.num_arms
         nobody, nothing = np.zeros(num_arms, bool), Observations.nothing(num_arms)
-        return SequentialState(1, nothing, Lists.empty(num_arms), nobody, finished)
+        leader = preferred(range(num_arms), self._preference) if finished == "given" else 0
+        return SequentialState(1, nothing, Lists.empty(num_arms), nobody, finished, leader)
 
     def tell(self, state: Any, plan: Plan, seen: Observations) -> Step[Any]:
         seen, level = self._less_level(state, seen)
@@ -304,6 +309,8 @@ class SequentialTest:
         after = self.decide(state, after, plan)
         if not after.finished:
             why = "budget" if self._sizes.over(after.round) else "equal" if self._endless(after) else ""
+            if why and self._preference is not None:
+                why = good_enough(after, self.problem.epsilon)[0] or why
             after = replace(after, finished=why)
         return self._step(after, plan, seen)
 
@@ -365,13 +372,33 @@ class SequentialTest:
         return ""
 
     def _remark(self, state: Any) -> str:
-        """Why more pulls would not help, if there is a reason."""
+        """Why more pulls would not help, if there is a reason; or why this one of several candidates is named."""
+        if state.finished in ("certified", "given"):
+            return self._why_named(state)
         if state.finished not in ("", "equal"):
             return ""
+        if self._preference is not None and self._good_enough(state):
+            return GOES_ON
         names, equal = self.problem.arms, self._equal(state).tolist()
         if equal:
             return model_checks.all_equal([str(arm) if names is None else names.ids[arm] for arm in equal])
         return "" if state.finished or state.seen.total == 0 else self._obstacle(state)
+
+    @property
+    def _preference(self) -> Preference:
+        """What is liked of each arm beside its mean."""
+        return getattr(self, "prefer", None)
+
+    def _why_named(self, state: Any) -> str:
+        """Why this one of those that are good enough is named, if there is a preference."""
+        prefer = self._preference
+        return "" if prefer is None else why_named(state.leader, len(self._good_enough(state)), prefer)
+
+    def _good_enough(self, state: Any) -> Sequence[int]:
+        """The arms that may be named at the end."""
+        if state.finished == "given":
+            return range(self.problem.num_arms)
+        return good_enough(state, self.problem.epsilon)[1]
 
     def _step(self, after: Any, plan: Plan, seen: Observations) -> Step[Any]:
         gap, alarms, equal = self._gap(after), after.alarms, self._equal(after)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from surepick.errors import ContractError
 from surepick.estimators.e_values import Collected
 from surepick.estimators.running_processes import UNKNOWN, MeanProcesses, P, Processes, VectorProcesses
 from surepick.policies.base import Problem
+from surepick.policies.preference import Guess, Preference, liked_better, preferred
 from surepick.questions.protocol import Lists
 
 FAR = 2.0**20  # times epsilon: rewards as large lose digits that matter
@@ -139,19 +141,42 @@ def open_rivals(state: SequentialState, candidate: int, bounds: FloatArray, epsi
     return np.flatnonzero(still_open)
 
 
-def stop_if_decided(state: S, epsilon: float) -> S:
-    """The state with its candidate and why it is over, if one of those tested is good enough.
+def good_enough(state: SequentialState, epsilon: float) -> tuple[str, tuple[int, ...]]:
+    """(why the study is over, those of the candidates tested that are good enough); ("", ()) if none is.
 
     Every rival must be beaten, or better by at most epsilon: also one that was withdrawn, unless it was dropped. Where
     only such rivals are left, nothing that may be measured says more.
 
     Source: docs/certified-elimination.md, line 15, and docs/changing-candidates.md, lines 29 and 30.
     """
+    there = [one for one in state.tested if not state.away[one.candidate]]
     for unopposed, why in ((state.dropped, "certified"), (state.away, "withdrawn")):
-        for one in state.tested:
-            if not state.away[one.candidate] and np.all(state.beaten | one.rejected(epsilon) | unopposed):
-                return replace(state, candidate=one.candidate, leader=one.candidate, finished=why)
-    return state
+        good = [one.candidate for one in there if np.all(state.beaten | one.rejected(epsilon) | unopposed)]
+        if good:
+            return why, tuple(good)
+    return "", ()
+
+
+def sought(state: SequentialState, epsilon: float, prefer: Preference, guess: Callable[[], Guess]) -> int | None:
+    """The arm for which a study goes on though another one is certified, since it is liked better; None: none."""
+    good = () if prefer is None else good_enough(state, epsilon)[1]
+    if prefer is None or not good:
+        return None
+    return liked_better(preferred(good, prefer), prefer, guess(), state.away, epsilon)
+
+
+def stop_if_decided(state: S, epsilon: float, prefer: Preference = None, guess: Callable[[], Guess] | None = None) -> S:
+    """The state with its candidate and why it is over, if one of those tested is good enough, and none is sought.
+
+    Any of them may be named: the bounds hold for all candidates at once.
+    """
+    why, good = good_enough(state, epsilon)
+    if not good:
+        return state
+    named = preferred(good, prefer)
+    if guess is not None and sought(state, epsilon, prefer, guess) is not None:
+        return replace(state, leader=named)
+    return replace(state, candidate=named, leader=named, finished=why)
 
 
 MOST_TESTED = 6  # candidates whose bounds are kept; to forget one only costs what it showed

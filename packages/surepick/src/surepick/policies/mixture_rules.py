@@ -18,7 +18,6 @@ from surepick.estimators.noise_mgf import squared_deviations
 from surepick.estimators.running_processes import UNKNOWN
 from surepick.estimators.student_intervals import StudentIntervals
 from surepick.noise import Noise, SubGaussian, known_scale
-from surepick.policies import options
 from surepick.policies.base import Problem, threshold_of
 from surepick.policies.carried.means_rule import whole_shares
 from surepick.policies.sequential import batches, state as states
@@ -27,8 +26,8 @@ from surepick.questions.protocol import Lists
 
 HEURISTIC_FIRST = 2  # pulls of each arm in the first batch: only repeats show slips, and a scale that is too small
 HEURISTIC_SHARE = 0.03  # of the pulls so far: those of a batch, or the least where candidates are few, and then ...
-HEURISTIC_OF_REST = 0.05  # ... so much of the pulls still to come
-HEURISTIC_MOST = 0.25  # ... and at most so much of the pulls so far
+HEURISTIC_OF_REST = {5: 0.05, 10: 0.03}  # ... so much of the pulls still to come, of at most so many arms
+HEURISTIC_MOST = {5: 0.25, 10: 0.12}  # ... and at most so much of the pulls so far
 HEURISTIC_LEADER_APART = 0.5  # where each has an interval of its own: the power of what follows
 HEURISTIC_LEADER = 0.35  # the leader has (arms that are measured - 1) to this power times the pulls of another one
 HEURISTIC_OF_BUDGET = 0.1  # of what is left of a budget: the pulls of a batch
@@ -156,9 +155,10 @@ class MixtureRules:
         if self.aims_at_budget:
             return np.asarray(HEURISTIC_OF_BUDGET * self.left(pulls))
         least: FloatArray = HEURISTIC_SHARE * pulls.astype(np.float64)
-        if self.problem.num_arms > options.MOST_FEW:
+        few = next((most for most in HEURISTIC_OF_REST if self.problem.num_arms <= most), None)
+        if few is None:
             return least
-        return np.asarray(np.clip(HEURISTIC_OF_REST * rest, least, HEURISTIC_MOST * pulls))
+        return np.asarray(np.clip(HEURISTIC_OF_REST[few] * rest, least, HEURISTIC_MOST[few] * pulls))
 
     def rest(self, rows: Rows, shares: FloatArray) -> FloatArray:
         """About how many pulls settle all rivals of the leader, or all that are left, (n,).

@@ -256,7 +256,7 @@ def are_paired(options: Mapping[str, Any], *, known_scale: bool) -> bool:
     return options.get("streams") is not None or (options.get("blocks") is not None and not known_scale)
 
 
-MOST_FEW = 5  # candidates for which mixtures are the usual evidence (docs/decisions/0050)
+MOST_FEW = 10  # candidates for which mixtures are the usual evidence (docs/decisions/0050)
 MOST_MIXED = 30  # ... and for which they can be asked for: their numbers grow with the square
 MOST_BUDGETED = 1000  # ... and for which a budget can be given, with one margin
 

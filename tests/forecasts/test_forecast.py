@@ -297,7 +297,7 @@ def test_policies_side_by_side_and_what_to_take():
     counsel = advice(rows, 43_000)
     assert "norm_bound=1. Expect" in counsel
     assert "smallest that you are sure of" in counsel
-    assert "sample uniformly" in advice(rows[2:], 10)
+    assert "saves nothing" in advice(rows[2:], 10)
     assert advice(rows[:1], 10).startswith("None of these")
 
 

@@ -109,7 +109,10 @@ FILES = {  # what a page supposes that the reader has
         "models.csv": "id\nlab/large\nlab/medium\nlab/small\n",
         f"documents/{SUMS.name}": SUMS.read_text(encoding="utf-8"),
     },
-    "docs/budget.md": {"docs/examples/coffee.csv": (ROOT / "docs/examples/coffee.csv").read_text(encoding="utf-8")},
+    "docs/budget.md": {
+        "docs/examples/coffee.csv": (ROOT / "docs/examples/coffee.csv").read_text(encoding="utf-8"),
+        "recipes.csv": "recipe\n" + "".join(f"{name}\n" for name in "abcdefg"),
+    },
     "docs/plates.md": {"media.csv": MEDIA},
     "docs/blocks.md": {
         "media.csv": MEDIA,

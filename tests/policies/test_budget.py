@@ -131,3 +131,18 @@ def test_the_margin_is_what_a_uniform_plan_tells_apart():
     assert rules.aims_at_budget
     expected = np.sqrt(2.0 * np.log(9 / 0.05) * 2.0 * 10 / 240)
     assert rules.margin_of_budget == pytest.approx(expected)
+
+
+def test_the_gap_at_other_error_probabilities():
+    """Larger where less may go wrong; at delta what the certificate says, but for smaller bounds of earlier rounds."""
+    environment = world(6)
+    for declared in (HALF, Normal()):
+        study = sp.simulate(policy_for(environment, declared, 90), environment, seed=2).study
+        gaps = [study.gap_at(delta) for delta in (0.001, 0.01, 0.05, 0.2, 0.5)]
+        assert gaps == sorted(gaps, reverse=True)
+        assert gaps[2] >= study.certificate().certified_gap
+    with pytest.raises(InvalidInput, match="delta"):
+        study.gap_at(1.5)
+    plain = sp.make_policy("lucb", environment.arms, epsilon=0.1, delta=0.05, noise=HALF)
+    assert sp.Study(environment.arms, plain).gap_at(0.1) is None
+    assert sp.Study(environment.arms, policy_for(environment)).gap_at(0.1) is None

@@ -191,13 +191,16 @@ class Waits:
         return zeros(ids)
 
 
-@of_each("measure", [waits, yields, Waits(), functools.partial(waits), Waits().__call__])
-def test_a_coroutine_function_is_recognised_before_anything_is_asked(measure):
-    refused(lambda: sp.find_best(["a", "b"], measure, **ASKED), "coroutine", "asyncio.run")
+@of_each("measure", [waits, Waits(), functools.partial(waits), Waits().__call__])
+def test_a_coroutine_function_is_awaited(measure):
+    assert sp.find_best(["a", "b"], measure, **ASKED).verdict == "certified"
+
+
+def test_an_asynchronous_generator_is_recognised_before_anything_is_asked():
     study = sp.Study(
         sp.make_policy("certified-independent", sp.Arms(ids=["a", "b"]), delta=0.1, epsilon=1, noise="bernoulli")
     )
-    refused(lambda: study.run(measure), "coroutine")
+    refused(lambda: study.run(yields), "asynchronous generator")
     assert study.missing.sum() == 0
 
 

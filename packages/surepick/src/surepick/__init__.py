@@ -19,7 +19,7 @@ EXTRAS = {  # package -> the extra that installs it
     "jinja2": "reports",
     "cryptography": "sign",
     "torch": "neural",
-    "joblib": "bench",
+    "joblib": "parallel",
 }
 
 ELSEWHERE = {  # what surepick-bench has: its module, and the name there ("": the module itself)

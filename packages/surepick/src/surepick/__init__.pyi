@@ -10,7 +10,7 @@ from .core.plans import Design, Embedding, Plan, Step
 from .designs import allocate, round_design, solve_design
 from .embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding
 from .errors import InvalidInput, OutOfTurn, StorageError, SurepickError
-from .find_best import find_best, short_list_policy
+from .find_best import find_best, find_best_async, short_list_policy
 from .forecasts import forecast
 from .items import Items
 from .noise import Bernoulli, Bounded, Normal, PilotGaussian, SubGaussian, parse_noise
@@ -66,6 +66,7 @@ __all__ = [
     "environments",
     "errors",
     "find_best",
+    "find_best_async",
     "forecast",
     "list_studies",
     "make_policy",

@@ -19,6 +19,7 @@ from surepick.policies.options import fitting_policy
 from surepick.policies.registry import USUAL_DELTA, built_policy, make_policy, settled_policy, uses_features
 from surepick.policies.verdict import certificate_of
 from surepick.studies.closed_loop import Measure, OnUnusual, Result, check_measure
+from surepick.studies.parallel import LOOP
 from surepick.studies.study import Study
 from surepick.tables import Names, read_arms
 from surepick.tables.selection import not_used, wanted_features
@@ -78,6 +79,7 @@ def find_best(
     minimize: bool = False,
     max_pulls: float | None = None,
     max_cost: float | None = None,
+    n_jobs: int = 1,
     progress: bool | None = None,
     unusual: OnUnusual = "warn",
     **options: Any,
@@ -92,7 +94,7 @@ def find_best(
         measure: gets a list of candidates as they were given in `arms` (of a data frame: its index, or the cells of
             the id), one for each pull, and returns as many rewards in the same order. With `items=` (a finite set
             of test items, their ids) it gets the items too, as a second list. With `constraints=` it returns a row for
-            each id: the reward, then each constrained quantity, NaN where it was not measured. It is no coroutine. A
+            each id: the reward, then each constrained quantity, NaN where it was not measured. It may be a coroutine. A
             reward of NaN failed: it is asked again, three times in all; then we go on without the candidate and say so.
         id, features: the columns of a data frame, as in `read_arms`; a policy without features looks at none of them.
         epsilon: how much worse than the best the answer may be, in reward units, > 0. It is needed, but where `policy`
@@ -107,6 +109,8 @@ def find_best(
         max_pulls: no batch is begun that would bring the measurements above it; None: 20 times what measuring all
             equally often takes (docs/forecasts.md); math.inf: no limit.
         max_cost: the same in money, for arms that have costs, batches included; None: no limit.
+        n_jobs: most calls of `measure` at a time, in threads or in what `joblib.parallel_config` says; a batch is
+            divided among them (docs/parallel.md).
         progress: show a bar on standard error; None: if that is a terminal.
         unusual: what becomes of results that stand out, as in `Study.run`: "warn", "accept" or "refuse".
         options: settings of the policy, as in `make_policy`.
@@ -136,8 +140,8 @@ def find_best(
             "noise": USUAL_NOISE if noise is None else noise,
             **options,
         }
-        budget: dict[str, Any] = {"max_pulls": max_pulls, "progress": progress, "unusual": unusual}
-        return _best_of_many(chosen, arms, measure, minimize=minimize, **budget, **asked)
+        how: dict[str, Any] = {"max_pulls": max_pulls, "n_jobs": n_jobs, "progress": progress, "unusual": unusual}
+        return _best_of_many(chosen, arms, measure, how, minimize=minimize, **asked)
     looks = uses_features(chosen)
     known = _of_frame(arms, id, features, used=looks) if is_frame(arms) else _arms_of(arms)
     made = settled_policy(chosen, known, epsilon=epsilon, delta=delta, noise=noise, **options)
@@ -145,8 +149,26 @@ def find_best(
     if used:
         LOG.info("%s uses %s.", chosen if isinstance(chosen, str) else name_of(made), used)
     study = Study(known, made, minimize=minimize)
-    answer = study.run(measure, max_pulls=max_pulls, max_cost=max_cost, progress=progress, unusual=unusual)
+    limits: dict[str, Any] = {"max_pulls": max_pulls, "max_cost": max_cost, "n_jobs": n_jobs}
+    answer = study.run(measure, **limits, progress=progress, unusual=unusual)
     return replace(answer, features=used)
+
+
+async def find_best_async(arms: Any, measure: Measure, **asked: Any) -> Result:
+    """`find_best` for programs with an event loop, which goes on meanwhile.
+
+    Args:
+        arms: as in `find_best`.
+        measure: a coroutine function, which is awaited in this loop; or a plain function, which is called in a thread.
+        asked: the other arguments of `find_best`; `n_jobs` is how many calls are awaited at a time.
+
+    Returns:
+        The answer with its certificate, as `find_best`.
+    """
+    import asyncio  # noqa: PLC0415 (slow to load, and few need it)
+
+    LOOP.set(asyncio.get_running_loop())
+    return await asyncio.to_thread(find_best, arms, measure, **asked)
 
 
 def _of_frame(frame: object, id: Names | None, features: Names | None, *, used: bool) -> Arms:  # noqa: A002 (as in find_best)
@@ -205,22 +227,14 @@ def _refuse_labelled(given: Any) -> None:
 
 
 def _best_of_many(
-    name: str,
-    rows: RowBlocks,
-    measure: Measure,
-    *,
-    minimize: bool,
-    max_pulls: float | None,
-    progress: bool | None,
-    unusual: OnUnusual,
-    **options: Any,
+    name: str, rows: RowBlocks, measure: Measure, how: dict[str, Any], *, minimize: bool, **options: Any
 ) -> Result:
     """A short list that has the best of all, by few measurements; then the best of it."""
     study = Study(make_policy(name, rows, **options), minimize=minimize)
-    first = study.run(measure, max_pulls=max_pulls, progress=progress, unusual=unusual)
+    first, max_pulls = study.run(measure, **how), how["max_pulls"]
     if not study.state.finished:
         return first
     left = None if max_pulls is None else max(max_pulls - first.pulls, 0)
     following = Study(short_list_policy(study), minimize=minimize)
-    answer = following.run(measure, max_pulls=left, progress=progress, unusual=unusual)
+    answer = following.run(measure, **{**how, "max_pulls": left})
     return replace(answer, pulls=first.pulls + answer.pulls)

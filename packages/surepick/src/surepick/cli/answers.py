@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 ASCII = str.maketrans("█░", "#.")
 MOST_ROWS = 20
+OTHER_DELTAS = (0.01, 0.05, 0.1, 0.2)  # at which a gap is shown as well
 FEWEST_ARMS = 16  # of which it is said what a class of means would save
 VERDICT_STYLES = {"certified": "bold green", "heuristic": "bold yellow"}
 
@@ -64,6 +65,11 @@ def print_answer(answer: Certificate, policy: Policy[Any], study: Study | None =
         from surepick.studies.readings import shown_readings  # noqa: PLC0415 (few studies are read)
 
         print_claims(shown_readings(study))
+    if study is not None and policy.traits.budget is not None:
+        gaps = [(delta, study.gap_at(delta)) for delta in OTHER_DELTAS if delta != policy.problem.delta]
+        said = ", ".join(f"{gap:.4g} at {delta:g}" for delta, gap in gaps if gap is not None)
+        if said:
+            say(f"Worse than the best by at most so much at other error probabilities, chosen beforehand: {said}.")
 
 
 def print_rounds(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> None:

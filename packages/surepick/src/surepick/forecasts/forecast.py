@@ -209,12 +209,8 @@ def advice(rows: tuple[ForecastRow, ...], uniform: int | None) -> str:
         sentence += f" for {best.worst.cost_said}" if best.worst.cost_said else ""
     evenly = chosen.uniform_cost
     sentence += f"; uniform sampling needs {uniform:,}" + ("." if evenly is None else f" for {about(evenly)}.")
-    if (uniform if evenly is None else evenly) < cost((best, chosen))[0]:
-        sentence += (
-            " An adaptive policy gains nothing here: sample uniformly."
-            if best.guess
-            else " Where all candidates are nearly equal, uniform sampling is cheaper."
-        )
+    if best.guess and (uniform if evenly is None else evenly) < cost((best, chosen))[0]:
+        sentence += " Under this guess, to choose where to measure saves nothing."
     if "norm_bound" in best.name:
         sentence += " A norm bound is a claim about the world: give the smallest that you are sure of."
     return sentence

@@ -91,7 +91,8 @@ class Doubts:
             )
         if total > uniform > 0:
             case = "In the worst case" if self.guess is None else "Under the guess"
-            found.append(f"{case} it takes more measurements than uniform sampling.")
+            fewer = "" if self.guess is not None else " Where some are worse than others it usually takes fewer."
+            found.append(f"{case} it takes more measurements than uniform sampling.{fewer}")
         return found
 
     def _network_dimension(self) -> Iterator[str]:

@@ -104,6 +104,8 @@ class MixtureElimination(engine.EmbeddedTest):
             withdraw=self.withdraw,
             together=self._rules if self._plain else None,
             weigh=self.weigh,
+            budget=self.budget,
+            gap_at=self.gap_at,
         )
 
     @property
@@ -311,6 +313,20 @@ class MixtureElimination(engine.EmbeddedTest):
 
     def _gap(self, state: MixtureState) -> float | None:
         return states.certified_gap(self.problem, state)
+
+    def gap_at(self, state: MixtureState, delta: float) -> float | None:
+        """By how much the leader is worse at most, had that been delta from the start: from what the evidence says now.
+
+        Source: docs/budget.md, line 54.
+        """
+        if not state.begun:
+            return None
+        rules = replace(self._rules, problem=replace(self.problem, delta=delta))
+        bounds, beaten = rules.upper_bounds(self._row(state), ~state.dropped[None])
+        others = ~(beaten[0] | state.dropped)
+        others[state.leader] = False
+        found = max(0.0, float(bounds[0][others, state.leader].max(initial=0.0)))
+        return None if found >= UNKNOWN else found
 
     def _deciding(self, after: MixtureState) -> Deciding | None:
         if not after.begun:

@@ -24,10 +24,12 @@ from surepick.core.records import FloatArray, IntArray, record
 from surepick.core.values import as_number, check_order, real_numbers, reason, whole_number
 from surepick.errors import InvalidInput, MeasurementFailed, SurepickError, UnusualResult, UnusualWarning
 from surepick.noise import known_scale
+from surepick.policies.base import Policy
 from surepick.policies.prices import Costs, added, checked_budget
 from surepick.questions import Constraint
 from surepick.studies.ledger import Batch
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
+from surepick.studies.parallel import Call, Workers
 from surepick.studies.progress import Progress
 from surepick.studies.recording import Accept
 from surepick.text import money, printable, quoted
@@ -42,8 +44,8 @@ Measure = Callable[..., ArrayLike]
 EACH = "measure gets a list of ids and returns a reward for each, in the same order"
 ONE_BY_ONE = "If yours measures one id, give lambda ids: [measure(i) for i in ids]."
 NO_COROUTINE = (
-    "measure is a coroutine function, and find_best waits for no coroutine: give a function that returns the rewards, "
-    "lambda ids: asyncio.run(measure(ids))."
+    "measure returned coroutines, and nobody waits for them: make measure itself a coroutine function, "
+    "async def measure(ids), which returns the rewards."
 )
 
 
@@ -51,13 +53,8 @@ def check_measure(measure: object) -> None:
     """Refuse what cannot measure, before anything is asked."""
     if not callable(measure):
         raise InvalidInput(f"measure is {quoted(measure)}, which is no function: {EACH}.")
-    inner: Any = measure
-    while isinstance(inner, partial):
-        inner = inner.func
-    own = getattr(type(inner), "__call__", None)  # noqa: B004 (we look at what it is)
-    for one in (inner, own):
-        if inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one):
-            raise InvalidInput(NO_COROUTINE)
+    if inspect.isasyncgenfunction(measure):
+        raise InvalidInput("measure is an asynchronous generator: return the rewards of all ids as one list.")
 
 
 def _takes_two(measure: Measure) -> bool:
@@ -227,6 +224,7 @@ def run_closed_loop(
     max_pulls: float | None = None,
     max_cost: float | None = None,
     at_once: int | None = None,
+    n_jobs: int = 1,
     progress: bool | None = None,
     unusual: OnUnusual = "warn",
 ) -> Result:
@@ -237,14 +235,15 @@ def run_closed_loop(
         whole_number("max_pulls", max_pulls, least=0, meaning="a number of pulls, or math.inf for no limit.")
     if at_once is not None:
         whole_number("at_once", at_once, least=1, meaning="a number of pulls.")
+    whole_number("n_jobs", n_jobs, least=1, meaning="a number of workers.")
     check_measure(measure)
-    measuring = Measuring(study, measure, _takes_two(measure), unusual)
+    measuring = Measuring(study, measure, _takes_two(measure), unusual, Workers(n_jobs))
 
     def carry_out(batch: Batch) -> None:
         missing = study.missing
         whole = measuring.knows_blocks
-        for part in _blocks_of(batch, missing, whole) if batch.blocks else _parts(batch, missing, at_once):
-            measuring.tell(part)
+        most = at_once if n_jobs == 1 else min(at_once or sys.maxsize, -(-int(missing.sum()) // n_jobs))
+        measuring.tell_all(_blocks_of(batch, missing, whole) if batch.blocks else _parts(batch, missing, most))
 
     try:
         with round_bars(progress) as show:
@@ -262,6 +261,11 @@ def run_closed_loop(
     return replace(found, certificate=replace(found.certificate, reason=f"{found.certificate.reason} {words}"))
 
 
+def _known(given: Any, raised: BaseException | None, _: Call) -> tuple[Any, BaseException | None]:
+    """What came of a call that was made before."""
+    return given, raised
+
+
 @dataclass(slots=True)
 class Measuring:
     """A study measured by a function; what gives NaN is asked again, and then left out."""
@@ -270,15 +274,44 @@ class Measuring:
     measure: Measure
     knows_blocks: bool  # it wants the names of blocks beside the ids
     unusual: OnUnusual  # what becomes of results that stand out, as in `Study.run`
+    workers: Workers = field(default_factory=Workers)
     gone: list[str] = field(default_factory=list)  # ids of the candidates that were left out
 
-    def tell(self, part: Batch) -> None:
-        """Measure a part of a batch, and tell what came of it."""
+    def tell_all(self, parts: Iterator[Batch]) -> None:
+        """Measure parts of a batch, as many at a time as there are workers, and tell what comes of each as it comes.
+
+        Where one raises, the others are told before the error is raised.
+        """
+        if self.workers.jobs == 1:
+            for part in parts:
+                self.tell(part, self._outcome)
+            return
+        every, errors = list(parts), list[Exception]()
+        asked = [[place for place, name in enumerate(part.pulls()) if name not in self.gone] for part in every]
+        calls = [self._call(part, part.pulls(), places) for part, places in zip(every, asked, strict=True)]
+        for number, given, raised in self.workers.outcomes(calls):
+            ids = every[number].pulls()
+            kept = [place for place, at in enumerate(asked[number]) if ids[at] not in self.gone]
+            if raised is None and len(kept) < len(asked[number]):  # another part has shown that some cannot be measured
+                given = [given[place] for place in kept]  # noqa: PLW2901
+            try:
+                self.tell(every[number], partial(_known, given, raised))
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def tell(self, part: Batch, outcome: Callable[[Call], tuple[Any, BaseException | None]]) -> None:
+        """Tell what came of measuring a part of a batch, all of it at first.
+
+        Args:
+            outcome: the call that measures it -> what that returned, and what it raised.
+        """
         ids = part.pulls()
         asked = [place for place, name in enumerate(ids) if name not in self.gone]
         if not asked:
             return
-        rewards = self._measured(part, ids, asked)
+        rewards = self._measured(part, ids, asked, outcome)
         failed = np.isnan(rewards) if rewards.ndim == 1 else np.isnan(rewards[:, 0])
         for _ in range(TRIES - 1):
             again = [place for place, bad in zip(asked, failed, strict=True) if bad]
@@ -286,7 +319,7 @@ class Measuring:
                 break
             if part.items is None:
                 self.study.fail([ids[place] for place in again])
-            rewards[failed] = self._measured(part, ids, again)
+            rewards[failed] = self._measured(part, ids, again, self._outcome)
             failed = np.isnan(rewards) if rewards.ndim == 1 else np.isnan(rewards[:, 0])
         if len(asked) == len(ids) and not failed.any():
             self._tell(part, rewards)
@@ -304,16 +337,38 @@ class Measuring:
     def _tell(self, ids: Any, rewards: FloatArray, **beside: Any) -> None:
         tell_measured(lambda accept: self.study.tell(ids, rewards, accept_unusual=accept, **beside), self.unusual)
 
-    def _measured(self, part: Batch, ids: Sequence[str], places: Sequence[int]) -> FloatArray:
-        """What `measure` returns of some pulls of a part, one row each."""
-        names = [ids[place] for place in places]
+    def _call(self, part: Batch, ids: Sequence[str], places: Sequence[int]) -> Call:
+        """The call that measures some pulls of a part."""
         beside: list[Sequence[object]] = []
         if part.items is not None:
             beside = [self.study.item_originals.all_of([part.item_ids[place] for place in places])]
         if part.blocks and self.knows_blocks:
             beside = [[part.blocks[place] for place in places]]
-        whole = self.study.originals.all_of(names)
-        return np.array(measured(self.measure, whole, names, *beside, constraints=self.study.constraints), np.float64)
+        return partial(self.measure, self.study.originals.all_of([ids[place] for place in places]), *beside)
+
+    def _outcome(self, call: Call) -> tuple[Any, BaseException | None]:
+        """What comes of a call by itself."""
+        ((_, given, raised),) = self.workers.outcomes([call])
+        return given, raised
+
+    def _measured(
+        self,
+        part: Batch,
+        ids: Sequence[str],
+        places: Sequence[int],
+        outcome: Callable[[Call], tuple[Any, BaseException | None]],
+    ) -> FloatArray:
+        """What `measure` returns of some pulls of a part, one row each."""
+        call, names = self._call(part, ids, places), [ids[place] for place in places]
+
+        def made(*_: object) -> Any:
+            given, raised = outcome(call)
+            if raised is not None:
+                raise raised
+            return given
+
+        found = measured(made, call.args[0], names, constraints=self.study.constraints)
+        return np.array(found, np.float64)
 
     def _leave_out(self, failed: Sequence[str]) -> None:
         """Go on without candidates that could not be measured."""
@@ -381,7 +436,8 @@ def until_stopped(
     if over:
         answer = replace(answer, verdict="budget-exhausted", reason=f"{over} {answer.reason}")
     elif answer.verdict == "budget-exhausted":
-        spent = getattr(getattr(study, "policy", None), "budget", None) is not None
+        policy: Policy[Any] | None = getattr(study, "policy", None)
+        spent = policy is not None and policy.traits.budget is not None
         equal = bool(study.trace) and study.trace[-1].equal is not None
         ended_by = "repeats" if equal else "pulls" if spent else "batches"
     nobody = answer.lists is not None and not answer.lists.inside

@@ -14,6 +14,7 @@ from surepick.core.certificate import Certificate
 from surepick.core.observations import Observations, Quantity
 from surepick.core.plans import RoundRecord, Step
 from surepick.core.records import IntArray
+from surepick.core.values import probability
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.base import Policy
@@ -160,6 +161,25 @@ class Study(Operations, Stated, Home):
         planned = self._ledger.open_plan()
         return None if planned is None else self._ledger.batch(planned)
 
+    def gap_at(self, delta: float) -> float | None:
+        """By how much the answer of the closed rounds is worse than the best at most, had this delta been asked for.
+
+        Each delta is as good as the one that was registered, if it was chosen beforehand; to choose it by what comes
+        out is a weaker promise (docs/budget.md, line 54).
+
+        Args:
+            delta: an error probability, in (0, 1).
+
+        Returns:
+            The gap in reward units; None: no bound, or a policy that has none for other error probabilities.
+
+        Raises:
+            InvalidInput: delta is no probability.
+        """
+        probability("delta", delta, "the probability of a wrong answer.")
+        bound = self.policy.traits.gap_at
+        return None if bound is None else bound(self.state, delta)
+
     def run(
         self,
         measure: Measure,
@@ -167,6 +187,7 @@ class Study(Operations, Stated, Home):
         max_pulls: float | None = None,
         max_cost: float | None = None,
         at_once: int | None = None,
+        n_jobs: int = 1,
         progress: bool | None = None,
         unusual: OnUnusual = "warn",
     ) -> Result:
@@ -180,6 +201,7 @@ class Study(Operations, Stated, Home):
                 measuring all equally often takes (docs/forecasts.md), which no sound study needs; math.inf: no limit.
             max_cost: the same in money, for arms that have costs, batches included; None: no limit.
             at_once: most ids in one call of `measure`; what came of a call is stored before the next. None: a batch.
+            n_jobs: most calls of `measure` at a time; a batch is divided among them. docs/parallel.md.
             progress: show a bar on standard error; None: if that is a terminal.
             unusual: what becomes of results that stand out (docs/noise.md), since nobody can be asked: "warn" (an
                 `UnusualWarning`; they count), "accept", or "refuse" (an `UnusualResult`, before they are stored).
@@ -190,9 +212,8 @@ class Study(Operations, Stated, Home):
         MeasurementFailed if a candidate gave NaN in three tries and the policy cannot go on without it. `error.study`
         is this study then, with all results of the calls before.
         """
-        return run_closed_loop(
-            self, measure, max_pulls=max_pulls, max_cost=max_cost, at_once=at_once, progress=progress, unusual=unusual
-        )
+        limits: dict[str, Any] = {"max_pulls": max_pulls, "max_cost": max_cost, "at_once": at_once, "n_jobs": n_jobs}
+        return run_closed_loop(self, measure, **limits, progress=progress, unusual=unusual)
 
     # tell
 

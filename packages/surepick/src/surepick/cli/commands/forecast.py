@@ -24,7 +24,7 @@ from surepick.designs import solve_design
 from surepick.environments import Environment, RecordedRewards
 from surepick.environments.environment import quieter_records
 from surepick.errors import ContractError, InvalidInput, NotConverged
-from surepick.forecasts import Forecast, ForecastRow, advice, compare_settings, noise_to_draw
+from surepick.forecasts import Forecast, ForecastRow, advice, compare_settings, forecast_gap, noise_to_draw
 from surepick.forecasts.simulated_studies import USUAL_STUDIES, forecast_of_rows
 from surepick.linalg.rows import one_thread
 from surepick.noise import Noise, largest_scale, parse_noise
@@ -101,23 +101,26 @@ def forecast(
         make, norm_bound = example
         world = make(seed)
         assumed = parse_noise(noise) if noise else world.noise
-        goal = asked.settled(advice_from(replace(world, noise=assumed)))
+        goal = asked.settled(advice_from(replace(world, noise=assumed)), budget=policy.budget)
         subject = Subject(world.arms, assumed, world.means, world.minimize, norm_bound, assume_scale)
     elif reward is None:
         assumed = declared_noise(noise, WHY_NOISE)
         subject = Subject(reader.arms(source), assumed, None, minimize, assume_scale=assume_scale)
-        goal = asked.settled(advice_for(subject.arms.num_arms, subject.drawn))
+        goal = asked.settled(advice_for(subject.arms.num_arms, subject.drawn), budget=policy.budget)
     else:
         world = reader.recorded(source, reward, declared_noise(noise, WHY_NOISE), minimize=minimize)
-        goal = asked.settled(advice_from(world))
+        goal = asked.settled(advice_from(world), budget=policy.budget)
         subject = Subject(world.arms, world.noise, world.means, world.minimize, assume_scale=assume_scale)
         note(*quieter_records(world))
     note(*reader.not_used)
+    if policy.budget is not None:
+        _forecast_gap(policy, subject, goal, seed, output)
+        return
     grid = policy.grid(subject.norm_bound)
     if figure is not None and policy.asks_several:
         raise InvalidInput("a figure shows options for one question; give one --question.")
-    forecasts: list[tuple[ForecastRow, Spec | None]] = []
     with Console(stderr=True).status("forecasting ...") as status:
+        forecasts = []
         for label, (chosen, settings) in grid.items():
             status.update(Text(f"forecasting {label} ..."))
             forecasts.append(_row(label, chosen, settings, subject, goal, seed, rehearsals))
@@ -125,8 +128,7 @@ def forecast(
     uniform = None if policy.asks_several else _uniform(rows, subject, goal)
     counsel = advice(tuple(rows), uniform)
     if figure is not None and uniform is not None:
-        title = f"{subject.arms.num_arms:,} candidates, epsilon {goal.epsilon:g}, delta {goal.delta:g}"
-        forecast_figure(rows, uniform, figure, title=title)
+        forecast_figure(rows, uniform, figure, title=f"{subject.arms.num_arms:,} candidates, {goal}")
     if output is options.Format.text:
         _print_forecast(subject, rows, uniform, policy.asked(goal, by_segment=table.segments is not None))
         say()
@@ -144,6 +146,16 @@ def forecast(
             "advice": counsel,
         }
     )
+
+
+def _forecast_gap(
+    policy: PolicyOptions, subject: Subject, goal: options.Goal, seed: int, output: options.Format
+) -> None:
+    """What a budget can show, in place of what a tolerance costs."""
+    how: dict[str, Any] = {"seed": seed, **picked(subject, "minimize", "assume_scale")}
+    with one_thread(), Console(stderr=True).status("forecasting ..."):
+        gap = forecast_gap(policy.chosen(subject.arms, subject.noise, goal), subject.means, **how)
+    print_either(output, encode(gap), *str(gap).splitlines())
 
 
 def _uniform(rows: Sequence[ForecastRow], subject: Subject, goal: options.Goal) -> int:

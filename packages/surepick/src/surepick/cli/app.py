@@ -43,7 +43,7 @@ EMOJI_CODE = re.compile(r":(\S+?)(?=:)")  # what rich may take for the name of a
 
 
 PANELS = {  # panel of --help -> its commands, FILE:FUNCTION
-    "Try": "run:demo analyze:analyze run:run forecast:design forecast:forecast forecast:tune",
+    "Try": "run:demo analyze:analyze run:run forecast:design forecast:forecast forecast:tune policies:policies",
     "Studies": "create:create measure:ask measure:tell run_study:run_study studies:status studies:recommend "
     "studies:interim studies:release studies:abandon studies:add create:shortlist measure:undo measure:correct "
     "studies:withdraw studies:close studies:list_studies studies:migrate",
@@ -173,7 +173,6 @@ app = typer.Typer(
     name="surepick",
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Find the best of many candidates from noisy measurements, with a certificate, in as few as possible.",
     epilog="Exit codes: 0 done, 1 internal failure, 2 bad input, 3 not certified.",

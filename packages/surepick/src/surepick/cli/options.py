@@ -148,20 +148,31 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
-def _flat(parameter: inspect.Parameter) -> list[inspect.Parameter]:
-    """The parameter as Typer takes it, or the options of the group that it takes."""
-    if is_dataclass(parameter.annotation):
-        hints = get_type_hints(parameter.annotation, include_extras=True)
-        return [option for each in fields(parameter.annotation) for option in _flat(_parameter(each, hints[each.name]))]
+def _flat(parameter: inspect.Parameter, panel: str | None = None) -> list[inspect.Parameter]:
+    """The parameter as Typer takes it, or the options of the group that it takes, in their panel of --help."""
+    if is_dataclass(group := parameter.annotation):
+        hints, panel = get_type_hints(group, include_extras=True), PANELS.get(cast(type, group).__name__, panel)
+        made = (_parameter(each, hints[each.name], panel=panel) for each in fields(group))
+        return [option for each in made for option in _flat(each, panel)]
     if isinstance(parameter.default, Field):
         return [_parameter(parameter.default, parameter.annotation, parameter.name)]
     return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
 
 
-def _parameter(said: Field[Any], kind: Any, name: str = "") -> inspect.Parameter:
+PANELS = {  # group of options -> its panel of --help; an option that says so itself stands in another
+    "AskedGoal": "What is asked",
+    "PolicyOptions": "Policy",
+    "TableOptions": "Table",
+    "Reading": "How the table is written",
+}
+ASKS, ROUNDS = "What is asked", "Rounds and blocks"
+
+
+def _parameter(said: Field[Any], kind: Any, name: str = "", panel: str | None = None) -> inspect.Parameter:
     """A field of a group, or what `opt` says of a parameter of that name, as a parameter for Typer."""
     name, more = name or said.name, dict(said.metadata)
     if more:
+        more.setdefault("rich_help_panel", panel)
         flags = (
             [more.pop("flag")] if "flag" in more else [f"--{name.replace('_', '-')}"] if said.default is False else []
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from surepick import questions
 from surepick.chunks.sources import RowBlocks
-from surepick.cli.options import POLICIES, QUESTIONS, Goal, opt
+from surepick.cli.options import ASKS, POLICIES, QUESTIONS, ROUNDS, Goal, opt
 from surepick.core.arms import Arms
 from surepick.embeddings.base import ESTIMATED
 from surepick.errors import InvalidInput
@@ -28,12 +28,12 @@ def _options() -> dict[str, tuple[str, Any, Any]]:
     for each in (each for made in questions.NAMES.values() for each in fields(made) if each.metadata):
         said = dict(each.metadata)
         kind, name = said.pop("kind"), said.pop("flag", each.name)
-        found[each.name] = (name, kind | None, opt(said.pop("help"), **said))
+        found[each.name] = (name, kind | None, opt(said.pop("help"), rich_help_panel=ASKS, **said))
     return found
 
 
 OF_QUESTIONS = _options()
-ASKED = opt(f"{QUESTIONS}: which is the best (usual), which are above, the m best, ...")
+ASKED = opt(f"{QUESTIONS}: which is the best (usual), which are above, the m best, ...", rich_help_panel=ASKS)
 OfQuestions: Any = make_dataclass(
     "OfQuestions", [("question", str | None, ASKED), *OF_QUESTIONS.values()], frozen=True, slots=True, kw_only=True
 )
@@ -90,15 +90,29 @@ class PolicyOptions(OfQuestions):  # type: ignore[misc]
     budget: str | None = opt(
         "Measurements in all: the smallest gap that they can show; --epsilon may be left out.", "N"
     )
-    batch_size: str | None = opt("Of every batch, e.g. the wells of a plate; certified-*.", "PULLS")
-    max_batches: str | None = opt("The study ends after so many, certified or not; certified-*.", "NUMBER")
-    batch_cost: str | None = opt("Of each batch beside its measurements, in the money of --cost; certified-*.", "MONEY")
+    batch_size: str | None = opt(
+        "Of every batch, e.g. the wells of a plate; certified-*.", "PULLS", rich_help_panel=ROUNDS
+    )
+    max_batches: str | None = opt(
+        "The study ends after so many, certified or not; certified-*.", "NUMBER", rich_help_panel=ROUNDS
+    )
+    batch_cost: str | None = opt(
+        "Of each batch beside its measurements, in the money of --cost; certified-*.", "MONEY", rich_help_panel=ROUNDS
+    )
     items: str | None = opt("Test items that all candidates answer, or their number; for certified-items.", "TABLE")
-    blocks: str | None = opt('Measurements of the same one share an effect, e.g. "day": a column of results.', "NAME")
-    streams: str | None = opt("Measurements of the same one share random numbers; with --noise normal.", "NAME")
-    block_size: str | None = opt("Most measurements in a block; with --blocks.", "PULLS")
-    control: str | None = opt("A candidate for every block, or with which all are compared.", "ID")
-    once_a_block: bool = opt("A candidate is measured at most once in a block; with --blocks.", default=False)
+    blocks: str | None = opt(
+        'Measurements of the same one share an effect, e.g. "day": a column of results.', "NAME", rich_help_panel=ROUNDS
+    )
+    streams: str | None = opt(
+        "Measurements of the same one share random numbers; with --noise normal.", "NAME", rich_help_panel=ROUNDS
+    )
+    block_size: str | None = opt("Most measurements in a block; with --blocks.", "PULLS", rich_help_panel=ROUNDS)
+    control: str | None = opt(
+        "A candidate for every block, or with which all are compared.", "ID", rich_help_panel=ROUNDS
+    )
+    once_a_block: bool = opt(
+        "A candidate is measured at most once in a block; with --blocks.", default=False, rich_help_panel=ROUNDS
+    )
     later: list[str] | None = opt("A candidate that is not there yet, and may be added; repeatable.", "ID")
     option: list[str] | None = opt("Another one, repeatable.", "NAME=VALUE")
 

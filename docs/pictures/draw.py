@@ -239,12 +239,8 @@ def peeking() -> tuple[int, list[str]]:
 FLOORS = (  # from the top; the folders and modules of a floor do not see each other
     (("surepick_server", "studies over HTTP, and their client"), ("surepick_bench", "experiments, data sets, theory")),
     (("cli", "commands"),),
-    (
-        ("reports", "pages, figures"),
-        ("testing", "checks of a policy"),
-        ("integrations", "others' files"),
-        ("analysis", "tables that exist"),
-    ),
+    (("reports", "pages, figures"), ("testing", "checks of a policy"), ("analysis", "tables that exist")),
+    (("integrations", "others' files"),),
     (("certificates", "write, verify"), ("forecasts", "what it will cost")),
     (("find_best", "a loop around your measurement"), ("simulation", "a policy against an environment")),
     (("studies", "ask, tell, replay; logs"),),

@@ -36,6 +36,29 @@ def test_items_in_common(scores, tmp_path):
     scores.to_csv(tmp_path / "scores.csv", index=False)
     assert analyzed(tmp_path / "scores.csv", control="m2", top=3).evidence == found.evidence
     assert "May still be the best (1 of 5): m0." in str(found)
+    assert "Of these 80 items alone, without doubt: m0." in str(found)
+
+
+def test_the_items_alone_and_the_population_may_have_another_best(scores):
+    few = scores[scores["question"].isin([f"q{i}" for i in range(6)])]
+    found = analyzed(few.assign(right=few["right"].where(few["model"] != "m1", 1.0).where(few["model"] != "m2", 1.0)))
+    assert set(found.best_of_items) >= {"m1", "m2"}
+    assert set(found.possible) >= {"m0", "m1", "m2"}
+    assert sp.analyze(few, id="model", reward="right", seed=1).best_of_items is None
+    twice = analyzed(pd.concat([scores, scores.assign(right=1.0 - scores["right"])]))  # two epochs
+    assert twice.num_items == 80
+    assert twice.means == pytest.approx([0.5] * 5)
+    assert len(twice.best_of_items) == 5
+
+
+def test_tiers_of_which_a_share_is_wrong_are_finer(scores):
+    found = analyzed(scores, tiers="fdr")
+    assert found.tiers[0] == ("m0",)
+    assert len(found.tiers) >= len(analyzed(scores).tiers)
+    assert "a share of at most delta is wrong on average" in str(found)
+    assert sp.check_analysis(found.to_dict(), scores) == []
+    with pytest.raises(sp.InvalidInput, match="tiers"):
+        analyzed(scores, tiers="some")
 
 
 def test_a_column_a_candidate_says_the_same(scores):
@@ -87,10 +110,12 @@ def test_a_file_is_computed_again_and_changes_are_seen(scores, tmp_path):
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        ({"id": None}, "names the candidates"),
+        ({"id": None, "item": None, "reward": "model"}, "names the candidates"),
+        ({"metric": "acc"}, "are for files of a program"),
         ({"control": "m9"}, "is no candidate"),
         ({"top": 5}, "all of them are among so many"),
-        ({"noise": sp.SubGaussian(1.0)}, "bernoulli, bounded:LOW:HIGH or normal"),
+        ({"noise": sp.SubGaussian(1.0)}, "without items or an order"),
+        ({"noise": sp.SubGaussian((1.0, 2.0, 1.0, 1.0, 1.0)), "item": None}, "one number"),
         ({"noise": sp.Bounded(0.0, 0.5)}, "lies outside"),
         ({"delta": 1.5}, "delta"),
         ({"across": "all"}, "leave out id"),
@@ -109,3 +134,48 @@ def test_items_that_miss_a_candidate_are_refused_or_left_out(scores):
     assert analyzed(short, drop_missing=True).num_items == 78
     with pytest.raises(sp.InvalidInput, match="one candidate"):
         analyzed(scores[:80])
+
+
+@pytest.fixture
+def totals():
+    """Counts, sums and sums of squares of three candidates, the second of which leads."""
+    rng = np.random.default_rng(8)
+    rows = {"a": rng.normal(20.0, 1.0, 30), "b": rng.normal(23.0, 2.0, 25), "c": rng.normal(20.0, 0.5, 40)}
+    held = [(name, len(one), one.sum(), (one**2).sum()) for name, one in rows.items()]
+    return pd.DataFrame(held, columns=["id", "count", "total", "squares"]), rows
+
+
+def test_totals_of_normal_measurements(totals):
+    held, rows = totals
+    asked = {"id": "id", "pulls": "count", "sum": "total", "seed": 5}
+    found = sp.analyze(held, **asked, control="a", top=1)
+    assert (found.best, found.possible, found.tiers[0], found.above_control) == ("b", ("b",), ("b",), ("b",))
+    assert found.means == pytest.approx([one.mean() for one in rows.values()])
+    assert "Rows with these totals" in str(found)
+    assert sp.check_analysis(found.to_dict(), held) == []
+    long = pd.DataFrame([(name, value) for name, one in rows.items() for value in one], columns=["id", "y"])
+    by_rows = sp.analyze(long, id="id", reward="y", noise=sp.Normal(), seed=5)
+    assert found.evidence == pytest.approx(by_rows.evidence, abs=4.0)
+    parts = pd.concat([held.assign(**{name: held[name] * share for name in ("total", "squares")}) for share in (1, 0)])
+    parts["count"] = [10, 10, 10, 20, 15, 30]
+    assert sp.analyze(parts, **asked).counts == (30, 25, 40)  # rows of one candidate add up
+    with pytest.raises(sp.InvalidInput, match="leave nothing that says how much"):
+        sp.analyze(held.assign(squares=held["total"] ** 2 / held["count"]), **asked)
+    with pytest.raises(sp.InvalidInput, match="totals are three"):
+        sp.analyze(held.drop(columns="squares"), **asked, noise=sp.Normal())
+
+
+def test_totals_of_a_declared_scale_or_range(totals):
+    held, _ = totals
+    asked = {"id": "id", "pulls": "count", "sum": "total", "seed": 5}
+    found = sp.analyze(held, **asked, noise=sp.SubGaussian(2.0), control="a")
+    assert (found.possible, found.above_control) == (("b",), ("b",))
+    assert "sub-Gaussian of scale 2" in str(found)
+    assert sp.check_analysis(found.to_dict(), held) == []
+    wide = sp.analyze(held, **asked, noise=sp.Bounded(0.0, 40.0))
+    assert len(wide.possible) == 3
+    assert wide.means == pytest.approx(found.means)
+    low = sp.analyze(held.assign(total=-held["total"]), **asked, noise=sp.SubGaussian(2.0), minimize=True)
+    assert (low.best, low.evidence) == ("b", found.evidence)
+    with pytest.raises(sp.InvalidInput, match="the sum of 'a' is none of 30"):
+        sp.analyze(held, **asked, noise=sp.Bounded(0.0, 1.0))

@@ -10,6 +10,7 @@ from surepick.analysis import answers
 from surepick.estimators.table_evidence import (
     BettingEvidence,
     RecordedRows,
+    ScaleEvidence,
     StudentEvidence,
     StudentRatio,
     block_numbers,
@@ -120,3 +121,37 @@ def test_the_first_of_a_tier_is_better_than_all_below():
     assert [tier.tolist() for tier in answers.tiers(means, better)] == [[1, 3], [0], [2]]
     better[1, 2] = False  # the last one may be as good as the first: one tier has all
     assert [tier.tolist() for tier in answers.tiers(means, better)] == [[1, 3, 0, 2]]
+
+
+def test_rows_of_totals_have_them_and_are_spread_evenly():
+    counts = np.array([1, 2, 5, 40])
+    rewards = np.random.default_rng(4).normal(3.0, 2.0, counts.sum())
+    rows, starts = RecordedRows(rewards, counts, seed=2, redrawn=True), np.cumsum(counts) - counts
+    drawn = np.array([rows.in_order(number) for number in range(400)])
+    for power in (1, 2):
+        held = np.add.reduceat(drawn**power, starts, axis=1)
+        assert held == pytest.approx(np.broadcast_to(np.add.reduceat(rewards**power, starts), held.shape))
+    assert rows.block_means(0, np.array([0, 1]), 1, equal=False)[0] == pytest.approx(rewards[0])
+    middle = drawn[:, 3:8]  # a row of five lies as far to both sides of their mean, and none stands out
+    assert np.abs(middle.mean(axis=0) - rewards[3:8].mean()).max() < 6.0 * rewards[3:8].std() / 20.0
+    assert middle.var(axis=0) == pytest.approx(np.full(5, rewards[3:8].var()), rel=0.4)
+
+
+def test_a_declared_scale_is_the_exact_mean_of_a_normal_law():
+    """Of normal means E_{c,j} has mean 1 at equal candidates, by integration; the mean over rivals is that of E_j."""
+    scale, counts = 2.0, np.array([3, 4, 5])
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    chance = weights / weights.sum()
+    total = 0.0
+    for first, p in zip(nodes, chance, strict=True):
+        for second, q in zip(nodes, chance, strict=True):
+            means = np.array([scale * first / math.sqrt(3), scale * second / 2.0, 0.0])
+            evidence = ScaleEvidence(RecordedRows(np.repeat(means, counts), counts), scale, 0.3)
+            total += p * q * math.exp(evidence.log_pairs(1.0)[0, 1])
+    assert total == pytest.approx(1.0, abs=1e-6)
+    pairs = evidence.log_pairs(evidence.target)
+    assert np.exp(evidence.log_best()) == pytest.approx(np.exp(pairs).sum(axis=0) / 2.0)
+    assert evidence.log_against(1, np.zeros(3))[[0, 2]] == pytest.approx(evidence.log_best()[[0, 2]])
+    assert np.all(evidence.log_against(1, np.full(3, 0.5))[[0, 2]] > evidence.log_best()[[0, 2]])
+    focus = evidence.log_pairs(1.0, 1)
+    assert np.isfinite(focus).sum() == 4

@@ -72,8 +72,8 @@ def test_without_structure_the_reading_is_the_certificate(evidence, texts):
 def test_a_range_is_in_the_sign_of_the_user(minimize):
     rng = np.random.default_rng(4)
     arms = sp.Arms(ids=range(6))
-    policy = sp.make_policy("certified-independent", arms, epsilon=0.2, delta=0.1, noise="bounded:0:4")
-    study = sp.Study(policy, minimize=minimize)
+    asked = {"epsilon": 0.2, "delta": 0.1, "noise": "bounded:0:4", "evidence": "carried"}
+    study = sp.Study(sp.make_policy("certified-independent", arms, **asked), minimize=minimize)
     means = np.array([3.5, 3.2, 3.0, 2.8, 3.9, 3.1])
     study.run(lambda ids: [means[int(one)] + 0.1 * rng.choice([-1, 1]) for one in ids], progress=False)
     found = study.read(InRange(0.0, 4.0))

@@ -148,7 +148,7 @@ def test_a_study_that_is_not_there_or_is_there(server):
 
 def test_names_and_ids_of_all_kinds_come_through(server):
     names = ["a b", "c/d", 'e"f', "é?&=#", "%2F..", "x\ty"]
-    policy = sp.make_policy("certified-independent", sp.Arms(ids=names), **USUAL)
+    policy = sp.make_policy("certified-independent", sp.Arms(ids=names), largest_batch=6, **USUAL)
     study = sp.create_study(str(server.base_url), "é %2F?#&", policy)
     part = study.lease()
     assert part.pulls() == names

@@ -304,10 +304,9 @@ def test_policies_side_by_side_and_what_to_take():
 def test_of_equally_cheap_choices_the_one_that_claims_less_is_advised():
     environment = sp.environments.digits(1, per_digit=1)
     linear_row = linear(environment, epsilon=0.6, norm_bound=3.0, name="certified-linear")
+    plain_row = plain(environment, "certified-independent", 0.6, evidence="carried")
     rows = compare_settings(
-        {"certified-linear norm_bound=3": linear_row, "plain": plain(environment, "certified-independent", 0.6)},
-        environment.means,
-        rehearsals=2,
+        {"certified-linear norm_bound=3": linear_row, "plain": plain_row}, environment.means, rehearsals=2
     )
     assert rows[0].guess.total == rows[1].guess.total  # 10 images in 10 dimensions: nothing is compressed
     counsel = advice(rows, 43_000)

@@ -16,7 +16,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,15 @@ RULES: dict[str, dict[str, Any]] = {
 }
 ARMS = ("plain", "costs", "segments")
 DEEDS = ("withdraw", "add")
+MIXED = (  # where mixtures are the usual evidence: carried evidence is asked for there, and both have a trace
+    "certified-independent known",
+    "certified-independent bounded",
+    "certified-independent best known plain",
+    "certified-independent best known batch-size",
+    "certified-independent best known max-batches",
+    "certified-independent best known batch-cost",
+    "certified-independent best known withdraw",
+)
 
 
 @dataclass(frozen=True)
@@ -99,7 +108,17 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """Every combination: all policies by noise, then the certified ones by question, rule, candidates and deed."""
+    """Every combination, with each evidence where the usual one is mixtures."""
+    for case in combinations():
+        if case.key not in MIXED:
+            yield case
+            continue
+        yield replace(case, options={**case.options, "evidence": "carried"})
+        yield replace(case, key=f"{case.key} mixtures")
+
+
+def combinations() -> Iterator[Case]:
+    """All policies by noise, then the certified ones by question, rule, candidates and deed."""
     for name, noise in itertools.product(sp.policy_names(None), NOISES):
         asked = (
             {}

@@ -1,7 +1,10 @@
-"""Line 15 of docs/certified-elimination.md, as users see it: what a study says of its leader, and of who is out."""
+"""What a study says of its leader, and of who is out, as users see it.
+
+Line 15 of docs/certified-elimination.md, and line 46 of docs/mixtures.md.
+"""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -10,10 +13,11 @@ from bounds import failures_allowed
 
 import surepick as sp
 from surepick.core.random_streams import stream
+from surepick.policies import mixture_rules
 from surepick.policies.carried import situation
 from surepick.studies.progress import Progress, rounded_up
 
-STUDIES, DELTA = {"linear": 5, "kernel": 5, "clicks": 12}, 0.05  # with 5 who is always wrong is noticed
+STUDIES, DELTA = {"linear": 5, "kernel": 5, "clicks": 12, "mixtures": 12}, 0.05  # with 5 who is always wrong is noticed
 SABOTAGE = 6.0  # of log(1/delta), which is 3
 
 
@@ -54,15 +58,15 @@ def kernel(seed: int):
     return world, "certified-kernel", {"gamma": 4.0, "norm_bound": 1.0, "epsilon": 0.4}
 
 
-def clicks(seed: int):
+def clicks(seed: int, evidence: str = "carried"):
     """0/1 rewards without structure."""
     means = stream(seed, "clicks").uniform(0.1, 0.6, size=6)
     means[seed % 6] = 0.8
     world = sp.environments.Environment(arms=sp.Arms(ids=list("abcdef")), means=means, noise=sp.Bernoulli())
-    return world, "certified-independent", {"epsilon": 0.1}
+    return world, "certified-independent", {"epsilon": 0.1, "evidence": evidence}
 
 
-WORLDS = {"linear": linear, "kernel": kernel, "clicks": clicks}
+WORLDS = {"linear": linear, "kernel": kernel, "clicks": clicks, "mixtures": partial(clicks, evidence="mixtures")}
 
 
 def studied(kind: str, seed: int) -> list[Round]:
@@ -96,15 +100,16 @@ def test_what_is_said_at_any_time_is_true(kind):
     assert wrong <= failures_allowed(STUDIES[kind], DELTA)
 
 
-def test_evidence_that_is_taken_for_more_is_noticed(monkeypatch):
+@pytest.mark.parametrize(("kind", "rules"), [("clicks", situation), ("mixtures", mixture_rules)])
+def test_evidence_that_is_taken_for_more_is_noticed(monkeypatch, kind, rules):
     """The saboteur: each process is judged as if it had reached 400 times as much."""
-    honest = situation.threshold_of
-    monkeypatch.setattr(situation, "threshold_of", lambda problem: honest(problem) - SABOTAGE)
-    wrong = sum(any(one.wrong for one in studied("clicks", seed)) for seed in range(STUDIES["clicks"]))
-    assert wrong > failures_allowed(STUDIES["clicks"], DELTA)
+    honest = rules.threshold_of
+    monkeypatch.setattr(rules, "threshold_of", lambda problem: honest(problem) - SABOTAGE)
+    wrong = sum(any(one.wrong for one in studied(kind, seed)) for seed in range(STUDIES[kind]))
+    assert wrong > failures_allowed(STUDIES[kind], DELTA)
 
 
-@pytest.mark.parametrize(("kind", "early"), [("linear", 0.3), ("kernel", 0.3), ("clicks", 0.8)])
+@pytest.mark.parametrize(("kind", "early"), [("linear", 0.3), ("kernel", 0.3), ("clicks", 0.8), ("mixtures", 0.4)])
 def test_something_is_said_before_the_end(kind, early):
     shares = [share_known(said) for said in studies(kind)]
     assert max(shares) < 1.0

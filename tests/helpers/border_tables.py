@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -63,6 +64,21 @@ def weights(rng) -> Drawn:
     return as_table(np.repeat(means, counts) + scales * rng.standard_normal(counts.sum()), counts, Normal()), means
 
 
+def totals(rng) -> Drawn:
+    """Counts, sums and sums of squares of the same, as rows that have them."""
+    table, means = weights(rng)
+    ends = np.cumsum(table.counts)[:-1]
+    held = [one.mean() + one.std() * np.resize([1.0, -1.0], len(one)) for one in np.split(table.rewards, ends)]
+    return replace(table, rewards=np.concatenate(held), totals=True), means
+
+
+def declared(rng) -> Drawn:
+    """Totals of skewed rewards in [0, 10], of which only the range is known."""
+    table, means = skewed(rng)
+    held = np.concatenate([np.full(len(one), one.mean()) for one in np.split(table.rewards, 2)])
+    return replace(table, rewards=held, totals=True), means
+
+
 def timed_tasks(rng) -> Drawn:
     """Normal differences on 25 tasks, whose level varies far more; four candidates are equal."""
     means = np.array([0.0, 0.0, 0.0, 0.0, -0.5, -0.6])
@@ -77,6 +93,8 @@ BORDERS: dict[str, Callable[[np.random.Generator], Drawn]] = {
     "skewed": skewed,
     "weights": weights,
     "timed tasks": timed_tasks,
+    "totals": totals,
+    "declared": declared,
 }
 ANSWERS = ("possible", "gap", "tiers", "control", "top")
 

@@ -12,6 +12,7 @@ from collections import Counter
 from importlib.util import find_spec
 
 import inspect_models
+import numpy as np
 import pytest
 from study_commands import surepick
 
@@ -83,13 +84,14 @@ def test_a_model_that_is_broken_ends_the_run_and_stores_what_came(study, tmp_pat
     assert inspect_models.study_in(tmp_path, 8).progress().told == 5 * asked["mockllm/a"]
 
 
-def whole_logs(folder, *, number: int = 2, **options):
-    """Logs of the first models, which answered all 8 questions."""
+def whole_logs(folder, *, number: int = 2, epochs: int = 1, **options):
+    """Logs of the first models, which answered all 8 questions, perhaps several times."""
     from inspect_ai import eval as evaluate
 
     models = inspect_models.models(folder, **options)
     for name in inspect_models.MODELS[:number]:
         task = inspect_models.task(8, changed=options.get("failing") == "nobody")
+        task.epochs = epochs
         evaluate(task, model=models[name], log_dir=str(folder / "whole"), display="none")
     return folder / "whole"
 
@@ -115,6 +117,15 @@ def test_logs_are_read_with_the_ids_of_a_live_run(study, tmp_path, refused):
     (tmp_path / "broken.eval").write_bytes(b"no archive")
     broken = refused("tell", url, "models", tmp_path / "broken.eval", "--as", "inspect")
     assert "broken.eval cannot be read as a log of inspect_ai" in broken
+
+
+def test_logs_are_analyzed_as_they_are_and_epochs_are_averaged(tmp_path):
+    logs = whole_logs(tmp_path, number=3, epochs=2)
+    found = sp.analyze(logs, seed=1)
+    assert "Of inspect_ai" in found.lines()[0]
+    assert (set(found.ids), found.num_items) == (set(inspect_models.MODELS[:3]), 8)
+    shares = [np.mean([inspect_models.is_right(name, question) for question in range(8)]) for name in found.ids]
+    assert found.means == pytest.approx(shares)
 
 
 def test_logs_of_a_changed_set_are_refused_and_errors_are_no_score(study, tmp_path, refused):

@@ -33,8 +33,8 @@ TEN = world(0.3 * SPREAD[:10], HALF)
 @pytest.mark.parametrize("noise", [HALF, sp.Bernoulli(), sp.Bounded(-1.0, 2.0)])
 def test_they_are_asked_for_by_name(noise):
     """The spec has it, and makes the same policy again."""
-    arms = sp.Arms(ids=range(10))
-    asked = {"epsilon": 0.1, "delta": 0.05, "noise": noise, "batch_size": 10}
+    arms = sp.Arms(ids=range(11))
+    asked = {"epsilon": 0.1, "delta": 0.05, "noise": noise, "batch_size": 11}
     policy = sp.make_policy("certified-independent", arms, evidence="mixtures", **asked)
     assert type(policy) is MixtureElimination
     assert policy.spec["evidence"] == "mixtures"
@@ -48,7 +48,8 @@ def test_they_are_asked_for_by_name(noise):
         (2, HALF, {}, MixtureElimination),
         (5, sp.Bernoulli(), {}, MixtureElimination),
         (3, HALF, {"max_batches": 5, "batch_cost": 2.0, "largest_batch": 3}, MixtureElimination),
-        (6, HALF, {}, CarriedElimination),
+        (10, HALF, {}, MixtureElimination),
+        (11, HALF, {}, CarriedElimination),
         (3, HALF, {"evidence": "carried"}, CarriedElimination),
         (3, sp.Normal(), {}, CarriedElimination),
         (3, HALF, {"blocks": "day"}, CarriedElimination),

@@ -159,8 +159,9 @@ def test_the_spec_lists_every_option_that_has_an_effect(name):
     unsaid |= {"blocks", "block_size", "control", "once_a_block", "streams", "later", "later_share"}
     if "question" in policy_options(name):
         unsaid |= {"question", *QUESTION_OPTIONS}  # where the question is which arm is the best
-    # of few candidates mixtures are the usual evidence, which have fewer options
-    kind = {"evidence": "carried"} if name == "certified-independent" else {}
+    kind = {}
+    if name == "certified-independent":  # of few candidates mixtures are the usual evidence, which have other options
+        kind, unsaid = {"evidence": "carried"}, unsaid | {"budget", "any_gap"}
     assert set(make(name, **kind).spec) == {"name", "epsilon", "delta", "noise", *policy_options(name)} - unsaid
 
 

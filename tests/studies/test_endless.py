@@ -114,7 +114,7 @@ def test_the_usual_limit_ends_a_study_and_says_how_to_raise_it():
     assert usual_limit(huge, None) == pytest.approx(20 * 6 * 2 * 2 * 9 * math.log(120) / 1e-6, rel=0.1)
     honest, count = noisy(), iter(range(10**9))
     with pytest.warns(UnusualWarning, match="of 'b' stands out") as said:
-        found = find(lambda ids: [7200.0 if next(count) == 1 else honest(name) for name in ids])
+        found = find(lambda ids: [7200.0 if next(count) == 1 else honest(name) for name in ids], evidence="carried")
     assert str(said[0].message).startswith("7200 of 'b'")
     assert (found.verdict, found.ended_by) == ("budget-exhausted", "pulls")
     assert found.pulls <= limit
@@ -159,7 +159,7 @@ def test_a_candidate_that_cannot_be_measured_is_left_out_with_a_reason():
 
     found = find(measure)
     assert (found.best_arm, found.verdict) == ("f", "certified")
-    assert asked.count("c") == 3
+    assert asked.count("c") == 3 * 2  # tries of the first round, which has two results of each candidate
     assert "left out: 'c'" in found.certificate.reason
     assert any("1 candidate withdrawn" in sentence for sentence in found.certificate.assumptions)
 

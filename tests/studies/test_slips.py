@@ -19,11 +19,16 @@ def policy(name="certified-independent", noise="subgaussian:3", means=MEANS, **o
     return sp.make_policy(name, sp.Arms(ids=list(means)), epsilon=5.0, delta=0.05, noise=noise, **options)
 
 
+def carried():
+    """Its first round has one result of each candidate."""
+    return policy(evidence="carried")
+
+
 @pytest.fixture(params=["memory", "sqlite_url", pytest.param("postgres_url", marks=pytest.mark.slow)])
 def study(request) -> sp.Study:
     if request.param == "memory":
-        return sp.Study(policy())
-    return sp.create_study(request.getfixturevalue(request.param), "bread", policy())
+        return sp.Study(carried())
+    return sp.create_study(request.getfixturevalue(request.param), "bread", carried())
 
 
 def reading(rng, ids) -> list[float]:
@@ -110,10 +115,10 @@ def test_nobody_is_asked_about_results_within_declared_bounds(noise):
 
 
 def test_zero_and_unlike_others_are_no_reason_to_ask():
-    study = sp.Study(policy())
+    study = sp.Study(carried())
     batch = study.ask()
     study.tell(batch, [0.0, *[66.0] * (batch.total - 1)])
-    study = sp.Study(policy())
+    study = sp.Study(carried())
     study.tell(study.ask(), [1.0, 20.0, 40.0, 90.0, 200.0, 900.0])
 
 
@@ -181,7 +186,7 @@ def test_a_program_is_not_asked_and_a_warning_says_so():
 
 
 def test_accept_is_a_word_that_is_known():
-    study = sp.Study(policy())
+    study = sp.Study(carried())
     with pytest.raises(sp.InvalidInput, match="accept_unusual is 'yes'"):
         study.tell(study.ask(), list(MEANS.values()), accept_unusual="yes")
 
@@ -250,7 +255,7 @@ def test_keys_are_a_sequence(study, keys):
 
 
 def test_what_was_judged_as_it_came_stays():
-    study = sp.Study(policy(), judge="as they come")
+    study = sp.Study(carried(), judge="as they come")
     study.ask()
     study.tell(["a", "b"], [57.0, 61.0], ["k1", "k2"], worker="ann")
     assert study.interim()
@@ -264,7 +269,7 @@ def test_what_was_judged_as_it_came_stays():
 @first_on("postgresql")
 def test_replay_export_and_certificate_know_what_was_taken_back(tmp_path, database_url):
     rng = np.random.default_rng(2)
-    study = sp.create_study(database_url, "bread", policy())
+    study = sp.create_study(database_url, "bread", carried())
     study.ask()
     study.tell(["a", "b"], [5.0, 61.0], ["k1", "k2"], worker="ann")
     study.undo(["k1"], worker="ann")
@@ -317,7 +322,7 @@ def test_repeats_farther_apart_than_the_declared_scale_take_the_theorem_away(nam
 
 def test_what_is_found_stays_found_and_is_verified(tmp_path, stored_at):
     rng = np.random.default_rng(4)
-    study = sp.create_study(stored_at, "bread", policy())
+    study = sp.create_study(stored_at, "bread", carried())
     batch = study.ask()
     study.tell([*batch.pulls(), "a"], [*reading(rng, batch.pulls()), 157.0], accept_unusual=True)
     while study.ask() is not None:

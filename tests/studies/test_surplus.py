@@ -1,12 +1,12 @@
 """Results beyond what was asked: they count, or are refused, as whoever sets a study up says."""
 
 import pytest
-from budgets import budget
 from hypothesis import given, settings, strategies as st
 from servers import serving
 from together import of_each
 
 import surepick as sp
+from budgets import budget
 from surepick.errors import InvalidInput
 
 IDS = ["a", "b"]

@@ -61,7 +61,7 @@ def test_a_study_ends_after_the_batches_that_it_is_allowed(question):
     assert runs[20].verdict == "certified"
     hard = run_of(policy_of(question, epsilon=0.001, max_batches=2, largest_batch=60))
     assert hard.verdict == "budget-exhausted"
-    assert "do not put every candidate on a list" in hard.certificate.reason
+    assert "this does not put every candidate on a list" in hard.certificate.reason
 
 
 def test_where_batches_are_expensive_there_are_fewer():

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,7 @@ from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import USUAL_NOISE, Noise
 from surepick.policies.base import Policy, name_of
 from surepick.policies.long_lists import after_selection
+from surepick.policies.option_types import Asked, Options
 from surepick.policies.options import fitting_policy
 from surepick.policies.registry import USUAL_DELTA, built_policy, make_policy, settled_policy, uses_features
 from surepick.policies.verdict import certificate_of
@@ -82,7 +83,7 @@ def find_best(
     n_jobs: int = 1,
     progress: bool | None = None,
     unusual: OnUnusual = "warn",
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Result:
     """Find an arm whose mean is within epsilon of the best, by measuring what tells most.
 
@@ -154,7 +155,7 @@ def find_best(
     return replace(answer, features=used)
 
 
-async def find_best_async(arms: Any, measure: Measure, **asked: Any) -> Result:
+async def find_best_async(arms: Any, measure: Measure, **asked: Unpack[Asked]) -> Result:
     """`find_best` for programs with an event loop, which goes on meanwhile.
 
     Args:

@@ -13,7 +13,8 @@ from surepick.errors import MeasurementFailed
 def lab(sqlite_url, tmp_path):
     """A study of six breads, and a function that writes a table of results."""
     arms = sp.Arms(ids=list("abcdef"))
-    policy = sp.make_policy("certified-independent", arms, epsilon=5.0, delta=0.05, noise="subgaussian:3")
+    asked = {"epsilon": 5.0, "delta": 0.05, "noise": "subgaussian:3"}
+    policy = sp.make_policy("certified-independent", arms, evidence="carried", **asked)  # one result of each at first
     sp.create_study(sqlite_url, "bread", policy).log._engine.dispose()
 
     def table(text: str):

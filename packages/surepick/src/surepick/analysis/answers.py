@@ -48,6 +48,27 @@ def tiers(means: FloatArray, better: BoolArray) -> list[IntArray]:
     return found
 
 
+def tiers_of_share(means: FloatArray, logs: FloatArray, delta: float) -> list[IntArray]:
+    """As `tiers`: of the claims that they make a share of at most delta is wrong on average; logs as in `proved`.
+
+    Each of the r claims has an e-value of at least K (K - 1) / (delta r); K (K - 1) are asked (line 14).
+    """
+    asked = len(logs) * (len(logs) - 1)
+    claims = asked
+    while True:
+        found = tiers(means, logs >= math.log(asked / (delta * max(claims, 1))))
+        made = _claims(found)
+        if made >= claims or made == 0:
+            return found
+        claims = made
+
+
+def _claims(found: list[IntArray]) -> int:
+    """How many "c is better than j" the tiers say: the first of each against all in those below."""
+    sizes = [len(tier) for tier in found]
+    return sum(sum(sizes[place + 1 :]) for place in range(len(sizes)))
+
+
 def top(logs: FloatArray, number: int, delta: float) -> tuple[IntArray, IntArray]:
     """(candidates that are surely among the m best, and that are surely not), ascending (line 10)."""
     num_arms = len(logs)

@@ -5,37 +5,29 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from surepick.analysis.columns import ROWS, Columns, are_percentages, are_shares, said, understood
 from surepick.core.files import as_path
 from surepick.core.frames import SOURCE, is_frame
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.environments.recorded import checked_rewards, measured_column, totals_of_ones
 from surepick.errors import InvalidInput
 from surepick.estimators.table_evidence import RecordedRows
-from surepick.noise import Bernoulli, Bounded, Noise, Normal
+from surepick.integrations.results import NAMES, read_results
+from surepick.noise import Bernoulli, Bounded, Noise, Normal, SubGaussian
 from surepick.tables import Grouped, Names, Table, column_names, grouped_arms, read_table
 from surepick.tables.parquet import table_of_frame
-from surepick.tables.selection import Unused, looks_numeric
+from surepick.tables.selection import Unused, looks_numeric, row_ids
 from surepick.text import quoted
 
 MOST_TOTALS = 50_000_000  # measurements that totals stand for
-
-
-@record
-class Columns:
-    """What the columns of a table are."""
-
-    id: Names | None = None  # of the candidates
-    reward: Names | None = None  # the measurements
-    item: str | None = None  # the test item, block or task of a row, which all candidates have
-    across: Names | None = None  # in place of id and reward: a column a candidate, a row an item; "all": of numbers
-    order: str | None = None  # when a row was measured
-    pulls: str | None = None  # in place of the reward: how many measurements a row stands for
-    sum: str | None = None  # and how many of them are 1
+LEAST_SPREAD = 1e-10  # of the sum of squares; below, digits are lost
+SQUARES = "squares"  # the column of the sums of squares if none is named
 
 
 @record
@@ -50,6 +42,9 @@ class FinishedTable:
     noise: Noise
     ordered: bool
     minimize: bool
+    totals: bool = False  # rows are any that have the totals of the table
+    columns: Columns = field(default_factory=Columns)  # what was named, or taken
+    taken: str | None = None  # a sentence about what nobody named
 
     @property
     def sha256(self) -> str:
@@ -62,48 +57,93 @@ class FinishedTable:
         """The range of a reward; 1 where it has none."""
         return 1.0 if self.noise.support is None else self.noise.support[1] - self.noise.support[0]
 
+    @property
+    def scale(self) -> float | None:
+        """The sub-Gaussian scale of a reward in its unit where that is all that is known of it; None: see noise."""
+        if isinstance(self.noise, SubGaussian):
+            return float(np.max(self.noise.sigma))
+        return 0.5 if self.totals and isinstance(self.noise, Bounded) else None
+
     def rows(self, seed: int) -> RecordedRows:
         """The rows for evidence: large rewards are good, and those with a range lie in [0, 1]."""
         low, high = self.noise.support or (0.0, 1.0)
         scaled = (high - self.rewards if self.minimize else self.rewards - low) / (high - low)
         if self.noise.support is None:
             scaled = -self.rewards if self.minimize else self.rewards
-        return RecordedRows(scaled, self.counts, self.items is not None, self.ordered, seed)
+        redrawn = self.totals and isinstance(self.noise, Normal)
+        return RecordedRows(scaled, self.counts, self.items is not None, self.ordered, seed, redrawn)
+
+
+def judged_table(
+    source: object, columns: Columns, metric: str | None, chosen_filter: str | None, **reading: Any
+) -> FinishedTable:
+    """The table, or the answers in files of a program as one; arguments as in `analyze`."""
+    given = [source] if isinstance(source, str | Path) else source
+    paths = [as_path(one, meaning="results are in files.") for one in given] if isinstance(given, list | tuple) else []
+    read = read_results(paths, metric, chosen_filter) if paths else None
+    if read is None:
+        if metric is not None or chosen_filter is not None:
+            raise InvalidInput("metric and filter are for files of a program that evaluates models; leave them out.")
+        return finished_table(source, columns, **reading)
+    program, answers = read
+    if columns != Columns():
+        raise InvalidInput(f"files of {NAMES[program]} say which candidates and items there are; name no columns.")
+    drop = bool(reading.pop("drop_missing", False))
+    told = {name: reading.pop(name) for name in ("noise", "minimize")}
+    if any(reading.values()):
+        raise InvalidInput(f"files of {NAMES[program]} are no tables; leave out {', '.join(sorted(reading))}.")
+    scores = np.array(answers.scores, np.float64)
+    cells: dict[str, Any] = {"candidate": answers.candidates, "item": answers.items, "score": scores}
+    table = Table(", ".join(map(str, paths)), cells, drop_missing=drop)
+    held = finished_table(table, Columns(id="candidate", reward="score", item="item"), **told)
+    notes = [f"Of {NAMES[program]}", *answers.notes]
+    if answers.empty:
+        notes.append(f"{answers.empty} samples without a score are left out")
+    return replace(held, columns=Columns(), taken=f"{'; '.join(notes)}.")
 
 
 def finished_table(
     source: object, columns: Columns, *, noise: Noise | None, minimize: bool | None, **reading: Any
 ) -> FinishedTable:
-    """The table; arguments as in `analyze`."""
-    labels = columns.id
+    """The table; arguments as in `analyze`, `source` as there, or results of a program as a table."""
     if is_frame(source):
         drop = bool(reading.pop("drop_missing", False))
         if any(reading.values()):
             raise InvalidInput(f"{SOURCE} holds its numbers already; leave out {', '.join(sorted(reading))}.")
         table, labels, _ = table_of_frame(source, columns.id, drop_missing=drop)
+        if columns.id is None and columns.across is None:
+            columns = replace(columns, id=labels)
+    elif isinstance(source, Table):
+        table = source
     else:
         table = read_table(as_path(source, meaning="a table is read from a file or a data frame."), **reading)
     small = bool(table.minimize) if minimize is None else minimize
+    given, columns = columns, understood(table, columns)
+    found = _as_named(table, columns, noise=noise, small=small)
+    return replace(found, columns=columns, taken=said(columns, given, minimize=small))
+
+
+def _as_named(table: Table, columns: Columns, *, noise: Noise | None, small: bool) -> FinishedTable:
+    """The table with these columns."""
     if columns.across is not None:
         table, columns = _one_a_row(table, columns)
-        labels = columns.id
+    labels = columns.id
     if labels is None and not (table.usual_id or table.parameters):
         raise InvalidInput(
             f"which column of {table.source} names the candidates? Name one with --id (in Python id=); where each "
-            "candidate has a column of its own, name those with --across (across=), or all."
+            "candidate has a column of its own, name those with --across (across=), or all; where each has a row, and "
+            "each column of numbers is an item, say --across rows."
         )
     if columns.pulls is not None or columns.sum is not None:
-        return _from_totals(table, labels, columns, noise or Bernoulli(), small)
+        return _from_totals(table, labels, columns, noise, small)
     table, reward = measured_column(table, columns.reward)
     others = [column_names(table, [one])[0] for one in (columns.item, columns.order) if one is not None]
     grouped = grouped_arms(table, labels, Unused(()), exclude=(reward, *others), needed=(reward,))
     rewards = checked_rewards(grouped.table, reward, noise or Normal())
     if noise is None:
-        noise = Bounded(0.0, 1.0) if np.all((rewards >= 0.0) & (rewards <= 1.0)) else Normal()
-    if not isinstance(noise, Bounded | Bernoulli | Normal):
-        raise InvalidInput(
-            f"the noise is {noise.spec}; of a finished table declare bernoulli, bounded:LOW:HIGH or normal."
-        )
+        noise = Bounded(0.0, 100.0) if are_percentages(rewards) else Normal()
+        noise = Bounded(0.0, 1.0) if are_shares(rewards) else noise
+    _check_noise(noise, columns)
     _check_candidates(grouped)
     ordered = columns.order is not None
     places = _places(grouped.table, others[-1]) if ordered else np.arange(len(rewards))
@@ -115,6 +155,21 @@ def finished_table(
     return FinishedTable(table.source, grouped.arms.ids, rewards[order], counts, None, **told)
 
 
+def _check_noise(noise: Noise, columns: Columns) -> None:
+    if not isinstance(noise, Bounded | Bernoulli | Normal | SubGaussian):
+        raise InvalidInput(
+            f"the noise is {noise.spec}; of a finished table declare bernoulli, bounded:LOW:HIGH, normal or "
+            "subgaussian:SCALE."
+        )
+    if isinstance(noise, SubGaussian) and not isinstance(noise.sigma, float):
+        raise InvalidInput("of a finished table subgaussian:SCALE has one number, the largest scale of a candidate.")
+    if isinstance(noise, SubGaussian) and (columns.item is not None or columns.order is not None):
+        raise InvalidInput(
+            "subgaussian:SCALE is of independent repeats, without items or an order; of items declare bounded:LOW:HIGH "
+            "or normal."
+        )
+
+
 def _check_candidates(grouped: Grouped) -> None:
     if grouped.arms.num_arms < 2:
         raise InvalidInput(f"{grouped.table.source} has one candidate, {grouped.arms.ids[0]!r}; nothing is compared.")
@@ -124,6 +179,8 @@ def _one_a_row(table: Table, columns: Columns) -> tuple[Table, Columns]:
     """The table with a row for each candidate and item, in place of a column for each candidate."""
     across = columns.across
     assert across is not None
+    if across == ROWS:
+        return _items_in_columns(table, columns)
     if columns.id is not None or columns.reward is not None or columns.pulls is not None or columns.sum is not None:
         raise InvalidInput("columns that are candidates hold their scores: leave out id, reward, pulls and sum.")
     item = None if columns.item is None else column_names(table, [columns.item])[0]
@@ -145,6 +202,23 @@ def _one_a_row(table: Table, columns: Columns) -> tuple[Table, Columns]:
     order = None if columns.order is None else "order"
     long = Table(table.source, made, lines=lines, drop_missing=table.drop_missing)
     return long, replace(columns, id="candidate", reward="score", item="item", across=None, order=order)
+
+
+def _items_in_columns(table: Table, columns: Columns) -> tuple[Table, Columns]:
+    """The table with a row for each candidate and item, in place of a column for each item."""
+    if columns.id is None or any((columns.reward, columns.item, columns.order, columns.pulls, columns.sum)):
+        raise InvalidInput("where rows are candidates and columns items, say id, and leave out all other columns.")
+    labels = column_names(table, columns.id)
+    names = [one for one in table.columns if one not in labels and looks_numeric(table, one)]
+    ids = row_ids(table, columns.id)
+    made: dict[str, Any] = {
+        "candidate": tuple(name for name in ids for _ in names),
+        "item": tuple(names) * len(ids),
+        "score": np.stack([table.numbers_or_missing(name) for name in names] or [np.empty(0)], axis=1).ravel(),
+    }
+    lines = np.repeat([table.line_of(row) for row in range(table.num_rows)], len(names))
+    long = Table(table.source, made, lines=lines, drop_missing=table.drop_missing)
+    return long, Columns(id="candidate", reward="score", item="item")
 
 
 def _places(table: Table, name: str) -> IntArray:
@@ -185,21 +259,70 @@ def _in_common(
     return FinishedTable(table.source, grouped.arms.ids, means.ravel(), counts, items, **told)
 
 
-def _from_totals(table: Table, labels: Names | None, columns: Columns, noise: Noise, minimize: bool) -> FinishedTable:
-    """Totals of 0 and 1 as the rows that they stand for, of which no order is known."""
+def _from_totals(
+    table: Table, labels: Names | None, columns: Columns, noise: Noise | None, minimize: bool
+) -> FinishedTable:
+    """Totals as rows that they may stand for, of which no order is known."""
     if columns.pulls is None or columns.sum is None or columns.reward or columns.item or columns.order:
         raise InvalidInput(
-            "totals are two columns, pulls and sum, in place of a reward; they have no item and no order."
+            "totals are two columns, pulls and sum, in place of a reward, or three, with squares; they have no item "
+            "and no order."
         )
-    used = (*column_names(table, [columns.pulls]), *column_names(table, [columns.sum]))
+    squares = columns.squares or (SQUARES if SQUARES in table.columns else None)
+    noise = noise or (Bernoulli() if squares is None else Normal())
+    _check_noise(noise, columns)
+    if isinstance(noise, Normal) and squares is None:
+        raise InvalidInput(
+            "of normal measurements totals are three: how many, their sum, and the sum of their squares (--squares). "
+            "Or declare their scale, --noise subgaussian:SCALE."
+        )
+    names = (columns.pulls, columns.sum, *([squares] if isinstance(noise, Normal) and squares else []))
+    used = tuple(column_names(table, [one])[0] for one in names)
     grouped = grouped_arms(table, labels, Unused(()), exclude=used, needed=used)
     _check_candidates(grouped)
-    number, ones = totals_of_ones(grouped, used[0], used[1], noise)
-    if number.sum() > MOST_TOTALS:
-        raise InvalidInput(
-            f"{table.source} stands for {quoted(int(number.sum()))} measurements; at most {MOST_TOTALS:,}."
-        )
-    counts = number.astype(np.int64)
-    rewards = np.repeat(np.tile([1.0, 0.0], len(counts)), np.stack([ones, number - ones], axis=1).astype(int).ravel())
     told: dict[str, Any] = {"noise": noise, "ordered": False, "minimize": minimize}
-    return FinishedTable(table.source, grouped.arms.ids, rewards, counts, None, **told)
+    if isinstance(noise, Bernoulli):
+        many, ones = totals_of_ones(grouped, used[0], used[1], noise)
+        counts = _counted(grouped, many)
+        parts = np.stack([ones, many - ones], axis=1).astype(int).ravel()
+        rewards = np.repeat(np.tile([1.0, 0.0], len(counts)), parts)
+        return FinishedTable(table.source, grouped.arms.ids, rewards, counts, None, **told)
+    many, sums, *rest = (
+        np.asarray(np.bincount(grouped.arm_of_row, grouped.table.numbers(name)), np.float64) for name in used
+    )
+    counts = _counted(grouped, many)
+    low, high = noise.support or (-np.inf, np.inf)
+    if outside := np.flatnonzero((sums < low * counts) | (sums > high * counts)).tolist():
+        raise InvalidInput(
+            f"the sum of {grouped.arms.ids[outside[0]]!r} is none of {counts[outside[0]]} in {noise.spec}."
+        )
+    spread = _spread(grouped.arms.ids, counts, sums, rest[0]) if rest else np.zeros(len(counts))
+    rewards = np.repeat(sums / counts, counts)
+    first, several = np.cumsum(counts) - counts, counts > 1
+    rewards[first[several]] += np.sqrt(spread / 2.0)[several]
+    rewards[first[several] + 1] -= np.sqrt(spread / 2.0)[several]
+    return FinishedTable(table.source, grouped.arms.ids, rewards, counts, None, totals=True, **told)
+
+
+def _counted(grouped: Grouped, number: FloatArray) -> IntArray:
+    """How many measurements each candidate has."""
+    source, ids = grouped.table.source, grouped.arms.ids
+    if odd := np.flatnonzero((number != np.floor(number)) | (number < 1)).tolist():
+        raise InvalidInput(f"{source}: {ids[odd[0]]!r} has {number[odd[0]]:g} measurements; it is a number from 1.")
+    if number.sum() > MOST_TOTALS:
+        raise InvalidInput(f"{source} stands for {quoted(int(number.sum()))} measurements; at most {MOST_TOTALS:,}.")
+    return np.asarray(number.astype(np.int64))
+
+
+def _spread(ids: Sequence[str], counts: IntArray, sums: FloatArray, squares: FloatArray) -> FloatArray:
+    """Sums of squared differences to the mean, (K,), where the digits of the totals suffice for them."""
+    spread = squares - sums**2 / counts
+    least = np.where(counts > 1, LEAST_SPREAD, -LEAST_SPREAD) * squares
+    if lost := np.flatnonzero(spread < least).tolist():
+        at = lost[0]
+        raise InvalidInput(
+            f"the totals of {ids[at]!r} leave nothing that says how much its measurements vary: the sum of squares is "
+            f"{squares[at]:g}, and {counts[at]} equal ones would have {sums[at] ** 2 / counts[at]:g}. Subtract one "
+            "number from all measurements before they are squared, or give rows."
+        )
+    return np.where(counts > 1, spread, 0.0)

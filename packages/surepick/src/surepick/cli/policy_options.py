@@ -239,7 +239,7 @@ class PolicyOptions(OfQuestions):  # type: ignore[misc]
             "batch_size": _numbers("--batch-size", self.batch_size, int, wanted=WHOLES),
             "max_batches": _numbers("--max-batches", self.max_batches, int, wanted=WHOLES),
             "batch_cost": _numbers("--batch-cost", self.batch_cost),
-            "items": [] if self.items is None else [_items(self.items)],
+            "items": [] if self.items is None else [named_items(self.items)],
             "blocks": [] if self.blocks is None else [self.blocks],
             "streams": [] if self.streams is None else [self.streams],
             "block_size": _numbers("--block-size", self.block_size, int, wanted=WHOLES),
@@ -256,7 +256,7 @@ def _trusted(given: str | None) -> list[str | float]:
     return [word if word in ("roughly", "exact") else _numbers("--trust", word)[0] for word in _words(given)]
 
 
-def _items(given: str) -> int | list[str]:
+def named_items(given: str) -> int | list[str]:
     """The test items that --items names: their number, a table's column "item" or only one, or a program's files."""
     if given.isascii() and given.isdigit():
         return int(given)

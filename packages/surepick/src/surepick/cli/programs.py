@@ -1,24 +1,17 @@
 """Files of the programs that evaluate models, as options of `create`, `ask` and `tell`."""
 
-import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from surepick.cli.options import given, opt
 from surepick.core.files import is_folder
 from surepick.errors import InvalidInput
-from surepick.integrations import lm_eval, promptfoo
+from surepick.integrations import every_eval_ever, lm_eval, promptfoo
 from surepick.integrations.answers import Expected, FileAnswers, check_folder
 from surepick.integrations.recognised import RecognisedProgram, unrecognised, written_by
+from surepick.integrations.results import NAMES, reader_of
 from surepick.studies.ledger import Batch
 from surepick.studies.study import Study
-
-PROGRAMS = {
-    RecognisedProgram.lm_eval: lm_eval.PROGRAM,
-    RecognisedProgram.inspect: "inspect_ai",
-    RecognisedProgram.promptfoo: promptfoo.PROGRAM,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +31,8 @@ class AnswerOptions:
         expected = Expected(study.ids, order.items.ids, self.candidate, self.metric, self.filter)
         if self.program is not RecognisedProgram.lm_eval and self.filter is not None:
             raise InvalidInput(f"--filter is for --as {RecognisedProgram.lm_eval}; leave it out.")
-        modules: dict[Any, Any] = {RecognisedProgram.lm_eval: lm_eval, RecognisedProgram.promptfoo: promptfoo}
-        read: FileAnswers = (modules.get(self.program) or _inspect()).read_answers(path, expected)
+        assert self.program is not None
+        read: FileAnswers = reader_of(self.program).read_answers(path, expected)
         return read
 
 
@@ -58,9 +51,11 @@ def items_in(path: Path) -> list[str] | None:
     """The ids of the test items in what a program wrote; None where it is a table, or anything else."""
     program = written_by(path)
     if program is RecognisedProgram.inspect:
-        return list(_inspect().items_in_logs(path))
+        return list(reader_of(program).items_in_logs(path))
     if program is RecognisedProgram.lm_eval:
         return lm_eval.items_of(path)
+    if program is RecognisedProgram.every_eval_ever:
+        return every_eval_ever.items_of(path)
     if program is RecognisedProgram.promptfoo and not is_folder(path):
         return promptfoo.items_of(path)
     if is_folder(path):
@@ -70,10 +65,10 @@ def items_in(path: Path) -> list[str] | None:
 
 def refuse_untold(path: Path) -> None:
     """Refuse results of a program that are to be read as a table."""
-    known = is_folder(path) or path.suffix in (".eval", ".json") or lm_eval.FILE.fullmatch(path.name)
+    known = is_folder(path) or path.suffix in (".eval", ".json", ".jsonl") or lm_eval.FILE.fullmatch(path.name)
     program = written_by(path) if known and path.exists() else None
     if program is not None:
-        raise InvalidInput(f"{path} is what {PROGRAMS[program]} wrote, and no table: give --as {program}.")
+        raise InvalidInput(f"{path} is what {NAMES[program]} wrote, and no table: give --as {program}.")
 
 
 def check_program(program: RecognisedProgram, study: Study, folder: Path) -> None:
@@ -85,6 +80,11 @@ def check_program(program: RecognisedProgram, study: Study, folder: Path) -> Non
         raise InvalidInput(
             "inspect_ai has no file that says which samples to run; let surepick.integrations.inspect.BestModel run "
             "them, or ask for a table with --out and tell its logs with --as inspect."
+        )
+    if program is RecognisedProgram.every_eval_ever:
+        raise InvalidInput(
+            f"{NAMES[program]} is a format of results and runs no samples; ask for a table with --out, and tell its "
+            f"files with --as {program}."
         )
     check_folder(study.ids, folder)
     for item in order.items.ids:
@@ -112,11 +112,3 @@ def how_to_run(program: RecognisedProgram, batch: Batch, folder: Path, then: str
         run = f"promptfoo eval -c CONFIG --filter-providers CANDIDATE -t {file} -o ANSWERS.json"
     first = f"{folder} has a file for each candidate. Run each of them, then report the answers:"
     return [first, f"  {run}", f"  {then}"]
-
-
-def _inspect() -> Any:
-    """The module for inspect_ai, which it needs."""
-    try:
-        return importlib.import_module("surepick.integrations.inspect")
-    except ImportError as error:
-        raise InvalidInput(str(error)) from error

@@ -7,7 +7,8 @@ alone. x_{k,i} is the mean of candidate k in block i. Of rewards in [0, 1] an or
     E_{c,j} = prod (1 + lambda_i (x_{c,i} - x_{j,i}))
 
 with weights and stakes from earlier blocks. Of normal rewards E_{c,j} is the likelihood ratio of Student's t of the
-differences, and E_j the mean of E_{c,j} over c. All are means over several orders. docs/finished-tables.md has the
+differences, and E_j the mean of E_{c,j} over c; so it is of a declared scale, without an order. All others are means
+over several orders. docs/finished-tables.md has the
 proof; lines are those of that page.
 """
 
@@ -52,6 +53,7 @@ class RecordedRows:
     shared: bool = False  # the i-th row of each candidate is of the same item
     ordered: bool = False  # the rows stand in time; no order is drawn
     seed: int = 0  # of the orders
+    redrawn: bool = False  # rewards are normal, and known by their sums and those of their squares alone (line 11)
 
     @property
     def num_arms(self) -> int:
@@ -77,7 +79,18 @@ class RecordedRows:
         if self.shared:
             return self.rewards.reshape(self.num_arms, -1)[:, rng.permutation(self.counts[0])].ravel()
         arm_of_row = np.repeat(np.arange(self.num_arms), self.counts)
+        if self.redrawn:
+            return self._drawn_anew(rng, arm_of_row)
         return self.rewards[np.lexsort((rng.random(len(arm_of_row)), arm_of_row))]
+
+    def _drawn_anew(self, rng: np.random.Generator, arm_of_row: IntArray) -> FloatArray:
+        """Normal rows with the sums and squares of the rewards (line 11)."""
+        number, drawn = self.num_arms, rng.standard_normal(len(arm_of_row))
+        drawn -= (np.bincount(arm_of_row, drawn, number) / self.counts)[arm_of_row]
+        rest = self.rewards - self.means[arm_of_row]
+        length, wanted = (np.sqrt(np.bincount(arm_of_row, one**2, number)) for one in (drawn, rest))
+        factor = np.divide(wanted, length, out=np.zeros(number), where=length > 0.0)
+        return np.asarray(self.means[arm_of_row] + factor[arm_of_row] * drawn)
 
     def block_means(self, number: int, arms: IntArray, blocks: int, *, equal: bool) -> FloatArray:
         """x: mean rewards in successive blocks of one order, (arms, blocks); `equal` blocks leave out what is left."""
@@ -232,7 +245,7 @@ class StudentEvidence:
         return self.log_pairs(self.target)
 
     def log_best(self) -> FloatArray:
-        return np.asarray(np.logaddexp.reduce(self._pairs, axis=0) - math.log(self.rows.num_arms - 1))
+        return _mean_over_rivals(self._pairs)
 
     def log_against(self, candidate: int, shortfalls: FloatArray) -> FloatArray:
         if candidate not in self._of:
@@ -241,8 +254,7 @@ class StudentEvidence:
         for one in self._of[candidate]:
             if one.better[0] == candidate:
                 found[one.worse] = one.logs(shortfalls[one.worse])[0]
-        others = np.logaddexp.reduce(np.delete(self._pairs, candidate, axis=0), axis=0, initial=-np.inf)
-        return np.asarray(np.logaddexp(others, found) - math.log(self.rows.num_arms - 1))
+        return _mean_over_rivals(self._pairs, candidate, found)
 
     def log_pairs(self, target: float, focus: int | None = None) -> FloatArray:
         found = np.full((self.rows.num_arms,) * 2, -np.inf)
@@ -262,6 +274,41 @@ class StudentEvidence:
                 squares = squares[first][:, None] + squares[second] - 2.0 * means[first] @ means[second].T
                 moments.append((sums[first][:, None] - sums[second], np.maximum(squares, 0.0)))
             found.append(_Differences(StudentRatio.reaching(target, blocks), better, worse, moments))
+        return found
+
+
+def _mean_over_rivals(pairs: FloatArray, candidate: int = 0, instead: FloatArray | None = None) -> FloatArray:
+    """log of the mean of E_{c,j} over c != j, (K,); `instead` stands in place of the row of one candidate (line 8)."""
+    if instead is not None:
+        pairs = np.concatenate([np.delete(pairs, candidate, axis=0), instead[None]])
+    return np.asarray(np.logaddexp.reduce(pairs, axis=0) - math.log(pairs.shape[1] - 1))
+
+
+class ScaleEvidence:
+    """Of rewards whose scale is declared: exp(lambda d - lambda^2 v / 2) of differences d of means (line 12)."""
+
+    def __init__(self, rows: RecordedRows, scale: float, delta: float) -> None:
+        self.rows, self.target = rows, math.log(max(rows.num_arms - 1, 1) / delta)
+        self._leads = rows.means[:, None] - rows.means
+        self._errors = scale * np.sqrt(1.0 / rows.counts[:, None] + 1.0 / rows.counts)
+
+    def _logs(self, leads: FloatArray, errors: FloatArray, target: float) -> FloatArray:
+        return np.asarray(math.sqrt(2.0 * target) * leads / errors - target)
+
+    def log_best(self) -> FloatArray:
+        return _mean_over_rivals(self.log_pairs(self.target))
+
+    def log_against(self, candidate: int, shortfalls: FloatArray) -> FloatArray:
+        moved = self._logs(self._leads[candidate] + shortfalls, self._errors[candidate], self.target)
+        moved[candidate] = -np.inf
+        return _mean_over_rivals(self.log_pairs(self.target), candidate, moved)
+
+    def log_pairs(self, target: float, focus: int | None = None) -> FloatArray:
+        found = self._logs(self._leads, self._errors, target)
+        np.fill_diagonal(found, -np.inf)
+        if focus is not None:
+            away = np.arange(len(found)) != focus
+            found[np.ix_(away, away)] = -np.inf
         return found
 
 

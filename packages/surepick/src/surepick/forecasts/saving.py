@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -102,7 +103,11 @@ def saving(
         means = linear + np.clip(off_it, -epsilon, epsilon)
         world = Environment(arms=arms, means=means, noise=noise)
         pulls = 10_000_000
-        for name, options in (("certified-independent", {}), ("certified-readings", {"assume": "linear"})):
+        plays: list[tuple[str, dict[str, Any]]] = [
+            ("certified-independent", {}),
+            ("certified-readings", {"assume": "linear"}),
+        ]
+        for name, options in plays:
             policy = make_policy(name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
             pulls = simulate(policy, world, seed=number, max_pulls=4 * pulls).pulls
             totals.append(pulls)

@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ class FileAnswers:
     items: tuple[str, ...]  # ids of test items, n of them
     scores: tuple[float, ...]  # n numbers from 0 to 1
     empty: int = 0  # samples without a score, which are left out
+    notes: tuple[str, ...] = ()  # what was chosen where files have several scores, and nobody said which counts
 
     @staticmethod
     def of(rows: Iterable[tuple[str, str, float | None]]) -> FileAnswers:
@@ -38,17 +40,20 @@ class FileAnswers:
 
 @record
 class Expected:
-    """What a study knows, and what the user says of the files."""
+    """What a study knows, and what the user says of the files; without a study all answers in the files."""
 
-    candidates: tuple[str, ...]  # ids of the study's candidates
-    items: tuple[str, ...]  # ids of its test items
+    candidates: tuple[str, ...] | None = None  # ids of the study's candidates
+    items: tuple[str, ...] | None = None  # ids of its test items
     candidate: str | None = None  # the one whose answers these are; None: as the files say
     metric: str | None = None  # the name of the score; None: the only one
     filter: str | None = None  # the name of the way in which answers were extracted; None: the only one
+    chosen: dict[str, str] = field(default_factory=dict, compare=False)  # flag -> what was taken, without a study
 
     def known_candidate(self, named: Sequence[str], where: str) -> str:
         """The candidate whose answers these are: the one that the user names, else the first known name of the file."""
         names = [self.candidate] if self.candidate is not None else named or [""]
+        if self.candidates is None:
+            return names[0]
         known = [name for name in names if name in self.candidates]
         if known:
             return known[0]
@@ -56,6 +61,22 @@ class Expected:
             f"{where}: {quoted(names[0])} is no candidate of this study.{did_you_mean(names[0], self.candidates)} Its "
             f"candidates are {', '.join(map(quoted, self.candidates[:5]))}, ...; say which with --candidate ID."
         )
+
+    def name_of(self, given: str | None, names: Sequence[str], flag: str, what: str, where: str) -> str:
+        """As `only_name`; without a study the first of several, whatever the scores are, which is noted."""
+        if self.items is not None or given is not None or len(names) < 2:
+            return only_name(given, names, flag, what, where)
+        self.chosen[flag] = f"{what[:-1]} {names[0]} ({flag} takes another: {', '.join(names[1:])})"
+        return names[0]
+
+    def score(self, value: object, metric: str, where: str) -> float:
+        """A score of an answer; without a study it may be any number."""
+        if self.items is not None:
+            return score_of(value, metric, where)
+        number = float(value) if isinstance(value, bool | int | float) and abs(value) < 2**53 else math.nan
+        if math.isnan(number):
+            raise InvalidInput(f"{where}: {metric} is {quoted(value)}; the score of an answer is a number.")
+        return number
 
 
 def sha(value: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from surepick.core.values import is_absent
 from surepick.errors import InvalidInput, OutOfTurn
-from surepick.integrations.answers import Expected, FileAnswers, only_name, score_of, sha
+from surepick.integrations.answers import Expected, FileAnswers, sha
 from surepick.integrations.recognised import inspect_logs
 from surepick.studies.study import Study
 from surepick.text import quoted
@@ -66,8 +66,9 @@ class BestModel(TaskSource):  # type: ignore[misc, unused-ignore]  # without the
         order = study.policy.traits.items
         if order is None:
             raise InvalidInput("BestModel is for a study of test items; create it with items=items_of(task()).")
-        self._study, self._make, self._metric = study, task, metric
+        self._study, self._make = study, task
         self._items = order.items.ids
+        self._expected = Expected(study.ids, self._items, metric=metric)
         self._check_task(task())
         named = {name: name for name in study.ids} if models is None else dict(models)
         if set(named) != set(study.ids):
@@ -103,7 +104,7 @@ class BestModel(TaskSource):  # type: ignore[misc, unused-ignore]  # without the
             where = f"sample {quoted(sample.id)} of {task.model}"
             try:
                 item = _item(sample.id, sample)
-                score = _score(sample.scores or {}, self._metric, where)
+                score = _score(sample.scores or {}, self._expected, where)
                 if score is None:
                     return
                 self._study.tell([self._arms[str(task.model)]], [score], items=[item])
@@ -155,17 +156,17 @@ class BestModel(TaskSource):  # type: ignore[misc, unused-ignore]  # without the
 def read_answers(path: Path, expected: Expected) -> FileAnswers:
     """The scores in a log of inspect_ai, or in all of a folder; samples without one or with an error are left out."""
     rows = []
-    known = set(expected.items)
-    named = {item.rpartition(":")[0]: item for item in expected.items}
-    for row in _log_rows(path):
+    known = set(expected.items or ())
+    named = {item.rpartition(":")[0]: item for item in known}
+    for row in _log_rows(path, epochs=expected.items is None):
         where = f"{row['log']}, sample {quoted(row['id'])}"
-        if row["item"] not in known:
+        if expected.items is not None and row["item"] not in known:
             if row["id"] in named:
                 raise InvalidInput(f"{where}: {_changed(named[row['id']])} Nothing of this call was stored.")
             raise InvalidInput(f"{where} is no item of this study. Nothing of this call was stored.")
         name = expected.known_candidate([row["model"]], where)
         scored = row["scores"] and not row["error"]
-        rows.append((name, row["item"], _score(row["scores"], expected.metric, where) if scored else None))
+        rows.append((name, row["item"], _score(row["scores"], expected, where) if scored else None))
     return FileAnswers.of(rows)
 
 
@@ -178,8 +179,8 @@ def items_in_logs(path: Path) -> list[str]:
     return list(found.values())
 
 
-def _log_rows(path: Path) -> list[dict[str, Any]]:
-    """Each sample of the logs: log, model, id, epoch, error, item, scores."""
+def _log_rows(path: Path, *, epochs: bool = False) -> list[dict[str, Any]]:
+    """Each sample of the logs: log, model, id, epoch, error, item, scores; of one epoch, or of several."""
     from inspect_ai.analysis import EvalModel, SampleColumn, samples_df  # noqa: PLC0415 (pandas, which it brings)
 
     columns = [
@@ -200,7 +201,7 @@ def _log_rows(path: Path) -> list[dict[str, Any]]:
     if not rows:
         raise InvalidInput(f"{path} has no sample of inspect_ai in it; give a log (.eval or .json) or their folder.")
     for row in rows:
-        if int(row["epoch"]) != 1:
+        if int(row["epoch"]) != 1 and not epochs:
             raise InvalidInput(
                 f"{row['log']}: sample {quoted(row['id'])} has several epochs, and an item is answered once; tell a "
                 "table with their mean."
@@ -234,13 +235,13 @@ def _item(name: int | str, sample: Any) -> str:
     return f"{name}:{sha([spoken, list(sample.choices or []), targets])}"
 
 
-def _score(scores: Mapping[str, Any], metric: str | None, where: str) -> float | None:
+def _score(scores: Mapping[str, Any], expected: Expected, where: str) -> float | None:
     """The score that counts, as a number; None where the scorer says that it has none."""
-    name = only_name(metric, list(scores), "--metric", "scorers", where)
+    name = expected.name_of(expected.metric, list(scores), "--metric", "scorers", where)
     value = scores[name]["value"] if isinstance(scores[name], Mapping) else scores[name].value
     if is_absent(value):  # Score.unscored() is NaN
         return None
-    return score_of(LETTERS.get(value, value) if isinstance(value, str) else value, name, where)
+    return expected.score(LETTERS.get(value, value) if isinstance(value, str) else value, name, where)
 
 
 def _changed(item: str) -> str:

@@ -49,23 +49,31 @@ def items_of(path: Path) -> list[str]:
 
 def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
     """The scores in files of samples, of `expected.candidate`, or of the one by which the harness named the folder."""
-    known = {(task, number): item for item in expected.items for task, number, _ in [parts_of(item)]}
-    ids = set(expected.items)
+    known = {(task, number): item for item in expected.items or () for task, number, _ in [parts_of(item)]}
+    ids = set(known.values())
     rows = list(_rows(path))
     filters = list(dict.fromkeys(str(sample.get("filter", "none")) for _, _, _, sample in rows))
-    chosen = answers.only_name(expected.filter, filters, "--filter", "filters", str(path))
+    chosen = expected.name_of(expected.filter, filters, "--filter", "filters", str(path))
     found = []
     for where, folder, item, sample in rows:
         if str(sample.get("filter", "none")) != chosen:
             continue
-        if item not in ids:
+        if expected.items is not None and item not in ids:
             _refuse_document(where, item, known)
-        metrics = answers.field_of(sample, "metrics", list, where, PROGRAM)
-        metric = answers.only_name(expected.metric, [str(name) for name in metrics], "--metric", "metrics", where)
-        named = [name for name in expected.candidates if answers.sanitized(name) == answers.sanitized(folder)]
+        metrics = _metrics(sample, where, expected)
+        metric = expected.name_of(expected.metric, [str(name) for name in metrics], "--metric", "metrics", where)
+        named = [name for name in expected.candidates or () if answers.sanitized(name) == answers.sanitized(folder)]
         candidate = expected.known_candidate(named if len(named) == 1 else [folder], where)
-        found.append((candidate, item, answers.score_of(sample.get(metric), metric, where)))
+        found.append((candidate, item, expected.score(sample.get(metric), metric, where)))
     return answers.FileAnswers.of(found)
+
+
+def _metrics(sample: dict[str, Any], where: str, expected: answers.Expected) -> list[Any]:
+    """The names of the scores of a sample; older files do not list them, and are read where no study depends on it."""
+    if expected.items is None and "metrics" not in sample:
+        return [name for name, value in sample.items() if name != "doc_id" and isinstance(value, int | float)]
+    found: list[Any] = answers.field_of(sample, "metrics", list, where, PROGRAM)
+    return found
 
 
 def write_samples(batch: Batch, folder: Path) -> list[Path]:

@@ -31,10 +31,15 @@ def items_of(path: Path) -> list[str]:
 
 def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
     """The scores in a file of results: `score`, or the named one; results that failed by an error have none."""
-    known, found = set(expected.items), []
+    known, found = set(expected.items or ()), []
     prompts: dict[str, int] = {}
-    for where, result, item in _rows(path):
-        if item not in known:
+    numbers: dict[int, int] = {}
+    rows = _rows(path)
+    if expected.items is None:
+        rows = [(where, {"failureReason": 0, **_with_prompt(result)}, item) for where, result, item in rows]
+    several = expected.items is None and len({result["promptIdx"] for _, result, _ in rows}) > 1
+    for where, result, item in rows:
+        if expected.items is not None and item not in known:
             raise InvalidInput(
                 f"{where}: a test with the variables {quoted(item)} is no item of this study. Either the tests were "
                 "changed, which would void the certificate, or the study is of others. Nothing of this call was stored."
@@ -43,14 +48,24 @@ def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
         names = [str(provider[name]) for name in ("label", "id") if provider.get(name)]
         name = expected.known_candidate(names, where)
         prompt = answers.field_of(result, "promptIdx", int, where, PROGRAM)
+        if several:
+            name = f"{name}, prompt {numbers.setdefault(prompt, len(numbers)) + 1}"
         if prompts.setdefault(name, prompt) != prompt:
             raise InvalidInput(
                 f"{where}: {quoted(name)} answered several prompts, and an item is answered once; evaluate one prompt, "
                 "or make each pair of provider and prompt a provider with a label."
             )
         failed = answers.field_of(result, "failureReason", int, where, PROGRAM) == ERROR
-        found.append((name, item, None if failed else _score(result, expected.metric, where)))
+        found.append((name, item, None if failed else _score(result, expected, where)))
     return answers.FileAnswers.of(found)
+
+
+def _with_prompt(result: dict[str, Any]) -> dict[str, Any]:
+    """A result as files of version 3 have it, of one of version 2, which knows a prompt by its text alone."""
+    prompt, provider = result.get("prompt"), result.get("provider")
+    label = prompt.get("label", prompt.get("raw")) if isinstance(prompt, dict) else prompt
+    named = {"id": provider} if isinstance(provider, str) else provider
+    return {"promptIdx": int(answers.sha(label), 16), **result, "provider": named}
 
 
 def write_tests(batch: Batch, folder: Path) -> list[Path]:
@@ -81,13 +96,12 @@ def _rows(path: Path) -> list[Row]:
     data = answers.read_json_file(answers.answers_text(path), str(path))
     if not is_results(data):
         raise InvalidInput(
-            f"{path} has no list results.results, as {PROGRAM} writes it by promptfoo eval -o FILE.json (a file of "
-            "version 3)."
+            f"{path} has no list results.results, as {PROGRAM} writes it by promptfoo eval -o FILE.json."
         )
     rows = []
     for number, result in enumerate(data["results"]["results"], start=1):
         where = f"{path}, result {number}"
-        test = answers.field_of(result, "testCase", dict, where, PROGRAM)
+        test = result if "testCase" not in result else answers.field_of(result, "testCase", dict, where, PROGRAM)
         variables = answers.field_of(test, "vars", dict, f"{where}, testCase", PROGRAM)
         rows.append((where, result, json.dumps(variables, sort_keys=True, ensure_ascii=False)))
     if not rows:
@@ -95,9 +109,10 @@ def _rows(path: Path) -> list[Row]:
     return rows
 
 
-def _score(result: dict[str, Any], metric: str | None, where: str) -> float:
+def _score(result: dict[str, Any], expected: answers.Expected, where: str) -> float:
     """The score that counts."""
+    metric = expected.metric
     if metric is None:
-        return answers.score_of(result.get("score"), "score", where)
+        return expected.score(result.get("score"), "score", where)
     named = answers.field_of(result, "namedScores", dict, where, PROGRAM)
-    return answers.score_of(named[answers.only_name(metric, list(named), "--metric", "metrics", where)], metric, where)
+    return expected.score(named[answers.only_name(metric, list(named), "--metric", "metrics", where)], metric, where)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from surepick.core.files import is_file, is_folder
 from surepick.errors import InvalidInput
-from surepick.integrations import lm_eval, promptfoo
+from surepick.integrations import every_eval_ever, lm_eval, promptfoo
 from surepick.integrations.answers import answers_text, read_json_file
 
 LOG_BEGINS = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{')
@@ -19,6 +19,7 @@ class RecognisedProgram(StrEnum):
     lm_eval = "lm-eval"
     inspect = "inspect"
     promptfoo = "promptfoo"
+    every_eval_ever = "every-eval-ever"
 
 
 def written_by(path: Path) -> RecognisedProgram | None:
@@ -28,8 +29,15 @@ def written_by(path: Path) -> RecognisedProgram | None:
         return RecognisedProgram.inspect
     if any(lm_eval.FILE.fullmatch(one.name) for one in inside):
         return RecognisedProgram.lm_eval
-    results = path.glob("*.json") if is_folder(path) else [path] * (path.suffix == ".json")
-    return RecognisedProgram.promptfoo if any(map(_is_of_promptfoo, results)) else None
+    if any(map(every_eval_ever.is_instances, inside)):
+        return RecognisedProgram.every_eval_ever
+    return RecognisedProgram.promptfoo if promptfoo_files(path) else None
+
+
+def promptfoo_files(path: Path) -> list[Path]:
+    """The files of promptfoo's results at a path: the file itself, or those in a folder."""
+    found = sorted(path.glob("*.json")) if is_folder(path) else [path] * (path.suffix == ".json")
+    return [one for one in found if _is_of_promptfoo(one)]
 
 
 def is_inspect_log(path: Path) -> bool:
@@ -57,13 +65,18 @@ def unrecognised(folder: Path) -> InvalidInput:
     """What we raise of a folder in which nothing is known."""
     return InvalidInput(
         f"{folder} is a folder, and nothing in it is known: neither samples_TASK_DATE.jsonl of lm-evaluation-harness "
-        "(--log_samples), nor logs of inspect_ai (.eval or .json). Give such a folder, a file of promptfoo's results, "
-        "or a table."
+        "(--log_samples), nor logs of inspect_ai (.eval or .json), nor instances of every-eval-ever "
+        "(UUID_samples.jsonl). Give such a folder, a file of promptfoo's results, or a table."
     )
 
 
 def _is_of_promptfoo(path: Path) -> bool:
     try:
-        return promptfoo.is_results(read_json_file(answers_text(path), str(path)))
+        data = read_json_file(answers_text(path), str(path))
     except InvalidInput:
         return False
+    if every_eval_ever.is_summary(data):
+        raise InvalidInput(
+            f"{path} has results of {every_eval_ever.PROGRAM} without instances; give UUID_samples.jsonl."
+        )
+    return promptfoo.is_results(data)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Unpack
 
 from surepick.chunks.sources import RowBlocks
 from surepick.core.arms import Arms
@@ -20,6 +20,7 @@ from surepick.items import Items
 from surepick.noise import USUAL_NOISE, Noise, Normal, known_scale, parse_noise
 from surepick.policies import options as parts_of
 from surepick.policies.base import Policy, Problem, doubts_of_delta
+from surepick.policies.option_types import Options
 from surepick.policies.options import MakeParts, Parts, PolicySpec, taken
 from surepick.policies.paper.arm_elimination import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.questions import BEST, NAMES, OneOf, own_question, question_class, question_name, question_spec
@@ -221,7 +222,13 @@ def paper_settings(name: str) -> dict[str, Any]:
 
 
 def make_policy(
-    name: str, arms: Arms | RowBlocks, *, epsilon: float | None = None, delta: float, noise: Noise | str, **options: Any
+    name: str,
+    arms: Arms | RowBlocks,
+    *,
+    epsilon: float | None = None,
+    delta: float,
+    noise: Noise | str,
+    **options: Unpack[Options],
 ) -> Policy[Any]:
     """The policy of that name for these arms.
 
@@ -244,9 +251,10 @@ def make_policy(
     Warns:
         UserWarning: delta looks like a confidence.
     """
+    given: dict[str, Any] = {**options}
     if epsilon is None:
-        epsilon, options = parts_of.without_tolerance(noise, options, policy_options(name, options))
-    policy = built_policy(name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
+        epsilon, given = parts_of.without_tolerance(noise, given, policy_options(name, given))
+    policy = built_policy(name, arms, epsilon=epsilon, delta=delta, noise=noise, **given)
     for sentence in doubts_of_delta(delta):
         warnings.warn(sentence, UserWarning, stacklevel=2)
     return policy

@@ -7,7 +7,7 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # --- The function of a user that measures: recognised before anything is asked, called, and its answer read.
 
 # ids -> rewards; of test items (ids, items) -> scores; in blocks also (ids, blocks); with constraints a row for each id
-Measure = Callable[..., ArrayLike]
+Measure = Callable[..., ArrayLike | Awaitable[ArrayLike]]
 EACH = "measure gets a list of ids and returns a reward for each, in the same order"
 ONE_BY_ONE = "If yours measures one id, give lambda ids: [measure(i) for i in ids]."
 NO_COROUTINE = (

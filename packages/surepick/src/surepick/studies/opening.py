@@ -3,7 +3,7 @@
 import importlib
 import ipaddress
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import SplitResult, urlsplit
 
 from surepick.core.arms import Arms
@@ -15,6 +15,9 @@ from surepick.studies.progress import ListedSoFar
 from surepick.studies.registration import subject_of
 from surepick.studies.study import Study
 from surepick.text import quoted
+
+if TYPE_CHECKING:
+    from surepick.policies.option_types import Options
 
 # --- Addresses of servers, and whether a token may be sent there.
 
@@ -84,7 +87,7 @@ def create_study(
     reward_column: str | None = None,
     study_id: str | None = None,
     token: str | None = None,
-    **options: Any,
+    **options: "Unpack[Options]",
 ) -> Study:
     """A new study in a database, which is made if it is absent, or on a server.
 

@@ -107,7 +107,7 @@ def feature_columns(
     others = [name for name in table.columns if name not in id_columns and name not in exclude]
     numeric = [name for name in others if looks_numeric(table, name)]
 
-    counting = [name for name in numeric if _counts_rows(table, name)]
+    counting = [name for name in numeric if counts_rows(table, name)]
     if counting:
         warn(
             f"{table.source}: column {counting[0]!r} looks like row numbers, and is no feature. If it is one, name it "
@@ -158,7 +158,8 @@ def _says_none(table: Table, features: Names) -> bool:
     return word.lower() == NONE
 
 
-def _counts_rows(table: Table, name: str) -> bool:
+def counts_rows(table: Table, name: str) -> bool:
+    """The column numbers the rows."""
     found = (number_or_none(cell) if isinstance(cell, str) else cell for cell in table.column(name) if may_count(name))
     values = np.array([np.nan if value is None else value for value in found], np.float64)
     return numbers_rows(list(table.columns), name, values)

@@ -1,6 +1,6 @@
 """What a budget shows: the certified gap after N measurements beside that of a uniform plan, and simple regret.
 
-    python benchmarks/budgets.py [--studies 100] [--rows ten three] [--first-seed 500000]
+    python benchmarks/budget_gaps.py [--studies 100] [--rows ten three] [--first-seed 500000]
 
 Uniform is N/K measurements of each candidate and a bound that holds for them: the leader's largest
 mean_j - mean_c + s sqrt(2 log((K - 1)/delta) (1/n_j + 1/n_c)) over the others, at least 0. Regret is how much worse the

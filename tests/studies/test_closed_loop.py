@@ -176,3 +176,16 @@ def test_asking_takes_no_part():
     whole = study.ask()
     study.lease(1, worker="ann")
     assert study.ask() == whole
+
+
+def test_reprs_are_one_line():
+    """Of a study, a result, and what a policy says of itself: notebooks and debuggers print them."""
+    found = find()
+    for one, words in (
+        (found, "certified"),
+        (found.study, "candidates, certified-independent, epsilon 0.3, delta 0.05"),
+        (found.study.policy.traits, "certifies='candidate'"),
+    ):
+        assert words in repr(one)
+        assert len(repr(one)) < 200
+        assert "\n" not in repr(one)

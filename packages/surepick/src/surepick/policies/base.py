@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -236,6 +236,11 @@ class Traits:
     budget: int | None = None
     gap_at: Callable[[Any, float], float | None] | None = field(default=None, compare=False)
     until: Callable[[Any, float], float] | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        told = {name: value for name, value in told.items() if isinstance(value, bool | int | float | str) and value}
+        return f"<Traits: {', '.join(f'{name}={value!r}' for name, value in told.items())}>"
 
     @property
     def narrows(self) -> bool:

@@ -210,6 +210,11 @@ class Result:
     def __str__(self) -> str:
         return str(self.certificate) + (f"\n{self.features}" if self.features else "")
 
+    def __repr__(self) -> str:
+        gap = self.certificate.certified_gap
+        proved = "" if gap is None or self.lists is not None else f", at most {gap:.4g} worse than the best"
+        return f"<Result: {self.certificate.headline}, {self.verdict}{proved}, {self.pulls:,} measurements>"
+
     def _repr_html_(self) -> str:
         from surepick.assumptions.shown import html_of  # noqa: PLC0415 (few answers are shown so)
         from surepick.studies.readings import shown_readings  # noqa: PLC0415

@@ -17,7 +17,7 @@ from surepick.core.records import IntArray
 from surepick.core.values import probability
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
-from surepick.policies.base import Policy
+from surepick.policies.base import Policy, name_of
 from surepick.policies.verdict import PolicySummary, Stated
 from surepick.studies import recording, validation
 from surepick.studies.closed_loop import Measure, OnUnusual, Result, run_closed_loop
@@ -160,6 +160,11 @@ class Study(Operations, Stated, Home):
         """What to measure next: the open plan, or a new one, or None once the study has stopped; `lease` shares it."""
         planned = self._ledger.open_plan()
         return None if planned is None else self._ledger.batch(planned)
+
+    def __repr__(self) -> str:
+        asked = self.policy.problem
+        promised = f"epsilon {asked.epsilon:g}, delta {asked.delta:g}"
+        return f"<Study: {len(self.ids):,} candidates, {name_of(self.policy)}, {promised}>"
 
     def gap_at(self, delta: float) -> float | None:
         """By how much the answer of the closed rounds is worse than the best at most, had this delta been asked for.

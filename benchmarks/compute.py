@@ -46,7 +46,7 @@ def rounds():
             random = np.random.default_rng(0)
             truth = random.uniform(0.0, 1.0, number)
             truth[0] = 1.2
-            asked = {"epsilon": 0.1, "delta": 0.05, "noise": "subgaussian:0.5"}
+            asked = {"epsilon": 0.1, "delta": 0.05, "noise": "subgaussian:0.5", "evidence": "carried"}
             study = sp.Study(sp.make_policy("certified-independent", plain(number), **asked))
             took = []
             while not study.stopped and len(took) < most:
@@ -65,7 +65,7 @@ def rounds():
 def opening():
     with tempfile.TemporaryDirectory() as folder:
         url, truth, random = f"sqlite:///{folder}/a.db", np.linspace(0.0, 0.05, 10), np.random.default_rng(0)
-        asked = {"epsilon": 0.01, "delta": 0.05, "noise": "subgaussian:1", "batch_size": 50}
+        asked = {"epsilon": 0.01, "delta": 0.05, "noise": "subgaussian:1", "batch_size": 50, "evidence": "carried"}
         study = sp.create_study(url, "a", sp.make_policy("certified-independent", plain(10), **asked))
         for _ in range(200):
             batch = study.ask()

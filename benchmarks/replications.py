@@ -1,9 +1,11 @@
 """Studies a second of processor time: one by one, and many at once.
 
     OMP_NUM_THREADS=1 python benchmarks/replications.py [--studies 10000] [--alone 60] [--repeats 3] [--only slippage]
+        [--evidence mixtures]
 
-certified-independent, delta .05, epsilon .1. Both are timed in turn, `repeats` times, and the best of each counts. The
-studies that were played one by one have the same numbers as those played at once, or the script says so and fails.
+certified-independent, carried evidence unless said, delta .05, epsilon .1. Both are timed in turn, `repeats` times, and
+the best of each counts. The studies that were played one by one have the same numbers as those played at once, or the
+script says so and fails.
 """
 
 import argparse
@@ -38,12 +40,14 @@ def main() -> int:
     parser.add_argument("--alone", type=int, default=60)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", default="")
+    parser.add_argument("--evidence", default="carried")
     given = parser.parse_args()
     print("| instance | rounds | one by one | at once | times | right |\n|---|---|---|---|---|---|")
     for name, world in WORLDS.items():
         if given.only not in name:
             continue
-        policy = sp.make_policy("certified-independent", world.arms, epsilon=0.1, delta=0.05, noise=world.noise)
+        asked = {"epsilon": 0.1, "delta": 0.05, "noise": world.noise, "evidence": given.evidence}
+        policy = sp.make_policy("certified-independent", world.arms, **asked)
 
         def alone(policy=policy, world=world) -> list:
             return [sp.simulate(policy, world, seed=seed) for seed in range(given.alone)]

@@ -142,7 +142,11 @@ def world_of(kind: str, num_arms: int, seed: int) -> sp.environments.Environment
 
 
 def study(
-    world: sp.environments.Environment, noise: object, seed: int, name: str = "certified-independent", **options: float
+    world: sp.environments.Environment,
+    noise: object,
+    seed: int,
+    name: str = "certified-independent",
+    **options: float | str,
 ) -> tuple[int, bool]:
     """(pulls, whether the answer is right)."""
     policy = sp.make_policy(name, world.arms, epsilon=0.1, delta=DELTA, noise=noise, **options)
@@ -163,7 +167,7 @@ def studies(seeds: int) -> None:
             for seed in range(seeds if num_arms < 1000 else max(seeds // 4, 2)):
                 world = world_of(kind, num_arms, seed)
                 for name, noise in (("known", world.noise), ("unknown", sp.Normal())):
-                    found.setdefault(name, []).append(study(world, noise, seed))
+                    found.setdefault(name, []).append(study(world, noise, seed, evidence="carried"))
             (known, _), (unknown, right) = (np.array(found[name], float).T for name in ("known", "unknown"))
             middle, other = np.median(known), np.median(unknown)
             print(

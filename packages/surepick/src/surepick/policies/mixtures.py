@@ -52,9 +52,9 @@ class MixtureElimination(engine.EmbeddedTest):
 
     The first batch has two pulls of each arm. A later one is of the leader and of the rivals that are not settled
     against it. Of at most five candidates it has 5 % of the pulls that are still to come, as they are guessed, but at
-    least 3 % of those so far and at most 25 %; of six to ten, 3 % of those to come, and at most 12 % of those so far;
-    of more, 3 % of those so far. Batches of a size, few of them, and those that cost something are sized as with other
-    evidence.
+    least 3 % of those so far and at most 25 %; of at most ten, 3 % of those to come, at least 3 % of those so far and
+    at most 12 %; of more, 3 % of those so far. Batches of a size, few of them, and those that cost something are sized
+    as with other evidence.
 
     Args:
         problem: what is asked: an epsilon-best arm of 2 or more, at equal costs; without a budget the noise has a

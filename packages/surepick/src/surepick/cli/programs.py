@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from surepick.cli.options import given, opt
-from surepick.core.files import is_folder
+from surepick.core.files import is_file, is_folder
 from surepick.errors import InvalidInput
 from surepick.integrations import every_eval_ever, lm_eval, promptfoo
 from surepick.integrations.answers import Expected, FileAnswers, check_folder
@@ -66,7 +66,7 @@ def items_in(path: Path) -> list[str] | None:
 def refuse_untold(path: Path) -> None:
     """Refuse results of a program that are to be read as a table."""
     known = is_folder(path) or path.suffix in (".eval", ".json", ".jsonl") or lm_eval.FILE.fullmatch(path.name)
-    program = written_by(path) if known and path.exists() else None
+    program = written_by(path) if known and (is_file(path) or is_folder(path)) else None
     if program is not None:
         raise InvalidInput(f"{path} is what {NAMES[program]} wrote, and no table: give --as {program}.")
 

@@ -28,6 +28,7 @@ from surepick.estimators.table_evidence import (
     TableEvidence,
 )
 from surepick.noise import Noise, SubGaussian, informative
+from surepick.studies.origins import WHO
 from surepick.tables import Names, ReadOptions
 from surepick.text import did_you_mean, printable, quoted
 
@@ -37,7 +38,6 @@ TIE = 1e-12  # means that differ by less are equal but for rounding
 TOLERANCE = 1e-6  # of numbers that another processor computed
 UNCOMPARED = ("made_by", "sha256", "source", "taken", "evidence", "certified_gap")  # field by field
 SHARE = {"all": ".", "fdr": "; of these claims a share of at most delta is wrong on average."}
-WHO = {"program": "drawn by the program", "user": "given by whoever asked"}
 
 
 @record
@@ -200,8 +200,8 @@ def analyze(
     check_choice("tiers", tiers, ("all", "fdr"))
     seed, seed_by = settled_seed("seed", seed, seed_by, "it decides the orders of rows.")
     own = encode(held.columns) | {"metric": metric, "filter": filter}
-    said = {"control": control, "top": top, "noise": held.noise.spec, "delta": delta, "minimize": held.minimize}
-    said["tiers"] = None if tiers == "all" else tiers
+    said = {"control": control, "top": top, "delta": delta, "minimize": held.minimize}
+    said |= {"noise": None if noise is None else noise.spec, "tiers": None if tiers == "all" else tiers}
     asked = {**own, **said, "seed": seed, "seed_by": seed_by, **reading}
     return analyzed(held, seed, seed_by, {name: value for name, value in asked.items() if value is not None})
 
@@ -312,7 +312,10 @@ def _assumptions(held: FinishedTable, seed: int, seed_by: Chooser) -> tuple[str,
         return plan, law
     if held.totals:
         drawn = f"Rows with these totals had nothing to do with anything else: {WHO[seed_by]} (seed {seed})."
-    in_time = "Evidence runs through the rows in the order of time; what comes later has the same means."
+    in_time = (
+        "Evidence runs through the rows in the order of time; what comes later has the same means. Rows of one time "
+        f"stand in an order that had nothing to do with values: {WHO[seed_by]} (seed {seed})."
+    )
     return plan, law, in_time if held.ordered else drawn
 
 
@@ -330,7 +333,8 @@ def check_analysis(document: Mapping[str, Any] | str | Path, table: object) -> l
 
     stored = _stored(document)
     asked = dict(stored["asked"])
-    asked["noise"] = parse_noise(asked["noise"])
+    if "noise" in asked:
+        asked["noise"] = parse_noise(asked["noise"])
     again = analyze(table, **asked).to_dict()
     differing = [name for name in again if name not in UNCOMPARED]
     found = [name for name in differing if encode(again[name]) != stored.get(name)]

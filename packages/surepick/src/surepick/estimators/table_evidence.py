@@ -51,8 +51,9 @@ class RecordedRows:
     rewards: FloatArray  # row after row, those of a candidate together, (rows,)
     counts: IntArray  # rows of each candidate, (K,), positive
     shared: bool = False  # the i-th row of each candidate is of the same item
-    ordered: bool = False  # the rows stand in time; no order is drawn
+    ordered: bool = False  # evidence runs through time, in which the rows stand unless there are `times`
     seed: int = 0  # of the orders
+    times: IntArray | None = None  # with `ordered`: the place of each row (shared: item) in time; equal ones are drawn
     redrawn: bool = False  # rewards are normal, and known by their sums and those of their squares alone (line 11)
 
     @property
@@ -73,15 +74,19 @@ class RecordedRows:
 
     def in_order(self, number: int) -> FloatArray:
         """The rewards in the order of this number, those of a candidate together, shape (rows,)."""
-        if self.ordered:
+        if self.ordered and self.times is None:
             return self.rewards
         rng = stream(self.seed, "order of rows", number)
         if self.shared:
-            return self.rewards.reshape(self.num_arms, -1)[:, rng.permutation(self.counts[0])].ravel()
+            order = rng.permutation(self.counts[0])
+            if self.times is not None:
+                order = order[np.argsort(self.times[order], kind="stable")]
+            return self.rewards.reshape(self.num_arms, -1)[:, order].ravel()
         arm_of_row = np.repeat(np.arange(self.num_arms), self.counts)
         if self.redrawn:
             return self._drawn_anew(rng, arm_of_row)
-        return self.rewards[np.lexsort((rng.random(len(arm_of_row)), arm_of_row))]
+        times = np.zeros_like(arm_of_row) if self.times is None else self.times
+        return self.rewards[np.lexsort((rng.random(len(arm_of_row)), times, arm_of_row))]
 
     def _drawn_anew(self, rng: np.random.Generator, arm_of_row: IntArray) -> FloatArray:
         """Normal rows with the sums and squares of the rewards (line 11)."""

@@ -98,6 +98,7 @@ def analyze(
         study = continue_analysis(found, table, url, name, epsilon=epsilon, items=_names(items))
         document = {"analysis": document, "study": study.to_dict()}
         lines += ["", f"Study {name!r}: {study}"]
+        lines += [f"Registration code: {study.study.registration}. Keep it outside of the database."]
         lines += [] if study.study.stopped else [f"Next: {command_line('ask', url, name)}"]
     elif epsilon is not None or items is not None:
         raise InvalidInput("--epsilon and --items are of a study that goes on: name it with --continue URL NAME.")

@@ -164,7 +164,8 @@ def analyze(
         item: the column of the test item, block or task of a row: all candidates have the same ones, which are draws
             from a population, and means are over that population. Rows of one candidate and item are averaged. None:
             the rows of a candidate are repeats, independent of all others.
-        across: in place of id and reward: the columns that are candidates, each row being an item; "all": all numbers;
+        across: in place of id and reward: the columns that are candidates, each row being an item; "all": all numbers,
+            but for columns that count rows, or are times, items or all alike;
             "rows": each row is a candidate, named by id, and the columns of numbers are items.
         order: the column of when a row was measured: evidence then runs through time. None: orders are drawn.
         pulls, sum: in place of the reward: how many measurements a row stands for, and their sum; of 0 and 1, or of
@@ -178,7 +179,8 @@ def analyze(
             taken to be bounded so, those in [0, 100] if both 0 and 100 occur, others to be normal; totals without
             squares are of 0 and 1.
         delta: each answer is wrong with at most this probability, in (0, 1).
-        minimize: small rewards are good; None: as an Olympus folder says, else False.
+        minimize: small rewards are good; None: as an Olympus folder says, else False, and asked for where a column is
+            called time, cost, loss, error or the like.
         metric, filter: of files of a program, the score that counts, and the way in which answers were extracted;
             None: the first, and the result says which.
         seed: of the orders; None: it is drawn, and stored in the result.

@@ -12,7 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from surepick.analysis.columns import ROWS, Columns, are_percentages, are_shares, said, understood
+from surepick.analysis.columns import (
+    ROWS,
+    Columns,
+    about_totals,
+    are_percentages,
+    are_shares,
+    direction_is_open,
+    said,
+    understood,
+)
 from surepick.core.files import as_path
 from surepick.core.frames import SOURCE, is_frame
 from surepick.core.records import FloatArray, IntArray, record
@@ -146,8 +155,14 @@ def finished_table(
         table = read_table(as_path(source, meaning="a table is read from a file or a data frame."), **reading)
     small = bool(table.minimize) if minimize is None else minimize
     given, columns = columns, understood(table, columns)
+    rewards = () if columns.reward is None else column_names(table, columns.reward)
+    if minimize is None and table.minimize is None and (open_to_doubt := [*filter(direction_is_open, rewards)]):
+        raise InvalidInput(
+            f"{table.source}: are small ones good in {quoted(open_to_doubt[0])}, or large ones? Say --minimize or "
+            "--maximize (in Python minimize=True or False)."
+        )
     found = _as_named(table, columns, noise=noise, small=small)
-    return replace(found, columns=columns, taken=said(columns, given, minimize=small))
+    return replace(found, columns=columns, taken=said(table, columns, given, minimize=small))
 
 
 def _as_named(table: Table, columns: Columns, *, noise: Noise | None, small: bool) -> FinishedTable:
@@ -159,11 +174,16 @@ def _as_named(table: Table, columns: Columns, *, noise: Noise | None, small: boo
         raise InvalidInput(
             f"which column of {table.source} names the candidates? Name one with --id (in Python id=); where each "
             "candidate has a column of its own, name those with --across (across=), or all; where each has a row, and "
-            "each column of numbers is an item, say --across rows."
+            f"each column of numbers is an item, say --across rows.{about_totals(table)}"
         )
     if columns.pulls is not None or columns.sum is not None:
         return _from_totals(table, labels, columns, noise, small)
-    table, reward = measured_column(table, columns.reward)
+    try:
+        table, reward = measured_column(table, columns.reward)
+    except InvalidInput as error:
+        if columns.reward is None and (hint := about_totals(table)):
+            raise InvalidInput(f"{error}{hint}") from error
+        raise
     others = [column_names(table, [one])[0] for one in (columns.item, columns.order) if one is not None]
     grouped = grouped_arms(table, labels, Unused(()), exclude=(reward, *others), needed=(reward,))
     rewards = checked_rewards(grouped.table, reward, noise or Normal())
@@ -212,10 +232,7 @@ def _one_a_row(table: Table, columns: Columns) -> tuple[Table, Columns]:
     if columns.id is not None or columns.reward is not None or columns.pulls is not None or columns.sum is not None:
         raise InvalidInput("columns that are candidates hold their scores: leave out id, reward, pulls and sum.")
     item = None if columns.item is None else column_names(table, [columns.item])[0]
-    if across == "all":
-        names: Sequence[str] = [one for one in table.columns if one != item and looks_numeric(table, one)]
-    else:
-        names = column_names(table, across)
+    names = column_names(table, across)
     rows = np.arange(table.num_rows)
     cells = table.text(item) if item is not None else tuple(map(str, rows + 1))
     values = np.concatenate([table.numbers_or_missing(name) for name in names] or [np.empty(0)])

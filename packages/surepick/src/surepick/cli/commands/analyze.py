@@ -39,7 +39,7 @@ def analyze(
         "All claims of the tiers hold, or of those that they make a share of at most delta is wrong on average.",
         default="all",
     ),
-    minimize: bool = options.MINIMIZE,
+    minimize: bool | None = opt("Are small measurements good, or large ones?", flag="--minimize/--maximize"),
     noise: str = opt(
         "bernoulli, bounded:LOW:HIGH, normal, subgaussian:SCALE; none: 0 to 1 if all lie there, else normal.",
         default="",
@@ -84,7 +84,7 @@ def analyze(
         tiers=tiers,
         noise=parse_noise(noise) if noise else None,
         delta=delta,
-        minimize=minimize or None,
+        minimize=minimize,
         metric=metric,
         filter=filter_name,
         seed=seed,

@@ -138,7 +138,8 @@ def _all(table: Table, columns: Columns) -> tuple[str, ...]:
     if len(found) < 2:
         raise InvalidInput(
             f"{table.source}: of its columns {', '.join(map(quoted, found)) or 'none'} may be a candidate: all are "
-            "numbers that neither count rows, nor are times, items or all alike. Name two or more, --across 'a,b' (across=)."
+            "numbers that neither count rows, nor are times, items or all alike. Name two or more with --across 'a,b' "
+            "(across=)."
         )
     return found
 

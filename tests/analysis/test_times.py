@@ -72,7 +72,13 @@ def test_numbers_and_dates_are_in_their_own_order():
     for times in (
         [10, 10, 9, 9],
         ["2026-03-01T10:00"] * 2 + ["2026-03-01T09:00"] * 2,
-        ["2026-10-01"] * 2 + ["2026-09-30"] * 2,
+        pd.to_datetime(["2026-10-01"] * 2 + ["2026-09-30"] * 2),
     ):
         held = judged(table.assign(when=times), order="when")
         assert held.rows(1).in_order(0).tolist() == [0.3, 0.1, 0.4, 0.2]
+
+
+def test_a_constant_time_of_items_is_refused_by_its_name():
+    wide = pd.DataFrame({"q": ["x", "y"], "a": [0, 1], "b": [1, 0], "year": 2024})
+    with pytest.raises(sp.InvalidInput, match="all rows have the same 'year'"):
+        sp.analyze(wide, across=["a", "b"], item="q", order="year")

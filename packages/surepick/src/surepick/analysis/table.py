@@ -241,10 +241,12 @@ def _one_a_row(table: Table, columns: Columns) -> tuple[Table, Columns]:
         "item": cells * len(names),
         "score": values,
     }
-    if columns.order is not None:
-        made["order"] = table.text(columns.order) * len(names)
+    order = None if columns.order is None else column_names(table, [columns.order])[0]
+    if order is not None:
+        times = table.text(order) * len(names)
+        order = order if order not in made else "order"
+        made[order] = times
     lines = np.tile([table.line_of(row) for row in rows.tolist()], len(names))
-    order = None if columns.order is None else "order"
     long = Table(table.source, made, lines=lines, drop_missing=table.drop_missing)
     return long, replace(columns, id="candidate", reward="score", item="item", across=None, order=order)
 

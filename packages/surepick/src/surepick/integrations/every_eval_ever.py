@@ -58,9 +58,10 @@ def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
 
 
 def read_together(paths: Sequence[Path], expected: answers.Expected) -> answers.FileAnswers:
-    """The scores in files of instances at all of these paths; `expected.metric` is the evaluation_result_id that counts, if there are some.
+    """The scores in files of instances at all of these paths.
 
-    A score counts as it is written, also where the line has an `error`.
+    `expected.metric` is the evaluation_result_id that counts, if there are some. A score counts as it is written, also
+    where the line has an `error`.
     """
     known, found = set(expected.items or ()), []
     results: dict[tuple[str, str], str] = {}

@@ -211,3 +211,10 @@ def test_a_pilot_that_may_fail_has_no_gap_below_that():
     study = sp.simulate(policy_for(environment, pilot, 60, delta=0.2), environment, seed=0).study
     assert study.gap_at(0.01) is None
     assert study.gap_at(0.1) is not None
+
+
+def test_a_list_of_studies_says_that_no_tolerance_was_asked_for(sqlite_url):
+    environment = world(5)
+    sp.create_study(sqlite_url, "one", environment.arms, "certified-independent", noise=HALF, budget=40)
+    sp.create_study(sqlite_url, "two", environment.arms, "certified-independent", noise=HALF, budget=40, epsilon=0.1)
+    assert {one.name: one.epsilon for one in sp.list_studies(sqlite_url)} == {"one": 0.0, "two": 0.1}

@@ -112,6 +112,7 @@ class MixtureElimination(engine.EmbeddedTest):
             together=self._rules if self._plain and self.prefer is None and self._rules.intervals is None else None,
             weigh=self.weigh,
             budget=self.budget,
+            any_gap=bool(self.any_gap),
             gap_at=self.gap_at,
         )
 

@@ -81,10 +81,10 @@ def test_a_few_studies(policy):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", TRUTHS)
 @pytest.mark.parametrize("policy", POLICIES)
-def test_the_best_arm_is_above_some_bound_in_few_studies(policy, kind):
-    runs = 200
-    wrong = sum(is_violated(kind, policy, seed) for seed in range(runs))
-    print(f"\n{policy}, {kind}: {wrong} of {runs} at delta {DELTA}, allowed {failures_allowed(runs, DELTA)}")
-    assert wrong <= failures_allowed(runs, DELTA)
+def test_the_best_arm_is_above_some_bound_in_few_studies(policy):
+    """40 studies of each kind of truth; `benchmarks/hostile_readers.py` has 10,000."""
+    runs = [(kind, seed) for kind in TRUTHS for seed in range(40)]
+    wrong = sum(is_violated(kind, policy, seed) for kind, seed in runs)
+    print(f"\n{policy}: {wrong} of {len(runs)} at delta {DELTA}, allowed {failures_allowed(len(runs), DELTA)}")
+    assert wrong <= failures_allowed(len(runs), DELTA)

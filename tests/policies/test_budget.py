@@ -146,3 +146,75 @@ def test_the_gap_at_other_error_probabilities():
     plain = sp.make_policy("lucb", environment.arms, epsilon=0.1, delta=0.05, noise=HALF)
     assert sp.Study(environment.arms, plain).gap_at(0.1) is None
     assert sp.Study(environment.arms, policy_for(environment)).gap_at(0.1) is None
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_a_certificate_is_computed_again_from_its_file(name, tmp_path):
+    truth, declared = NOISES[name]
+    environment = world(5, truth)
+    policy = policy_for(environment, declared, 40)
+    assert sp.make_policy(arms=environment.arms, **policy.spec) == policy
+    study = sp.simulate(policy, environment, seed=3).study
+    sp.write_certificate(study, tmp_path / "certificate.json")
+    assert sp.verify_certificate(tmp_path / "certificate.json").holds
+
+
+@pytest.mark.parametrize(
+    "sizes", [{"max_batches": 3}, {"batch_cost": 1000.0}, {"batch_size": 20}, {"largest_batch": 12}, {"batch_size": 39}]
+)
+@pytest.mark.parametrize("declared", [HALF, Normal()])
+def test_no_size_of_batches_passes_the_budget(sizes, declared):
+    environment = world(10)
+    run = sp.simulate(policy_for(environment, declared, 60, **sizes), environment, seed=0)
+    assert 20 <= run.pulls <= 60
+    assert run.certificate.certified_gap is not None
+
+
+def test_a_batch_beyond_the_budget_is_refused():
+    with pytest.raises(InvalidInput, match="batch_size is above budget"):
+        policy_for(world(10), budget=60, batch_size=61)
+
+
+def test_where_no_scale_is_known_everybody_is_measured_twice_at_first():
+    environment = world(10)
+    run = sp.simulate(policy_for(environment, Normal(), 20), environment, seed=0)
+    assert run.counts.tolist() == [2] * 10
+    assert run.certificate.certified_gap is not None
+    with pytest.raises(InvalidInput, match="twice their number"):
+        policy_for(environment, Normal(), 19)
+
+
+def test_equal_results_say_nothing_of_how_results_vary():
+    """Also as totals of large numbers, whose sums of squares lose digits."""
+    arms = sp.Arms(ids=[*"abcd"])
+    study = sp.Study(sp.make_policy("certified-independent", arms, delta=0.05, noise="normal", budget=40))
+    while (batch := study.ask()) is not None:
+        counts = batch.counts
+        study.tell_totals([*"abcd"], counts, 1000.1 * counts, 1000.1**2 * counts)
+    assert study.certificate().verdict == "budget-exhausted"
+    assert study.certificate().certified_gap is None
+
+
+def test_repeats_that_grow_apart_are_noticed():
+    environment, rng = world(4, best=0.1), np.random.default_rng(0)
+    study = sp.Study(environment.arms, policy_for(environment, Normal(), 200))
+    while (batch := study.ask()) is not None:
+        arms = np.repeat(np.arange(4), batch.counts)
+        scale = 0.01 if len(study.trace) < 4 else 5.0
+        study.tell([str(arm) for arm in arms], rng.normal(environment.means[arms], scale), accept_unusual=True)
+    assert study.certificate().verdict == "heuristic"
+
+
+def test_a_pilot_that_may_fail_has_no_gap_below_that():
+    environment = world(4)
+    pilot = sp.PilotGaussian(0.6, 0.02, 20)
+    study = sp.simulate(policy_for(environment, pilot, 60, delta=0.2), environment, seed=0).study
+    assert study.gap_at(0.01) is None
+    assert study.gap_at(0.1) is not None
+
+
+def test_a_list_of_studies_says_that_no_tolerance_was_asked_for(sqlite_url):
+    environment = world(5)
+    sp.create_study(sqlite_url, "one", environment.arms, "certified-independent", noise=HALF, budget=40)
+    sp.create_study(sqlite_url, "two", environment.arms, "certified-independent", noise=HALF, budget=40, epsilon=0.1)
+    assert {one.name: one.epsilon for one in sp.list_studies(sqlite_url)} == {"one": 0.0, "two": 0.1}

@@ -167,3 +167,51 @@ def test_a_worker_that_dies_is_asked_again(tmp_path):
 def test_what_is_no_number_of_workers_is_refused(wrong):
     with pytest.raises(sp.InvalidInput, match="n_jobs"):
         sp.find_best(list(MEANS), measure, n_jobs=wrong, **ASKED)
+
+
+def test_all_calls_of_a_study_have_one_event_loop():
+    loops = set()
+
+    async def waits(ids):
+        loops.add(asyncio.get_running_loop())
+        return measure(ids)
+
+    for jobs in (1, 4):
+        loops.clear()
+        study_of(batch_size=16).run(waits, n_jobs=jobs)
+        assert len(loops) == 1
+
+
+def test_whoever_cancels_is_asked_for_nothing_more():
+    calls = []
+
+    async def waits(ids):
+        calls.append(ids)
+        await asyncio.sleep(0.02)
+        return [0.5 for _ in ids]
+
+    async def program():
+        asked = {"epsilon": 1e-4, "delta": 0.05, "noise": "subgaussian:0.1", "max_pulls": math.inf}
+        task = asyncio.create_task(sp.find_best_async(list(MEANS), waits, **asked))
+        while len(calls) < 3:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        seen = len(calls)
+        await asyncio.sleep(0.3)
+        return len(calls) - seen
+
+    assert asyncio.run(program()) <= 1
+
+
+def test_a_part_that_is_too_short_loses_no_other_part():
+    def bad(ids):
+        if "d" in ids:
+            return [np.nan] * len(ids) if set(ids) == {"d"} else None
+        return measure(ids)
+
+    study = study_of(batch_size=40)
+    with pytest.raises(sp.SurepickError):
+        study.run(bad, n_jobs=12, at_once=4)
+    assert study.missing[:2].sum() == 0

@@ -21,7 +21,7 @@ from surepick.policies.options import fitting_policy
 from surepick.policies.registry import USUAL_DELTA, built_policy, make_policy, settled_policy, uses_features
 from surepick.policies.verdict import certificate_of
 from surepick.studies.closed_loop import Measure, OnUnusual, Result, check_measure
-from surepick.studies.parallel import LOOP
+from surepick.studies.parallel import OUTER, Outer
 from surepick.studies.study import Study
 from surepick.tables import Names, read_arms
 from surepick.tables.selection import not_used, wanted_features
@@ -165,12 +165,17 @@ async def find_best_async(arms: Any, measure: Measure, **asked: Unpack[Asked]) -
         asked: the other arguments of `find_best`; `n_jobs` is how many calls are awaited at a time.
 
     Returns:
-        The answer with its certificate, as `find_best`.
+        The answer with its certificate, as `find_best`. Cancelled, it asks for nothing more.
     """
     import asyncio  # noqa: PLC0415 (slow to load, and few need it)
 
-    LOOP.set(asyncio.get_running_loop())
-    return await asyncio.to_thread(find_best, arms, measure, **asked)
+    outer = Outer(asyncio.get_running_loop())
+    OUTER.set(outer)
+    try:
+        return await asyncio.to_thread(find_best, arms, measure, **asked)
+    except asyncio.CancelledError:
+        outer.cancelled = True  # what is under way is stored; nothing more is asked
+        raise
 
 
 # --- The last round of a search.

@@ -196,6 +196,11 @@ def question_of(study: Study) -> str:
     wanted = asked_of(problem.question, by_segment=by_segment)
     if wanted is None:
         largest = "smallest" if study.minimize else "largest"
+        if study.policy.traits.any_gap:
+            return (
+                f"One as near to the {largest} as {study.policy.traits.budget:,} measurements can show. How near, the "
+                f"answer says; that may be wrong with probability {problem.delta:g} at most."
+            )
         return (
             f"One whose mean is within {problem.epsilon:g} of the {largest}; that may be wrong with probability "
             f"{problem.delta:g} at most."

@@ -198,6 +198,7 @@ class Traits:
             None: it has no processes that are carried on, and no answer of it can be read under other assumptions.
         assumed: the classes of mean functions under which its answer is read, where they are named without numbers.
         budget: pulls in all, after which it ends with the gap that they certify; None: it aims at epsilon alone.
+        any_gap: no tolerance was asked for: whatever gap its budget shows is what it promises.
         gap_at: state, an error probability -> by how much the leader is worse at most, had that been delta; None: it
             has no such bounds.
         until: state, how far means are off these -> predicted pulls until the answer stands so; None: it has none.
@@ -234,6 +235,7 @@ class Traits:
     weigh: Callable[[Any, plans.Plan, Observations], Weighed | None] | None = field(default=None, compare=False)
     assumed: tuple[Assumption, ...] = ()
     budget: int | None = None
+    any_gap: bool = False
     gap_at: Callable[[Any, float], float | None] | None = field(default=None, compare=False)
     until: Callable[[Any, float], float] | None = field(default=None, compare=False)
 

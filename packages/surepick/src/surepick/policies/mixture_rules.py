@@ -92,7 +92,7 @@ class MixtureRules:
     def upper_bounds(self, rows: Rows, rivals: BoolArray) -> tuple[FloatArray, BoolArray]:
         """(U_jc now, which arms j are beaten)."""
         if self.intervals is not None:
-            return self.intervals.upper_bounds(rows.seen, rivals)
+            return self.intervals.upper_bounds(rows.seen, rivals, rows.levels)
         return upper_bounds(rows.log_values, rows.flows, threshold_of(self.problem), rivals)
 
     def variances(self, seen: Observations) -> FloatArray:
@@ -133,7 +133,7 @@ class MixtureRules:
         """Pulls of the first batch."""
         num_arms = self.problem.num_arms
         usual = HEURISTIC_FIRST * num_arms
-        if self.budget is not None:
+        if self.budget is not None and self.intervals is None:  # where no scale is known, one result says nothing
             usual = min(usual, max(self.budget // 2, num_arms))
         return usual if self.largest is None else min(usual, self.largest)
 
@@ -310,12 +310,13 @@ class MixtureRules:
         beaten, nobody = rows.beaten[row], np.zeros(num_arms, bool)
         leader = int(rows.leader[row])
         settled = (beaten | (rows.bounds[row, :, leader] <= self.problem.epsilon)).all()
+        unknown = self.problem.largest_gap is None and bool((rows.bounds[row, ~beaten, leader] >= UNKNOWN).any())
         return MixtureState(
             round=round_number,
             seen=seen,
             lists=Lists.empty(num_arms),
             beaten=beaten,
-            finished="" if not rows.finished[row] else "certified" if settled else self.over,
+            finished="" if not rows.finished[row] else "certified" if settled else "budget" if unknown else self.over,
             leader=leader,
             candidate=int(rows.candidate[row]),
             dim=num_arms,

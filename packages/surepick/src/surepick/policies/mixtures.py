@@ -17,8 +17,8 @@ from surepick.estimators.flows import BatchWeights, Weighed
 from surepick.estimators.margin_mixtures import PairBets, averaged
 from surepick.estimators.posterior import Posterior, posterior_of_means
 from surepick.estimators.running_processes import UNKNOWN
-from surepick.noise import known_scale
-from surepick.policies import options
+from surepick.noise import failure_probability, known_scale
+from surepick.policies import model_checks, options
 from surepick.policies.base import Traits, threshold_of
 from surepick.policies.carried.means_rule import whole_shares
 from surepick.policies.carried.situation import carried_intervals, without_arms
@@ -109,9 +109,10 @@ class MixtureElimination(engine.EmbeddedTest):
             uses_costs=True,
             batch_cost=self.batch_cost,
             withdraw=self.withdraw,
-            together=self._rules if self._plain and self.prefer is None else None,
+            together=self._rules if self._plain and self.prefer is None and self._rules.intervals is None else None,
             weigh=self.weigh,
             budget=self.budget,
+            any_gap=bool(self.any_gap),
             gap_at=self.gap_at,
         )
 
@@ -146,6 +147,7 @@ class MixtureElimination(engine.EmbeddedTest):
         state = state if wanted is None else replace(state, leader=wanted)
         if not state.begun:
             total = sizes.first(self._rules.usual_first, self._grid)
+            total = total if self.budget is None else min(total, self.budget)
             counts = batches.listed_sizes(num_arms, total, 1)
             return Plan(round=state.round, counts=self._there(state, counts), dim=num_arms, lower_bound=0.0)
         row = self._row(state)
@@ -189,7 +191,8 @@ class MixtureElimination(engine.EmbeddedTest):
             (after.beaten | after.dropped)[None],
             after.away[None],
         )
-        return replace(after, finished=self._over, leader=int(of_least_gap(*gone)[0]))
+        after = replace(after, leader=int(of_least_gap(*gone)[0]))
+        return replace(after, finished="budget" if self._gap(after) is None else self._over)
 
     def _spent(self, state: MixtureState) -> bool:
         """Whether nothing is left of the budget."""
@@ -249,7 +252,11 @@ class MixtureElimination(engine.EmbeddedTest):
         return Step(after, engine.listed_row(row, after), self._deciding(after))
 
     def failed_checks(self, state: MixtureState, plan: Plan, seen: Observations) -> tuple[str, ...]:  # noqa: ARG002
-        return ()
+        if self._rules.intervals is None:
+            return ()
+        bounds = engine.mgf_after(self.problem, state.seen)
+        found = model_checks.spread_of_repeats(self.problem, bounds, state.seen, seen)
+        return (found,) if found else ()
 
     def _concluded(self, after: MixtureState, known: FloatArray, beaten: BoolArray) -> MixtureState:
         """The state with what its processes say, beside the bounds and the beaten arms that are known."""
@@ -296,7 +303,8 @@ class MixtureElimination(engine.EmbeddedTest):
         problem, number = self.problem, self.problem.num_arms
         sigma = problem.sigma if known_scale(problem.noise) else problem.epsilon
         scales = {"sigma": sigma, "epsilon": problem.epsilon}
-        return engine.Grid.of(number, number, **scales, threshold=self._threshold)
+        found = engine.Grid.of(number, number, **scales, threshold=self._threshold)
+        return found if self.budget is None else replace(found, end=min(found.end, max(found.start, self.budget)))
 
     def _less_level(self, state: MixtureState, seen: Observations) -> tuple[Observations, float | None]:
         if self.problem.noise.support is not None:
@@ -317,13 +325,17 @@ class MixtureElimination(engine.EmbeddedTest):
         if sizes.most is not None or sizes.fixed > 0.0:
             usual = max(usual, sizes.testing(state.round, float(state.pulls), rest, self._grid))
         total = sizes.exact or max(math.ceil(usual), int(np.count_nonzero(shares)))
-        total = min(total if sizes.largest is None else min(total, sizes.largest), int(self._rules.left(pulls)[0]))
+        left, number = int(self._rules.left(pulls)[0]), int(np.count_nonzero(shares))
+        if sizes.exact is None and left - total < number:  # the last batch has all that is left
+            total = left
+        total = min(total if sizes.largest is None else min(total, sizes.largest), left)
         return np.asarray(whole_shares(shares[None], np.array([total]), np.array([state.leader]))[0])
 
     # --- what it says
 
     def _answer(self, state: MixtureState) -> dict[str, Any]:
-        found: dict[str, Any] = {"assumptions": self.embedding.traits.assumptions, "why_heuristic": ""}
+        found: dict[str, Any] = {"assumptions": self.embedding.traits.assumptions}
+        found["why_heuristic"] = model_checks.why_heuristic(state.alarms, "")
         if self._rules.intervals is not None:
             found |= {"assumptions": (*found["assumptions"], student_intervals.ASSUMED), "of_draws": False}
         return {**found, "epsilon": self._gap(state)} if self.any_gap else found
@@ -336,7 +348,8 @@ class MixtureElimination(engine.EmbeddedTest):
 
         Source: docs/budget.md, line 54.
         """
-        if not state.begun:
+        failure = 0.0 if self._rules.intervals else failure_probability(self.problem.noise, self.problem.delta)
+        if not state.begun or delta <= failure:
             return None
         rules = replace(self._rules, problem=replace(self.problem, delta=delta))
         bounds, beaten = rules.upper_bounds(self._row(state), ~state.dropped[None])

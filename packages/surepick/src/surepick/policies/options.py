@@ -107,7 +107,8 @@ def check_noise(name: str, noise: Noise, given: Mapping[str, Any], *, unknown_sc
             "certified-independent (--policy certified-independent), certified-linear or certified-kernel, or declare "
             "subgaussian:SIGMA."
         )
-    if (value := given.get("evidence")) not in (None, "carried", "paired", "lists"):
+    unknown = ("carried", "paired", "lists", *(() if given.get("budget") is None else ("mixtures",)))
+    if (value := given.get("evidence")) not in (None, *unknown):
         raise InvalidInput(
             f"evidence is {quoted(value)}, which rests on a scale of the noise that is known beforehand, and noise is "
             "normal with unknown scales. Leave evidence out, or declare subgaussian:SIGMA."
@@ -270,9 +271,13 @@ def unfit_for_mixtures(problem: Problem, given: Mapping[str, Any]) -> str:
         return "the scale of the noise is unknown"
     if problem.question is not None or problem.relative_costs is not None:
         return "measurements have unlike costs" if problem.question is None else "the question is another one"
-    for name in ("batch_size", "largest_batch", "budget"):
-        if isinstance(size := given.get(name), Real) and size < problem.num_arms:
-            return f"{name} is below their number"
+    budget, size = given.get("budget"), given.get("batch_size")
+    least = {"batch_size": 1, "largest_batch": 1, "budget": 1 if known_scale(problem.noise) else 2}
+    for name, each in least.items():
+        if isinstance(value := given.get(name), Real) and value < each * problem.num_arms:
+            return f"{name} is below {'' if each == 1 else 'twice '}their number"
+    if isinstance(budget, Real) and isinstance(size, Real) and size > budget:
+        return "batch_size is above budget"
     return ""
 
 

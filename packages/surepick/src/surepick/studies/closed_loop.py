@@ -253,7 +253,7 @@ def run_closed_loop(
         measuring.tell_all(_blocks_of(batch, missing, whole) if batch.blocks else _parts(batch, missing, most))
 
     try:
-        with round_bars(progress) as show:
+        with measuring.workers, round_bars(progress) as show:
             found = until_stopped(study, carry_out, max_pulls=max_pulls, max_cost=max_cost, on_batch=show)
     except SurepickError as error:
         error.study = study
@@ -299,9 +299,9 @@ class Measuring:
         for number, given, raised in self.workers.outcomes(calls):
             ids = every[number].pulls()
             kept = [place for place, at in enumerate(asked[number]) if ids[at] not in self.gone]
-            if raised is None and len(kept) < len(asked[number]):  # another part has shown that some cannot be measured
-                given = [given[place] for place in kept]  # noqa: PLW2901
             try:
+                if raised is None and len(kept) < len(asked[number]):  # another part showed that some give no results
+                    given = [list(given)[place] for place in kept]  # noqa: PLW2901
                 self.tell(every[number], partial(_known, given, raised))
             except Exception as error:
                 errors.append(error)

@@ -329,7 +329,7 @@ class Database:
                 name=str(row.name),
                 candidates=int(row.num_arms),
                 policy=str(policy["name"]),
-                epsilon=float(policy["epsilon"]),
+                epsilon=0.0 if policy.get("any_gap") else float(policy["epsilon"]),
                 delta=float(policy["delta"]),
                 created_at=float(row.created_at),
                 rounds=0 if last is None else last.plan,

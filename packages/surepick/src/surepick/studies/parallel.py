@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 TRIES = 3  # of a part whose worker died
 Call = partial[Any]  # calls a function that measures with one part's ids
-# in which coroutines are awaited; None: a loop of their own, in a thread
-LOOP: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("LOOP", default=None)
 Outcome = tuple[int, Any, BaseException | None]  # (number of the part, what was returned, what was raised)
 
 
@@ -32,18 +30,40 @@ def is_coroutine_function(function: object) -> bool:
     return any(inspect.iscoroutinefunction(one) for one in (inner, own))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class Outer:
+    """A program that waits for the answer in an event loop of its own."""
+
+    loop: asyncio.AbstractEventLoop
+    cancelled: bool = False  # it waits no more
+
+
+OUTER: ContextVar[Outer | None] = ContextVar("OUTER", default=None)
+
+
 class Workers:
-    """Who carries out calls.
+    """Who carries out calls; a context, at whose end an event loop of our own ends.
 
     Args:
         jobs: most calls at a time.
     """
 
-    jobs: int = 1
+    def __init__(self, jobs: int = 1) -> None:
+        self.jobs = jobs
+        self._own = ExitStack()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._own.close()
 
     def outcomes(self, calls: Sequence[Call]) -> Iterator[Outcome]:
         """What came of each call, as it comes: what one raises harms no other. Where a worker died it is made again."""
+        outer = OUTER.get()
+        if outer is not None and outer.cancelled:
+            raise Cancelled
         if calls and is_coroutine_function(calls[0]):
             return self._awaited(calls)
         if self.jobs == 1:
@@ -74,13 +94,19 @@ class Workers:
         import asyncio  # noqa: PLC0415 (slow to load, and few need it)
         import queue  # noqa: PLC0415
 
+        if self._loop is None:  # the same for all calls of a study: what a program opens in it stays usable
+            outer = OUTER.get()
+            self._loop = self._own.enter_context(_own_loop()) if outer is None else outer.loop
         came: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
-        with _going(LOOP.get()) as loop:
-            running = asyncio.run_coroutine_threadsafe(_gathered(calls, self.jobs, came), loop)
-            try:
-                yield from (came.get() for _ in calls)
-            finally:
-                running.cancel()
+        running = asyncio.run_coroutine_threadsafe(_gathered(calls, self.jobs, came), self._loop)
+        try:
+            yield from (came.get() for _ in calls)
+        finally:
+            running.cancel()
+
+
+class Cancelled(BaseException):
+    """Nobody waits for the answer any more."""
 
 
 DIED = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker", "WorkerCrashedError")  # of joblib, Dask and Ray
@@ -93,16 +119,27 @@ def _made(number: int, call: Call) -> Outcome:
         if isinstance(given, Iterator):
             given = list(islice(given, len(call.args[0]) + 1))  # one too many is as wrong as a million
     except Exception as error:
-        return number, None, error
+        return number, None, _portable(error)
     return number, given, None
 
 
+def _portable(error: Exception) -> Exception:
+    """The error; in another process what can be handed back of one that cannot."""
+    import multiprocessing  # noqa: PLC0415
+    import pickle  # noqa: PLC0415
+
+    if multiprocessing.parent_process() is None:
+        return error
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
 @contextmanager
-def _going(loop: asyncio.AbstractEventLoop | None) -> Iterator[asyncio.AbstractEventLoop]:
-    """The loop, or one of our own in a thread, which ends with it."""
-    if loop is not None:
-        yield loop
-        return
+def _own_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """A loop in a thread; at the end what still runs in it is cancelled and waited for."""
     import asyncio  # noqa: PLC0415
     import threading  # noqa: PLC0415
 
@@ -112,9 +149,20 @@ def _going(loop: asyncio.AbstractEventLoop | None) -> Iterator[asyncio.AbstractE
     try:
         yield own
     finally:
+        asyncio.run_coroutine_threadsafe(_all_cancelled(), own).result()
         own.call_soon_threadsafe(own.stop)
         thread.join()
         own.close()
+
+
+async def _all_cancelled() -> None:
+    """Every other task of the loop is cancelled and has ended."""
+    import asyncio  # noqa: PLC0415
+
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for one in others:
+        one.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 async def _gathered(calls: Sequence[Callable[[], Coroutine[Any, Any, Any]]], jobs: int, came: Any) -> None:

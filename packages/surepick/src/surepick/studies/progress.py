@@ -25,7 +25,7 @@ class ListedSoFar:
     name: str
     candidates: int
     policy: str
-    epsilon: float
+    epsilon: float  # 0: none was asked for, but what a budget shows
     delta: float
     created_at: float  # seconds since 1970 (UTC)
     rounds: int  # plans that were judged

@@ -162,8 +162,9 @@ class Study(Operations, Stated, Home):
         return None if planned is None else self._ledger.batch(planned)
 
     def __repr__(self) -> str:
-        asked = self.policy.problem
-        promised = f"epsilon {asked.epsilon:g}, delta {asked.delta:g}"
+        asked, traits = self.policy.problem, self.policy.traits
+        aim = f"budget {traits.budget:,}" if traits.any_gap else f"epsilon {asked.epsilon:g}"
+        promised = f"{aim}, delta {asked.delta:g}"
         return f"<Study: {len(self.ids):,} candidates, {name_of(self.policy)}, {promised}>"
 
     def gap_at(self, delta: float) -> float | None:

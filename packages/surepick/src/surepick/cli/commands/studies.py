@@ -163,7 +163,8 @@ def list_studies(url: UrlArgument, output: options.FormatOption = options.Format
     for one in found:
         verdict = "shortened" if one.shortens and one.verdict == "heuristic" else one.verdict
         verdict += ", closed early" if one.ended else ""
-        promise = (f"{one.shortens or one.candidates:,}", f"{one.epsilon:g}", f"{one.delta:g}")
+        asked = f"{one.epsilon:g}" if one.epsilon else "any"
+        promise = (f"{one.shortens or one.candidates:,}", asked, f"{one.delta:g}")
         rows.append((one.name, one.policy, verdict, *promise, f"{one.rounds:,}", f"{one.pulls:,}"))
     print_table(HEADERS, rows, left=HEADERS[:3])
 

@@ -122,7 +122,7 @@ def test_one_set_of_items_is_gone_on_with(sqlite_url, tmp_path, monkeypatch):
     some = sorted(np.random.default_rng(6).permutation(items)[:90].tolist())
     rows = [(model, item) for model in models for item in some]
     held = pd.DataFrame(rows, columns=["model", "question"]).assign(right=answers(models, some))
-    found = sp.analyze(held, seed=3)
+    found = sp.analyze(held, noise=sp.Bounded(0.0, 1.0), seed=3)
     begun = continue_analysis(found, held, sqlite_url, "set", epsilon=0.1, items=items)
     columns = Columns(id="model", reward="right", item="question")
     table = judged_table(held, columns, None, None, noise=sp.Bounded(0.0, 1.0), minimize=False)
@@ -146,8 +146,9 @@ def test_one_set_of_items_is_gone_on_with(sqlite_url, tmp_path, monkeypatch):
         continue_analysis(
             found, held, sqlite_url, "other", epsilon=0.05, items=[one for one in items if one != some[0]]
         )
+    found = sp.analyze(repeats(), noise=sp.Normal(), seed=3)
     with pytest.raises(sp.InvalidInput, match="scores from 0 to 1"):
-        continue_analysis(sp.analyze(repeats(), seed=3), repeats(), sqlite_url, "other", epsilon=0.05, items=items)
+        continue_analysis(found, repeats(), sqlite_url, "other", epsilon=0.05, items=items)
 
 
 def test_the_command_says_what_more_it_takes(sqlite_url, tmp_path):
@@ -173,18 +174,18 @@ def test_what_cannot_be_gone_on_with_is_refused(sqlite_url):
     with pytest.raises(sp.InvalidInput, match="in a database"):
         continue_analysis(found, held, "https://lab.example", "x", epsilon=0.1)
     answers = tasks().assign(score=lambda rows: (rows["score"] > 0).astype(float))
-    ones = sp.analyze(answers, id="model", reward="score", item="task", seed=3)
+    ones = sp.analyze(answers, id="model", reward="score", item="task", noise=sp.Bounded(0.0, 1.0), seed=3)
     with pytest.raises(sp.InvalidInput, match="normal differences only"):
         continue_analysis(ones, answers, sqlite_url, "x", epsilon=0.1)
     sums = totals_of(held)
     wide = sp.analyze(sums, id="model", pulls="count", sum="total", noise=sp.SubGaussian(0.5), seed=3)
     with pytest.raises(sp.InvalidInput, match="are no rows"):
         continue_analysis(wide, sums, sqlite_url, "x", epsilon=0.1)
-    known = sp.analyze(sums, id="model", pulls="count", sum="total", seed=3)
+    known = sp.analyze(sums, id="model", pulls="count", sum="total", noise=sp.Normal(), seed=3)
     continue_analysis(known, sums, sqlite_url, "drawn", epsilon=0.1)
     with pytest.raises(sp.InvalidInput, match="were drawn when the study was begun"):
         continue_analysis(known, sums, sqlite_url, "drawn")
     other = held.replace({"model": {"c": "d"}})
     renamed = sp.analyze(other, id="model", reward="score", noise=sp.Normal(), seed=3)
-    with pytest.raises(sp.InvalidInput, match="has other candidates"):
+    with pytest.raises(sp.InvalidInput, match="was made of another table"):
         continue_analysis(renamed, other, sqlite_url, "drawn")

@@ -155,3 +155,33 @@ def test_a_declared_scale_is_the_exact_mean_of_a_normal_law():
     assert np.all(evidence.log_against(1, np.full(3, 0.5))[[0, 2]] > evidence.log_best()[[0, 2]])
     focus = evidence.log_pairs(1.0, 1)
     assert np.isfinite(focus).sum() == 4
+
+
+def gap_and_evidence(rewards, counts, **how):
+    evidence = StudentEvidence(RecordedRows(rewards, counts, seed=1, **how), 0.05)
+    gap = answers.certified_gap(evidence, 0, range(1, len(counts)), 0.05, range_of_means=None)
+    return np.array([gap, *evidence.log_best()])
+
+
+@pytest.mark.parametrize("how", [{"shared": True}, {}])
+@pytest.mark.parametrize("level", [1e6, 1e9, -1e9])
+def test_a_level_that_all_rewards_have_costs_no_digits(how, level):
+    counts = np.full(3, 20)
+    rewards = np.random.default_rng(8).standard_normal(60).round(3)
+    levels = np.tile(level * np.linspace(0.5, 1.5, 20).round(), 3) if how else level
+    found, plain = (gap_and_evidence(one, counts, **how) for one in (rewards + levels, rewards))
+    assert found == pytest.approx(plain, abs=1e-6)
+
+
+def test_a_candidate_far_away_costs_the_others_no_digits():
+    rewards = np.random.default_rng(8).standard_normal((3, 20)).round(3)
+    near, far = (rewards + np.array([[0.0], [0.0], [one]]) for one in (-10.0, -1e9))
+    for how in ({"shared": True}, {}):
+        one, other = (StudentEvidence(rows_of(table, **how), 0.05).log_pairs(3.0)[:2, :2] for table in (near, far))
+        assert one == pytest.approx(other, abs=1e-6)
+
+
+def test_sums_that_contradict_their_squares_say_nothing():
+    ratio = StudentRatio(9, 2.0)
+    assert ratio.log(np.array([9.1, -9.1, np.nan, 8.9]), np.full(4, 9.0)).tolist()[:3] == [-np.inf] * 3
+    assert np.isfinite(ratio.log(np.array([8.9, 9.0]), np.full(2, 9.0))).all()

@@ -86,6 +86,22 @@ def test_other_samples_and_several_results_are_refused(tmp_path):
         sp.analyze(twice[0].with_name("7f3c.json"))
 
 
+def test_several_results_in_several_files_are_refused_as_in_a_folder(tmp_path):
+    files = instances(tmp_path / "all", lambda line: line | {"evaluation_result_id": "f0"}, samples=3)
+    for file in list(files):
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        lines = [line | {"evaluation_result_id": "f1", "evaluation": {"score": 0.5}} for line in lines]
+        files.append(file.with_name("8a4d_samples.jsonl"))
+        files[-1].write_text("\n".join(map(json.dumps, lines)))
+    for given in (tmp_path / "all", files, files[::-1]):
+        with pytest.raises(sp.InvalidInput, match=r"several results for .* --metric EVALUATION_RESULT_ID"):
+            sp.analyze(given)
+        assert sp.analyze(given, metric="f1", seed=1).means == (0.5, 0.5, 0.5)
+        assert sp.analyze(given, metric="f0", seed=1).means != (0.5, 0.5, 0.5)
+    with pytest.raises(sp.InvalidInput, match="no line has the evaluation_result_id 'f2'"):
+        sp.analyze(files, metric="f2")
+
+
 def test_a_study_of_such_samples_is_told_its_files(tmp_path, sqlite_url):
     instances(tmp_path / "all")
     (tmp_path / "models.csv").write_text("id\n" + "\n".join(SKILL))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from surepick.core.records import FloatArray, record
+from surepick.errors import InvalidInput
 from surepick.tables import Names, Table, column_names
 from surepick.tables.selection import counts_rows, looks_numeric
 from surepick.text import quoted
@@ -25,9 +27,18 @@ PULLS_WORDS = "impressions pulls trials n count views visitors users sessions sh
 REPEAT_WORDS = "run rep repeat repetition replicate replication trial attempt try iteration"  # these count rows
 SCORE_WORDS = "score reward correct is_correct right accuracy acc success passed rating exact_match"
 SUM_WORDS = "clicks sum successes ones wins conversions hits purchases correct"
+TOTAL_WORDS = f"{PULLS_WORDS} {SUM_WORDS} squares sum_of_squares total"
+DATE_WORDS = "date dates datetime timestamp day week month year hour created updated"
+SMALL_WORDS = (  # of which small ones may be good, or large ones
+    "time runtime duration latency second seconds sec secs ms milliseconds minutes hours cost costs loss losses error "
+    "errors rmse mae mse perplexity"
+)
 WORDS = (CANDIDATE_WORDS, ITEM_WORDS, REPEAT_WORDS, SCORE_WORDS, PULLS_WORDS, SUM_WORDS)
 CANDIDATES, ITEMS, REPEATS, SCORES, PULLS, SUMS = (frozenset(words.split()) for words in WORDS)
-ROWS = "rows"  # each row is a candidate
+TOTALS, DATES, SMALL = (frozenset(words.split()) for words in (TOTAL_WORDS, DATE_WORDS, SMALL_WORDS))
+PARTS = re.compile(r"[^a-z]+")  # what stands between the words of a name
+SHOWN = 12  # candidates that are named
+ROWS, ALL = "rows", "all"  # each row is a candidate
 
 
 @record
@@ -51,6 +62,8 @@ def understood(table: Table, columns: Columns) -> Columns:
     Nothing is taken for its values' sake but what kind they are: words or numbers, how often one recurs, whether all
     are 0 or 1, or lie between.
     """
+    if columns.across == ALL and not any((columns.id, columns.reward, columns.pulls, columns.sum)):
+        return replace(columns, across=_all(table, columns))
     if columns.across is not None or columns.pulls is not None or columns.sum is not None:
         return columns
     named = [one for one in (columns.id, columns.reward, columns.item, columns.order) if one is not None]
@@ -68,7 +81,7 @@ def understood(table: Table, columns: Columns) -> Columns:
     return columns
 
 
-def said(columns: Columns, given: Columns, *, minimize: bool) -> str | None:
+def said(table: Table, columns: Columns, given: Columns, *, minimize: bool) -> str | None:
     """A sentence that says what was taken for what; None where everything was named."""
     flags = {"id": "--id", "item": "--item", "reward": "--reward", "pulls": "--pulls", "sum": "--sum"}
     parts = {"id": "candidates", "item": "items", "reward": "measurements", "pulls": "how many", "sum": "their sum"}
@@ -78,12 +91,67 @@ def said(columns: Columns, given: Columns, *, minimize: bool) -> str | None:
     if wide == ROWS:
         shown = [f"each row is a candidate, named by {quoted(columns.id)}", "each column of numbers is an item"]
     elif wide is not None:
-        shown = [f"each column from {quoted(wide[0])} to {quoted(wide[-1])} is a candidate, each row an item"]
+        shown = [f"{_which(wide)} is a candidate, each row an item"]
+    if given.across == ALL:
+        passed = [name for name in table.columns if name not in (*(wide or ()), columns.item, columns.order)]
+        shown += [f"passed over: {', '.join(map(quoted, passed))}"] * bool(passed)
     if not shown:
         return None
     good = "small ones are good" if minimize else "large ones are good (--minimize: small ones)"
     others = ", ".join(["--across"] * (wide is not None) + [flags[name] for name in new])
     return f"Taken: {'; '.join([*shown, good])}. Name others with {others}."
+
+
+def direction_is_open(name: str) -> bool:
+    """Whether small ones may be good, by the words in the name of a column: time, cost, loss, error, latency."""
+    return not SMALL.isdisjoint(PARTS.split(name.lower()))
+
+
+def about_totals(table: Table) -> str:
+    """What to say where columns are called as totals are; "" where none are."""
+    found = [name for name in table.columns if _word(name) in TOTALS and looks_numeric(table, name)]
+    if not found or not any(_word(name) in PULLS for name in found):
+        return ""
+    names = ", ".join(map(quoted, found))
+    return (
+        f" Or are {names} totals? Then say --id, --pulls (how many), --sum (their sum), and of measurements that are "
+        "not 0 and 1 --squares (the sum of their squares), in Python pulls=, sum=, squares=."
+    )
+
+
+def _all(table: Table, columns: Columns) -> tuple[str, ...]:
+    """The columns that are candidates where all are: numbers that neither count, nor are times or items, nor constant.
+
+    Among shares a column of 1 is no constant, but somebody who is always right, and so is one of 0.
+    """
+    used = {name for one in (columns.item, columns.order) if one is not None for name in column_names(table, one)}
+    rest = [
+        name
+        for name in table.columns
+        if name not in used and looks_numeric(table, name) and not _counts(table, name) and _may_be_measured(name)
+    ]
+    cells = {name: table.numbers_or_missing(name) for name in rest}
+    known = {name: values[~np.isnan(values)] for name, values in cells.items()}
+    shares = all(are_shares(values) for values in known.values())
+    different = {name: np.unique(values) for name, values in known.items()}
+    found = tuple(name for name in rest if len(different[name]) > 1 or (shares and set(different[name]) <= {0.0, 1.0}))
+    if len(found) < 2:
+        raise InvalidInput(
+            f"{table.source}: of its columns {', '.join(map(quoted, found)) or 'none'} may be a candidate: all are "
+            "numbers that neither count rows, nor are times, items or all alike. Name two or more with --across 'a,b' "
+            "(across=)."
+        )
+    return found
+
+
+def _may_be_measured(name: str) -> bool:
+    return _word(name) not in ITEMS | DATES
+
+
+def _which(names: Names) -> str:
+    if isinstance(names, str) or len(names) > SHOWN:
+        return f"each column from {quoted(names[0])} to {quoted(names[-1])}"
+    return f"each of the columns {', '.join(map(quoted, names))}"
 
 
 def _counts(table: Table, name: str) -> bool:

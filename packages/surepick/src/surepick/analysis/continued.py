@@ -28,6 +28,7 @@ from surepick.policies.registry import make_policy
 from surepick.simulation import simulate
 from surepick.studies.logs.keys import item_key
 from surepick.studies.opening import create_study, is_http, open_study
+from surepick.studies.origins import DIGITS, Order, TableOrigin
 from surepick.studies.study import Study
 from surepick.text import quoted
 
@@ -56,15 +57,22 @@ class Continued:
     rows: int  # of the table
     missing: int  # measurements that the open round still asks for; 0 where the study has stopped
     more: More | None  # what the answer still takes, if candidates are as in the table; None where it is there
+    others: tuple[str, ...] = ()  # where it was made now: studies that were made of the same table before
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain JSON data."""
         numbers = {"used": self.used, "rows": self.rows, "missing": self.missing, "more": encode(self.more)}
-        return {**numbers, "stopped": self.study.stopped}
+        others, code = list(self.others), self.study.registration
+        return {**numbers, "stopped": self.study.stopped, "others": others, "registration": code}
 
     def __str__(self) -> str:
         """The same in sentences."""
         has = f"it has {self.used:,} of {self.rows:,} rows of the table, those that it asked for."
+        if self.others:
+            has += (
+                f" There is a study of this table already ({', '.join(map(quoted, self.others))}): one order of its "
+                "rows is one try, and whoever takes the study that comes out well has no promise."
+            )
         if self.more is None:
             return f"{has} It needs no more measurements: {self.study.progress()}"
         low, usual, high = (max(one, self.missing) for one in (self.more.lowest, self.more.usual, self.more.highest))
@@ -86,7 +94,8 @@ def continue_analysis(
     """A study of the candidates of an analyzed table, which begins with its rows and goes on with new measurements.
 
     Args:
-        found: what `analyze` said of the table; its seed decides the order in which rows are told.
+        found: what `analyze` said of the table, of noise that was declared there; where a study is made, its seed
+            decides the order in which rows are told, then and later.
         table: the same table.
         url, name: of a study in a database, as in `create_study`.
         epsilon: the shortfall that is tolerated, in reward units, > 0; chosen without a look at the table. None: the
@@ -97,8 +106,9 @@ def continue_analysis(
     Returns: the study, with as many rows as it asked for; its certificate is one of all of them.
 
     Raises:
-        InvalidInput: the table is another one, the name is taken, or no study goes on with such rows: items of a
-            population with rewards that are not normal, and totals of which only the scale is known.
+        InvalidInput: the table, or the seed, is another one than that which the study was made of, the name is taken,
+            nobody declared the noise, or no study goes on with such rows: items of a population with rewards that are
+            not normal, and totals of which only the scale is known.
 
     Source: ours; docs/finished-tables.md, line 13.
     """
@@ -107,25 +117,66 @@ def continue_analysis(
     asked = dict(found.asked)
     columns = Columns(**{each: asked.pop(each) for each in encode(Columns()) if each in asked})
     reading = {each: value for each, value in asked.items() if each not in OWN}
-    reading |= {"noise": parse_noise(asked["noise"]), "minimize": found.minimize}
+    reading |= {"noise": parse_noise(found.noise), "minimize": found.minimize}
     held = judged_table(table, columns, asked.get("metric"), asked.get("filter"), **reading)
     if held.sha256 != found.results_sha256:
         raise InvalidInput("this is another table than the one that was analyzed; analyze it first.")
+    others: list[str] = []
     if epsilon is None:
         study = open_study(url, name)
-        if study.ids != held.ids or study.minimize != held.minimize:
-            raise InvalidInput(f"study {name!r} has other candidates than the table, or another direction.")
+        origin = _same_table(study, name, held, found)
+        held = held.of(study.ids)
     else:
+        if "noise" not in found.asked:
+            raise InvalidInput(
+                f"a study that goes on needs noise that you declare (--noise, in Python noise=): {found.noise} was "
+                "taken because of the values in the table, and the certificate of a study rests on noise that was "
+                "chosen before anybody looked at them."
+            )
         goal: dict[str, Any] = {"epsilon": epsilon, "delta": found.delta if delta is None else delta}
         options = _options(held) if items is None else _of_set(held, items)
         policy = make_policy(arms=Arms(ids=held.ids), noise=held.noise, **goal, **options)
-        study = create_study(url, name, policy, minimize=held.minimize)
+        order: Order = "items" if items is not None else "time" if held.ordered else "drawn"
+        origin = TableOrigin(held.sha256[:DIGITS], len(held.rewards), found.seed, found.seed_by, order)
+        study = create_study(url, name, policy, minimize=held.minimize, study_id=origin.study_id())
+        others = _others(url, name, origin)
     of_set = study.policy.traits.items is not None
-    used = answered(study, held) if of_set else told(study, held, found.seed, f"table {held.sha256[:16]}")
+    used = answered(study, held) if of_set else told(study, held, origin.seed, f"table {origin.digest[:16]}")
     if study.stopped:
-        return Continued(study, used, len(held.rewards), 0, None)
-    more = _more_of_set(study, held, found.seed) if of_set else _more(study, held, used, found.seed)
-    return Continued(study, used, len(held.rewards), int(np.maximum(study.missing, 0).sum()), more)
+        return Continued(study, used, len(held.rewards), 0, None, tuple(others))
+    more = _more_of_set(study, held, origin.seed) if of_set else _more(study, held, used, origin.seed)
+    missing = int(np.maximum(study.missing, 0).sum())
+    return Continued(study, used, len(held.rewards), missing, more, tuple(others))
+
+
+def _same_table(study: Study, name: str, held: FinishedTable, found: Analysis) -> TableOrigin:
+    """Where a study comes from, if that is this table, in the order of its seed."""
+    origin = TableOrigin.of(study.study_id)
+    if origin is None:
+        raise InvalidInput(
+            f"study {name!r} was made without a table, and nobody knows which of these rows it has already; measure "
+            "the rest with ask and tell, or make another study, with --epsilon."
+        )
+    if origin.digest != held.sha256[:DIGITS] or set(study.ids) != set(held.ids) or study.minimize != held.minimize:
+        raise InvalidInput(
+            f"study {name!r} was made of another table: of {origin.rows:,} rows, SHA-256 {origin.digest[:16]}..., and "
+            f"this one has {len(held.rewards):,}, {held.sha256[:16]}..., or is read in another way (--order, "
+            "--minimize). Rows that were told once would count again; measure the rest with ask and tell."
+        )
+    if found.seed_by == "user" and found.seed != origin.seed:
+        raise InvalidInput(
+            f"the rows of study {name!r} are in the order of seed {origin.seed}, and you give {found.seed}: one order "
+            "is one try. Leave the seed out."
+        )
+    return origin
+
+
+def _others(url: str, name: str, origin: TableOrigin) -> list[str]:
+    """Other studies in the database that were made of the same table."""
+    from surepick.studies.database import study_ids  # noqa: PLC0415 (its packages are an extra)
+
+    made = {other: TableOrigin.of(one) for other, one in study_ids(url).items() if other != name.strip()}
+    return [other for other, one in made.items() if one is not None and one.digest == origin.digest]
 
 
 def _options(held: FinishedTable) -> dict[str, Any]:
@@ -246,7 +297,7 @@ def _next_places(held: FinishedTable, fresh: BoolArray, wanted: IntArray) -> Int
 
 def _in_order(held: FinishedTable, seed: int) -> tuple[FloatArray, IntArray]:
     """(rewards in the order in which they are told, the number of each in its candidate's rows), (rows,)."""
-    apart = RecordedRows(held.rewards, held.counts, held.items is not None, held.ordered, seed)
+    apart = RecordedRows(held.rewards, held.counts, held.items is not None, held.ordered, seed, held.times)
     number = np.arange(len(held.rewards)) - np.repeat(np.cumsum(held.counts) - held.counts, held.counts)
     if held.totals:
         return replace(apart, redrawn=True).in_order(0), number

@@ -28,6 +28,7 @@ from surepick.estimators.table_evidence import (
     TableEvidence,
 )
 from surepick.noise import Noise, SubGaussian, informative
+from surepick.studies.origins import WHO
 from surepick.tables import Names, ReadOptions
 from surepick.text import did_you_mean, printable, quoted
 
@@ -37,7 +38,6 @@ TIE = 1e-12  # means that differ by less are equal but for rounding
 TOLERANCE = 1e-6  # of numbers that another processor computed
 UNCOMPARED = ("made_by", "sha256", "source", "taken", "evidence", "certified_gap")  # field by field
 SHARE = {"all": ".", "fdr": "; of these claims a share of at most delta is wrong on average."}
-WHO = {"program": "drawn by the program", "user": "given by whoever asked"}
 
 
 @record
@@ -164,7 +164,8 @@ def analyze(
         item: the column of the test item, block or task of a row: all candidates have the same ones, which are draws
             from a population, and means are over that population. Rows of one candidate and item are averaged. None:
             the rows of a candidate are repeats, independent of all others.
-        across: in place of id and reward: the columns that are candidates, each row being an item; "all": all numbers;
+        across: in place of id and reward: the columns that are candidates, each row being an item; "all": all numbers,
+            but for columns that count rows, or are times, items or all alike;
             "rows": each row is a candidate, named by id, and the columns of numbers are items.
         order: the column of when a row was measured: evidence then runs through time. None: orders are drawn.
         pulls, sum: in place of the reward: how many measurements a row stands for, and their sum; of 0 and 1, or of
@@ -178,7 +179,8 @@ def analyze(
             taken to be bounded so, those in [0, 100] if both 0 and 100 occur, others to be normal; totals without
             squares are of 0 and 1.
         delta: each answer is wrong with at most this probability, in (0, 1).
-        minimize: small rewards are good; None: as an Olympus folder says, else False.
+        minimize: small rewards are good; None: as an Olympus folder says, else False, and asked for where a column is
+            called time, cost, loss, error or the like.
         metric, filter: of files of a program, the score that counts, and the way in which answers were extracted;
             None: the first, and the result says which.
         seed: of the orders; None: it is drawn, and stored in the result.
@@ -200,8 +202,8 @@ def analyze(
     check_choice("tiers", tiers, ("all", "fdr"))
     seed, seed_by = settled_seed("seed", seed, seed_by, "it decides the orders of rows.")
     own = encode(held.columns) | {"metric": metric, "filter": filter}
-    said = {"control": control, "top": top, "noise": held.noise.spec, "delta": delta, "minimize": held.minimize}
-    said["tiers"] = None if tiers == "all" else tiers
+    said = {"control": control, "top": top, "delta": delta, "minimize": held.minimize}
+    said |= {"noise": None if noise is None else noise.spec, "tiers": None if tiers == "all" else tiers}
     asked = {**own, **said, "seed": seed, "seed_by": seed_by, **reading}
     return analyzed(held, seed, seed_by, {name: value for name, value in asked.items() if value is not None})
 
@@ -312,7 +314,10 @@ def _assumptions(held: FinishedTable, seed: int, seed_by: Chooser) -> tuple[str,
         return plan, law
     if held.totals:
         drawn = f"Rows with these totals had nothing to do with anything else: {WHO[seed_by]} (seed {seed})."
-    in_time = "Evidence runs through the rows in the order of time; what comes later has the same means."
+    in_time = (
+        "Evidence runs through the rows in the order of time; what comes later has the same means. Rows of one time "
+        f"stand in an order that had nothing to do with values: {WHO[seed_by]} (seed {seed})."
+    )
     return plan, law, in_time if held.ordered else drawn
 
 
@@ -330,7 +335,8 @@ def check_analysis(document: Mapping[str, Any] | str | Path, table: object) -> l
 
     stored = _stored(document)
     asked = dict(stored["asked"])
-    asked["noise"] = parse_noise(asked["noise"])
+    if "noise" in asked:
+        asked["noise"] = parse_noise(asked["noise"])
     again = analyze(table, **asked).to_dict()
     differing = [name for name in again if name not in UNCOMPARED]
     found = [name for name in differing if encode(again[name]) != stored.get(name)]

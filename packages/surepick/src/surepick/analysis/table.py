@@ -6,12 +6,22 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from surepick.analysis.columns import ROWS, Columns, are_percentages, are_shares, said, understood
+from surepick.analysis.columns import (
+    ROWS,
+    Columns,
+    about_totals,
+    are_percentages,
+    are_shares,
+    direction_is_open,
+    said,
+    understood,
+)
 from surepick.core.files import as_path
 from surepick.core.frames import SOURCE, is_frame
 from surepick.core.records import FloatArray, IntArray, record
@@ -36,21 +46,47 @@ class FinishedTable:
 
     source: str
     ids: tuple[str, ...]
-    rewards: FloatArray  # as the table has them; of items one for each candidate and item
+    rewards: FloatArray  # as the table has them, ascending or by items and times: the order of its rows says nothing
     counts: IntArray  # rows of each candidate, (K,)
     items: tuple[str, ...] | None  # ids of the items in common; None: there are repeats
     noise: Noise
     ordered: bool
     minimize: bool
+    times: IntArray | None = (
+        None  # where `ordered`: the place in time of each row, or of each item; None: as they stand
+    )
     totals: bool = False  # rows are any that have the totals of the table
     columns: Columns = field(default_factory=Columns)  # what was named, or taken
     taken: str | None = None  # a sentence about what nobody named
 
     @property
     def sha256(self) -> str:
-        """Of the results by candidate, in hexadecimal digits."""
-        held = [self.ids, self.items, self.counts.tolist(), self.rewards.tolist(), self.ordered]
-        return hashlib.sha256(json.dumps(held, ensure_ascii=False).encode()).hexdigest()
+        """Of the results of each candidate, and of their times, but in no order of rows, in hexadecimal digits."""
+        number, total = len(self.ids), len(self.rewards)
+        arms, items = np.argsort(np.array(self.ids, object)), np.array(self.items or (), object)
+        rank, item = np.empty(number, np.int64), np.zeros(total, np.int64)
+        rank[arms] = np.arange(number)
+        if self.items is not None:
+            item = np.tile(np.argsort(np.argsort(items)), number)
+        times = np.zeros(total, np.int64)
+        if self.ordered and self.times is not None:
+            times = np.resize(self.times, total)
+        elif self.ordered:
+            times = np.arange(total) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
+        order = np.lexsort((self.rewards, times, item, np.repeat(rank, self.counts)))
+        held = [sorted(self.ids), sorted(items.tolist()), self.counts[arms].tolist(), self.ordered]
+        found = hashlib.sha256(json.dumps(held, ensure_ascii=False).encode())
+        found.update(np.asarray(self.rewards[order] + 0.0, "<f8").tobytes())
+        found.update(np.asarray(times[order], "<i8").tobytes())
+        return found.hexdigest()
+
+    def of(self, ids: tuple[str, ...]) -> FinishedTable:
+        """The same with the candidates in this order."""
+        at, ends = {name: arm for arm, name in enumerate(self.ids)}, np.cumsum(self.counts)
+        arms = np.array([at[name] for name in ids])
+        rows = np.concatenate([np.arange(ends[arm] - self.counts[arm], ends[arm]) for arm in arms.tolist()])
+        times = self.times if self.times is None or self.items is not None else self.times[rows]
+        return replace(self, ids=ids, rewards=self.rewards[rows], counts=self.counts[arms], times=times)
 
     @property
     def unit(self) -> float:
@@ -71,7 +107,7 @@ class FinishedTable:
         if self.noise.support is None:
             scaled = -self.rewards if self.minimize else self.rewards
         redrawn = self.totals and isinstance(self.noise, Normal)
-        return RecordedRows(scaled, self.counts, self.items is not None, self.ordered, seed, redrawn)
+        return RecordedRows(scaled, self.counts, self.items is not None, self.ordered, seed, self.times, redrawn)
 
 
 def judged_table(
@@ -119,8 +155,14 @@ def finished_table(
         table = read_table(as_path(source, meaning="a table is read from a file or a data frame."), **reading)
     small = bool(table.minimize) if minimize is None else minimize
     given, columns = columns, understood(table, columns)
+    rewards = () if columns.reward is None else column_names(table, columns.reward)
+    if minimize is None and table.minimize is None and (open_to_doubt := [*filter(direction_is_open, rewards)]):
+        raise InvalidInput(
+            f"{table.source}: are small ones good in {quoted(open_to_doubt[0])}, or large ones? Say --minimize or "
+            "--maximize (in Python minimize=True or False)."
+        )
     found = _as_named(table, columns, noise=noise, small=small)
-    return replace(found, columns=columns, taken=said(columns, given, minimize=small))
+    return replace(found, columns=columns, taken=said(table, columns, given, minimize=small))
 
 
 def _as_named(table: Table, columns: Columns, *, noise: Noise | None, small: bool) -> FinishedTable:
@@ -132,11 +174,16 @@ def _as_named(table: Table, columns: Columns, *, noise: Noise | None, small: boo
         raise InvalidInput(
             f"which column of {table.source} names the candidates? Name one with --id (in Python id=); where each "
             "candidate has a column of its own, name those with --across (across=), or all; where each has a row, and "
-            "each column of numbers is an item, say --across rows."
+            f"each column of numbers is an item, say --across rows.{about_totals(table)}"
         )
     if columns.pulls is not None or columns.sum is not None:
         return _from_totals(table, labels, columns, noise, small)
-    table, reward = measured_column(table, columns.reward)
+    try:
+        table, reward = measured_column(table, columns.reward)
+    except InvalidInput as error:
+        if columns.reward is None and (hint := about_totals(table)):
+            raise InvalidInput(f"{error}{hint}") from error
+        raise
     others = [column_names(table, [one])[0] for one in (columns.item, columns.order) if one is not None]
     grouped = grouped_arms(table, labels, Unused(()), exclude=(reward, *others), needed=(reward,))
     rewards = checked_rewards(grouped.table, reward, noise or Normal())
@@ -146,12 +193,13 @@ def _as_named(table: Table, columns: Columns, *, noise: Noise | None, small: boo
     _check_noise(noise, columns)
     _check_candidates(grouped)
     ordered = columns.order is not None
-    places = _places(grouped.table, others[-1]) if ordered else np.arange(len(rewards))
+    places = _places(grouped.table, others[-1]) if ordered else np.zeros(len(rewards), np.int64)
     told: dict[str, Any] = {"noise": noise, "ordered": ordered, "minimize": small}
     if columns.item is not None:
         return _in_common(grouped, rewards, others[0], places, told)
-    order = np.lexsort((places, grouped.arm_of_row))
+    order = np.lexsort((rewards, places, grouped.arm_of_row))
     counts = np.bincount(grouped.arm_of_row, minlength=grouped.arms.num_arms)
+    told["times"] = places[order] if ordered else None
     return FinishedTable(table.source, grouped.arms.ids, rewards[order], counts, None, **told)
 
 
@@ -184,10 +232,7 @@ def _one_a_row(table: Table, columns: Columns) -> tuple[Table, Columns]:
     if columns.id is not None or columns.reward is not None or columns.pulls is not None or columns.sum is not None:
         raise InvalidInput("columns that are candidates hold their scores: leave out id, reward, pulls and sum.")
     item = None if columns.item is None else column_names(table, [columns.item])[0]
-    if across == "all":
-        names: Sequence[str] = [one for one in table.columns if one != item and looks_numeric(table, one)]
-    else:
-        names = column_names(table, across)
+    names = column_names(table, across)
     rows = np.arange(table.num_rows)
     cells = table.text(item) if item is not None else tuple(map(str, rows + 1))
     values = np.concatenate([table.numbers_or_missing(name) for name in names] or [np.empty(0)])
@@ -196,10 +241,12 @@ def _one_a_row(table: Table, columns: Columns) -> tuple[Table, Columns]:
         "item": cells * len(names),
         "score": values,
     }
-    if columns.order is not None:
-        made["order"] = table.text(columns.order) * len(names)
+    order = None if columns.order is None else column_names(table, [columns.order])[0]
+    if order is not None:
+        times = table.text(order) * len(names)
+        order = order if order not in made else "order"
+        made[order] = times
     lines = np.tile([table.line_of(row) for row in rows.tolist()], len(names))
-    order = None if columns.order is None else "order"
     long = Table(table.source, made, lines=lines, drop_missing=table.drop_missing)
     return long, replace(columns, id="candidate", reward="score", item="item", across=None, order=order)
 
@@ -222,26 +269,48 @@ def _items_in_columns(table: Table, columns: Columns) -> tuple[Table, Columns]:
 
 
 def _places(table: Table, name: str) -> IntArray:
-    """The place of each row in time, (rows,)."""
-    keys = table.numbers(name) if looks_numeric(table, name) else np.array(table.text(name))
-    return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    """The place of each row in time, (rows,): of numbers, or of dates by ISO 8601."""
+    keys = table.numbers(name) if looks_numeric(table, name) else _dates(table, name)
+    values, places = np.unique(keys, return_inverse=True)
+    if len(values) < 2:
+        raise InvalidInput(
+            f"{table.source}: all rows have the same {name!r}, which says nothing of time; leave --order (order=) out."
+        )
+    return places.reshape(-1).astype(np.int64)
+
+
+def _dates(table: Table, name: str) -> FloatArray:
+    """Seconds since 1970 of dates and times, (rows,)."""
+    cells = table.text(name)
+    try:
+        found = [datetime.fromisoformat(cell.strip()) for cell in cells]
+    except ValueError as error:
+        raise InvalidInput(
+            f"{table.source}: the order of {name!r} is not known ({error}): times are numbers, or dates as 2026-03-01 "
+            "or 2026-03-01T09:00; as words 10:00 would come before 9:00. Write them so."
+        ) from error
+    if len({one.tzinfo is None for one in found}) > 1:
+        raise InvalidInput(f"{table.source}: some times in {name!r} have a time zone and others none; write all alike.")
+    zero = datetime(1970, 1, 1, tzinfo=None if found[0].tzinfo is None else UTC)
+    return np.array([(one - zero).total_seconds() for one in found])
 
 
 def _in_common(
     grouped: Grouped, rewards: FloatArray, item: str, places: IntArray, told: dict[str, Any]
 ) -> FinishedTable:
-    """One reward for each candidate and item, the mean of its rows; items stand in time."""
+    """One reward for each candidate and item, the mean of its rows; items by their times and names."""
     table, num_arms = grouped.table, grouped.arms.num_arms
     cells = np.array([cell.strip() for cell in table.text(item)])
-    names, first, item_of_row = np.unique(cells, return_index=True, return_inverse=True)
+    names, item_of_row = np.unique(cells, return_inverse=True)
     item_of_row = item_of_row.reshape(-1)
     earliest = np.full(len(names), np.iinfo(np.int64).max)
     np.minimum.at(earliest, item_of_row, places)
     shape = (num_arms, len(names))
     number, total = np.zeros(shape), np.zeros(shape)
     np.add.at(number, (grouped.arm_of_row, item_of_row), 1.0)
-    np.add.at(total, (grouped.arm_of_row, item_of_row), rewards)
-    kept = np.lexsort((first, earliest))
+    rows = np.argsort(rewards, kind="stable")  # so that their order in the file does not change the last bit of a sum
+    np.add.at(total, (grouped.arm_of_row[rows], item_of_row[rows]), rewards[rows])
+    kept = np.argsort(earliest, kind="stable")
     whole = np.all(number > 0, axis=0)
     if not whole.all():
         arm, at = np.argwhere(number == 0)[0].tolist()
@@ -256,6 +325,7 @@ def _in_common(
     means = (total / np.maximum(number, 1.0))[:, kept]
     counts = np.full(num_arms, len(kept))
     items = tuple(map(str, names[kept].tolist()))
+    told["times"] = earliest[kept] if told["ordered"] else None
     return FinishedTable(table.source, grouped.arms.ids, means.ravel(), counts, items, **told)
 
 
@@ -287,9 +357,9 @@ def _from_totals(
         parts = np.stack([ones, many - ones], axis=1).astype(int).ravel()
         rewards = np.repeat(np.tile([1.0, 0.0], len(counts)), parts)
         return FinishedTable(table.source, grouped.arms.ids, rewards, counts, None, **told)
-    many, sums, *rest = (
-        np.asarray(np.bincount(grouped.arm_of_row, grouped.table.numbers(name)), np.float64) for name in used
-    )
+    cells = [grouped.table.numbers(name) for name in used]
+    rows = np.lexsort(cells)  # so that their order in the file does not change the last bit of a sum
+    many, sums, *rest = (np.bincount(grouped.arm_of_row[rows], one[rows]).astype(np.float64) for one in cells)
     counts = _counted(grouped, many)
     low, high = noise.support or (-np.inf, np.inf)
     if outside := np.flatnonzero((sums < low * counts) | (sums > high * counts)).tolist():

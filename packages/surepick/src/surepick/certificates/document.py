@@ -175,6 +175,7 @@ def document_of(
         deviations=deviations,
         end=facts.end,
         judge=facts.judge,
+        study_id=facts.study_id,
         measured=lambda: answers.measured_in(look.seen for look in facts.looks),
     )
     candidates, order, inline = _arms_entry(arms), policy.traits.items, arms.num_arms <= INLINE

@@ -40,6 +40,8 @@ HEURISTIC_THINNING = 1.25  # one number of blocks to the next
 HEURISTIC_GROWTH = 0.15  # blocks with the same weights, as a share of those before
 HEURISTIC_PRIOR_BLOCKS = 2.0  # blocks that a guess made in advance is worth
 HEURISTIC_SHIFTS = (1.0, 1.25, 1.6, 2.0, 3.0)  # of the mean of Student's t, in units of what many differences need
+LEAST_SPREAD = 1e-12  # of what differences vary by, beside what both vary by; below, digits are lost
+LARGEST_SHARE = 1.0 + 1e-9  # of a sum in what it can be
 STUDENT_POINTS = 2001  # at which the likelihood ratio is computed
 STUDENT_NODES = 120  # of its integral
 
@@ -51,8 +53,9 @@ class RecordedRows:
     rewards: FloatArray  # row after row, those of a candidate together, (rows,)
     counts: IntArray  # rows of each candidate, (K,), positive
     shared: bool = False  # the i-th row of each candidate is of the same item
-    ordered: bool = False  # the rows stand in time; no order is drawn
+    ordered: bool = False  # evidence runs through time, in which the rows stand unless there are `times`
     seed: int = 0  # of the orders
+    times: IntArray | None = None  # with `ordered`: the place of each row (shared: item) in time; equal ones are drawn
     redrawn: bool = False  # rewards are normal, and known by their sums and those of their squares alone (line 11)
 
     @property
@@ -73,15 +76,19 @@ class RecordedRows:
 
     def in_order(self, number: int) -> FloatArray:
         """The rewards in the order of this number, those of a candidate together, shape (rows,)."""
-        if self.ordered:
+        if self.ordered and self.times is None:
             return self.rewards
         rng = stream(self.seed, "order of rows", number)
         if self.shared:
-            return self.rewards.reshape(self.num_arms, -1)[:, rng.permutation(self.counts[0])].ravel()
+            order = rng.permutation(self.counts[0])
+            if self.times is not None:
+                order = order[np.argsort(self.times[order], kind="stable")]
+            return self.rewards.reshape(self.num_arms, -1)[:, order].ravel()
         arm_of_row = np.repeat(np.arange(self.num_arms), self.counts)
         if self.redrawn:
             return self._drawn_anew(rng, arm_of_row)
-        return self.rewards[np.lexsort((rng.random(len(arm_of_row)), arm_of_row))]
+        times = np.zeros_like(arm_of_row) if self.times is None else self.times
+        return self.rewards[np.lexsort((rng.random(len(arm_of_row)), times, arm_of_row))]
 
     def _drawn_anew(self, rng: np.random.Generator, arm_of_row: IntArray) -> FloatArray:
         """Normal rows with the sums and squares of the rewards (line 11)."""
@@ -237,7 +244,7 @@ class StudentEvidence:
     """Of normal rewards whose scales nobody knows: Student's t of the differences in blocks (lines 6 to 8)."""
 
     def __init__(self, rows: RecordedRows, delta: float) -> None:
-        self.rows, self.target = rows, math.log(max(rows.num_arms - 1, 1) / delta)
+        self.rows, self.target = _centred(rows), math.log(max(rows.num_arms - 1, 1) / delta)
         self._of: dict[int, list[_Differences]] = {}  # of one candidate and the others
 
     @cached_property
@@ -270,11 +277,23 @@ class StudentEvidence:
             first, second, moments = np.searchsorted(arms, better), np.searchsorted(arms, worse), []
             for number in range(orders):
                 means = rows.block_means(number, arms, blocks, equal=True)
-                sums, squares = means.sum(axis=1), (means**2).sum(axis=1)
-                squares = squares[first][:, None] + squares[second] - 2.0 * means[first] @ means[second].T
-                moments.append((sums[first][:, None] - sums[second], np.maximum(squares, 0.0)))
+                middle = means.mean(axis=1)
+                means = means - middle[:, None]
+                own = (means**2).sum(axis=1)
+                squares = own[first][:, None] + own[second]
+                spread = squares - 2.0 * means[first] @ means[second].T
+                lost = (spread < LEAST_SPREAD * squares) & (squares > 0.0)
+                moments.append((middle[first][:, None] - middle[second], np.where(lost, np.nan, spread)))
             found.append(_Differences(StudentRatio.reaching(target, blocks), better, worse, moments))
         return found
+
+
+def _centred(rows: RecordedRows) -> RecordedRows:
+    """The rows less a number that an item, or all of them, have in common, so that a large one costs no digits."""
+    if rows.shared:
+        table = rows.rewards.reshape(rows.num_arms, -1)
+        return replace(rows, rewards=(table - np.median(table, axis=0)).ravel())
+    return replace(rows, rewards=rows.rewards - np.median(rows.rewards))
 
 
 def _mean_over_rivals(pairs: FloatArray, candidate: int = 0, instead: FloatArray | None = None) -> FloatArray:
@@ -314,7 +333,8 @@ class ScaleEvidence:
 
 @record
 class _Differences:
-    """Differences in blocks of candidates c and others, (c, j), in each order: their sums, and those of squares."""
+    """Differences in blocks of candidates c and others, (c, j), in each order: their means, and the sums of squared
+    differences to these, NaN where rounding leaves nothing of them."""
 
     ratio: StudentRatio
     better: IntArray
@@ -324,9 +344,9 @@ class _Differences:
     def logs(self, shortfalls: FloatArray) -> FloatArray:
         """log E_{c,j}, with a shortfall of each j added to every difference."""
         number, found = self.ratio.number, []
-        for sums, squares in self.moments:
-            moved = squares + 2.0 * shortfalls * sums + number * shortfalls**2
-            found.append(self.ratio.log(sums + number * shortfalls, np.maximum(moved, 0.0)))
+        for means, spread in self.moments:
+            moved = means + shortfalls
+            found.append(self.ratio.log(number * moved, spread + number * moved**2))
         return _mean_of_orders(found)
 
 
@@ -357,10 +377,12 @@ class StudentRatio:
         return tried[enough.index(first)] if first < STUDENT_POINTS else max(tried, key=lambda one: float(one.logs[-1]))
 
     def log(self, sums: FloatArray, squares: FloatArray) -> FloatArray:
-        """Its log, rounded down, from sums of the differences and of their squares, of equal shapes."""
+        """Its log, rounded down, from sums of the differences and of their squares, of equal shapes; -inf where these
+        are not numbers, or contradict each other."""
         length = np.sqrt(self.number * squares)
-        share = np.divide(sums, length, out=np.zeros_like(sums), where=length > 0.0)
-        return np.asarray(np.interp(share, self.places, self.logs))
+        share = np.divide(sums, length, out=np.zeros_like(sums), where=~(length <= 0.0))
+        known = np.abs(share) <= LARGEST_SHARE
+        return np.asarray(np.where(known, np.interp(share, self.places, self.logs), -np.inf))
 
 
 def _log_integral(slopes: FloatArray, power: float) -> FloatArray:

@@ -6,9 +6,10 @@ of an item is "NAME:SAMPLE_ID", with the first 16 digits of sample_hash behind i
 that a sample of other content is another item.
 """
 
+import itertools
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +53,19 @@ def items_of(path: Path) -> list[str]:
 
 
 def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
-    """The scores in files of instances; `expected.metric` is the evaluation_result_id that counts, if there are some.
+    """The scores in files of instances at a path; as `read_together`."""
+    return read_together([path], expected)
 
-    A score counts as it is written, also where the line has an `error`.
+
+def read_together(paths: Sequence[Path], expected: answers.Expected) -> answers.FileAnswers:
+    """The scores in files of instances at all of these paths.
+
+    `expected.metric` is the evaluation_result_id that counts, if there are some. A score counts as it is written, also
+    where the line has an `error`.
     """
     known, found = set(expected.items or ()), []
     results: dict[tuple[str, str], str] = {}
-    for where, instance, item in _rows(path):
+    for where, instance, item in itertools.chain.from_iterable(map(_rows, paths)):
         result = str(instance.get("evaluation_result_id") or "")
         if expected.metric is not None and result != expected.metric:
             continue
@@ -72,7 +79,9 @@ def read_answers(path: Path, expected: answers.Expected) -> answers.FileAnswers:
             )
         found.append((name, item, expected.score(_score(instance["evaluation"]), "evaluation.score", where)))
     if not found:
-        raise InvalidInput(f"{path}: no line has the evaluation_result_id {quoted(expected.metric)}.")
+        raise InvalidInput(
+            f"{', '.join(map(str, paths))}: no line has the evaluation_result_id {quoted(expected.metric)}."
+        )
     return answers.FileAnswers.of(found)
 
 

@@ -69,7 +69,10 @@ def read_results(
         raise InvalidInput(f"--filter (in Python: filter=) is for files of {lm_eval.PROGRAM}; leave it out.")
     expected, reader = Expected(metric=metric, filter=filter), reader_of(program)
     files = [file for path in paths for file in (promptfoo_files(path) if program == "promptfoo" else [path])]
-    parts = [reader.read_answers(file, expected) for file in files]
+    if program is RecognisedProgram.every_eval_ever:  # several results of one sample may be in several files
+        parts = [reader.read_together(files, expected)]
+    else:
+        parts = [reader.read_answers(file, expected) for file in files]
     return program, FileAnswers(
         tuple(name for part in parts for name in part.candidates),
         tuple(name for part in parts for name in part.items),

@@ -397,6 +397,18 @@ def list_stored_studies(url: str) -> list[ListedSoFar]:
         database.engine.dispose()
 
 
+def study_ids(url: str) -> dict[str, str]:
+    """The name and the id of each study of a database, by name."""
+    database = Database(url)
+    with released(database.engine), in_words(database.engine.url), database.engine.connect() as connection:
+        rows = connection.execute(
+            sa.select(tables.study.c.name, tables.study.c.configuration).order_by(tables.study.c.name)
+        ).all()
+        found = {str(row.name): str(json.loads(row.configuration)["study_id"]) for row in rows}
+    database.engine.dispose()
+    return found
+
+
 def migrate_studies(url: str) -> tuple[str | None, str]:
     """Bring the tables of a database to the newest schema: all steps are taken, or none."""
     engine, version = reach(url)

@@ -14,6 +14,7 @@ from surepick.policies.base import Policy
 from surepick.policies.prices import Costs
 from surepick.policies.verdict import certificate_of
 from surepick.studies.logs import base
+from surepick.studies.origins import TableOrigin
 from surepick.studies.progress import times
 from surepick.studies.replay import relisted
 
@@ -50,6 +51,7 @@ def answer_of(
     deviations: Sequence[base.Deviations],
     end: EarlyEnd | None,
     judge: str = base.CLOSED_ROUNDS,
+    study_id: str = "",
     measured: Callable[[], Mapping[int, int]],
 ) -> Certificate:
     """The certificate of a study, from where its policy stands and how its plans were carried out."""
@@ -60,6 +62,9 @@ def answer_of(
     answer = replace(answer, best_arm=arms.ids[answer.arm], minimize=minimize, rounds=rounds)
     answer = replace(answer, dropped=tuple(sorted(waiting)) or None)
     answer = with_deviations(answer, prepared, [*deviations, *late], judge)
+    origin = TableOrigin.of(study_id)
+    if origin is not None and answer.pulls > 0:
+        answer = replace(answer, assumptions=(*answer.assumptions, origin.sentence(answer.pulls)))
     prices = Costs.of(policy, arms)
     if prices is not None:
         batches = sum(not one.alone for one in deviations)

@@ -410,6 +410,7 @@ class Study(Operations, Stated, Home):
             deviations=replay.deviations,
             end=self.early_end(),
             judge=self.judging,
+            study_id=self.study_id,
             measured=lambda: self.log.measured(last.plan),
         )
 

@@ -39,7 +39,7 @@ def analyze(
         "All claims of the tiers hold, or of those that they make a share of at most delta is wrong on average.",
         default="all",
     ),
-    minimize: bool = options.MINIMIZE,
+    minimize: bool | None = opt("Are small measurements good, or large ones?", flag="--minimize/--maximize"),
     noise: str = opt(
         "bernoulli, bounded:LOW:HIGH, normal, subgaussian:SCALE; none: 0 to 1 if all lie there, else normal.",
         default="",
@@ -84,7 +84,7 @@ def analyze(
         tiers=tiers,
         noise=parse_noise(noise) if noise else None,
         delta=delta,
-        minimize=minimize or None,
+        minimize=minimize,
         metric=metric,
         filter=filter_name,
         seed=seed,
@@ -98,6 +98,7 @@ def analyze(
         study = continue_analysis(found, table, url, name, epsilon=epsilon, items=_names(items))
         document = {"analysis": document, "study": study.to_dict()}
         lines += ["", f"Study {name!r}: {study}"]
+        lines += [f"Registration code: {study.study.registration}. Keep it outside of the database."]
         lines += [] if study.study.stopped else [f"Next: {command_line('ask', url, name)}"]
     elif epsilon is not None or items is not None:
         raise InvalidInput("--epsilon and --items are of a study that goes on: name it with --continue URL NAME.")

@@ -23,7 +23,7 @@ from surepick.cli.app import app
 
 SUBJECTS = {
     "certified-linear": {"norm_bound": 2.0},
-    "certified-independent": {},
+    "certified-independent": {"evidence": "carried"},
     "linear-embedding": {"norm_bound": 2.0},
 }
 FACTS = ("policy", "arms", "minimize")  # 8 and 8.0, "bounded:0:1" and "bounded:0.0:1.0" are the same ones

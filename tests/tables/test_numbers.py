@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 from table_notes import noted
 from together import of_each
 
+import surepick as sp
 from surepick.errors import InvalidInput
 from surepick.studies import program
 from surepick.tables import Table, TableWarning, read_table, write_table
@@ -281,3 +282,17 @@ def test_a_table_that_was_written_here_is_read_back(tmp_path):
     values = [1.234, 987.0, 0.0, 1e16]
     write_table(tmp_path / "t.csv", {"y": values})
     np.testing.assert_array_equal(read_table(tmp_path / "t.csv").numbers("y"), values)
+
+
+def test_a_table_without_columns_has_no_rows(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({}), tmp_path / "none.parquet")
+    with pytest.raises(sp.InvalidInput, match="no rows"):
+        sp.read_arms(tmp_path / "none.parquet")
+
+
+def test_a_question_of_5000_digits_is_none():
+    with pytest.raises(sp.InvalidInput, match="question is"):
+        sp.make_policy(
+            "certified-independent", sp.Arms(ids=["a", "b"]), epsilon=1, delta=0.1, noise="bernoulli", question=10**5000
+        )

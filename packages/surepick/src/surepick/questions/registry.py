@@ -115,7 +115,8 @@ def question_name(question: Question | Mapping[str, Any] | str | None) -> str:
     """The name of a question, which may be given by its record, its spec or its name."""
     if isinstance(question, Mapping):
         return str(question.get("name"))
-    return str(getattr(question, "name", question or BEST))
+    found: object = getattr(question, "name", question or BEST)
+    return found if isinstance(found, str) else quoted(found)
 
 
 def question_spec(question: Question | None) -> dict[str, Any] | None:

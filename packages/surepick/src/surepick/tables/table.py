@@ -104,7 +104,7 @@ class Table:
 
     @property
     def num_rows(self) -> int:
-        return len(next(iter(self.columns.values())))
+        return len(next(iter(self.columns.values()), ()))
 
     def line_of(self, row: int) -> int:
         """The number of a row in the file."""

@@ -266,8 +266,7 @@ class MixtureElimination(engine.EmbeddedTest):
         after = replace(after, beaten=beaten, leader=int(order[0]), tested=tested_in_order(bounds, order, after.away))
         if after.candidate >= 0 and after.away[after.candidate]:
             after = replace(after, candidate=after.leader)
-        looks = lambda: self._posterior(after).looks  # noqa: E731
-        return states.stop_if_decided(after, self.problem.epsilon, self.prefer, looks)
+        return states.stop_if_decided(after, self.problem.epsilon, self.prefer, lambda: self._posterior(after).looks)
 
     def _posterior(self, state: MixtureState) -> Posterior:
         """What the results suggest of the means."""

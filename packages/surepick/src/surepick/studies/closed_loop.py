@@ -300,9 +300,10 @@ class Measuring:
             ids = every[number].pulls()
             kept = [place for place, at in enumerate(asked[number]) if ids[at] not in self.gone]
             try:
+                left = given
                 if raised is None and len(kept) < len(asked[number]):  # another part showed that some give no results
-                    given = [list(given)[place] for place in kept]  # noqa: PLW2901
-                self.tell(every[number], partial(_known, given, raised))
+                    left = [list(given)[place] for place in kept]
+                self.tell(every[number], partial(_known, left, raised))
             except Exception as error:
                 errors.append(error)
         if errors:

@@ -249,8 +249,8 @@ class CarriedElimination(engine.BatchedTest):
     def _stopped(self, after: SequentialState) -> SequentialState:
         """The state, over if a candidate is certified and none is sought that is liked better."""
         guess = self._situation.guess
-        looks = lambda: guess(after.processes, after.seen).looks  # noqa: E731
-        return states.stop_if_decided(after, self.problem.epsilon, self.prefer, looks)
+        sought = self.problem.epsilon, self.prefer
+        return states.stop_if_decided(after, *sought, lambda: guess(after.processes, after.seen).looks)
 
     def weigh(self, state: SequentialState, plan: Plan, seen: Observations) -> Weighed | None:
         """What `tell` makes of a batch, with the weights of its pulls; None where it has none.

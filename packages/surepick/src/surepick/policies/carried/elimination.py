@@ -144,7 +144,7 @@ class CarriedElimination(engine.BatchedTest):
         later: ids of arms that are not there when the study begins, and may come; None: all are there.
         later_share: the share of delta for those that come, in (0, 1); None: a tenth where some may.
         prefer: a number of each arm: of those that are certified at the end the one with the smallest is named; None:
-            the one that was tested. Seldom more than one is certified, since only candidates are tested.
+            the one that was tested. The study goes on for one with a smaller number that looks good enough.
 
     Raises:
         InvalidInput: a setting has no meaning, or the embedding declares no norm bound.
@@ -243,8 +243,7 @@ class CarriedElimination(engine.BatchedTest):
         for one in {leader} if after.candidate < 0 else {leader, after.candidate}:
             tested = situation.tightened_by(replace(state, tested=tested), after.processes, one)
         beaten = state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
-        after = replace(after, leader=leader, tested=tested, beaten=beaten)
-        return self._stopped(after)
+        return self._stopped(replace(after, leader=leader, tested=tested, beaten=beaten))
 
     def _stopped(self, after: SequentialState) -> SequentialState:
         """The state, over if a candidate is certified and none is sought that is liked better."""
@@ -309,8 +308,7 @@ class CarriedElimination(engine.BatchedTest):
     def _relisted(
         self, step: Step[SequentialState], state: SequentialState, roster: states.Availability
     ) -> Step[SequentialState]:
-        after = self._situation.relisted(state, roster, over=self._sizes.over(state.round))
-        after = self._stopped(after)
+        after = self._stopped(self._situation.relisted(state, roster, over=self._sizes.over(state.round)))
         row = replace(step.record, active=after.active, leader=after.leader, certified_gap=self._gap(after))
         return Step(after, engine.listed_row(row, after), self._deciding(after))
 

@@ -248,6 +248,7 @@ class Known:
     counts: IntArray  # n
     scores: FloatArray  # f
     squared_errors: FloatArray  # e^2, of the scores
+    costs: FloatArray | float = 1.0  # of a pull, in those of the cheapest arm
 
     def fair_shares(self, weights: FloatArray, total: FloatArray) -> tuple[FloatArray, IntArray]:
         """(how many pulls each arm had better get, (g, K); how many together, (g,)), of a batch in these proportions.
@@ -257,8 +258,8 @@ class Known:
 
             n_j 4 log(N / K) e_j^2 / (max f - f_j)^2,   at most N / K
 
-        since where the best arm starves the others are measured in vain until it is found. A quarter of a batch at most
-        goes to such arms.
+        since where the best arm starves the others are measured in vain until it is found; where a pull costs more, less
+        by the root of that. A quarter of a batch at most goes to such arms.
 
         Source: ours, after the indices of upper confidence bounds (Lai and Robbins 1985).
         """
@@ -271,7 +272,7 @@ class Known:
         leads = self.scores.max(axis=1, keepdims=True, initial=-np.inf, where=wanted) - self.scores
         trails = wanted & (leads > 0.0)
         doubt = HEURISTIC_UNLUCKY * np.log(np.maximum(equal, 1.0)) * self.squared_errors
-        asked = np.minimum(self.counts * doubt / np.where(trails, leads, 1.0) ** 2, equal)
+        asked = np.minimum(self.counts * doubt / np.where(trails, leads, 1.0) ** 2, equal) / np.sqrt(self.costs)
         lacking = np.where(trails, np.maximum(asked - self.counts, 0.0), 0.0)
         some = lacking.sum(axis=1, keepdims=True)
         lacking *= np.minimum(HEURISTIC_DOUBTED * total[:, None] / np.where(some > 0.0, some, 1.0), 1.0)

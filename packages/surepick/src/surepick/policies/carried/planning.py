@@ -188,7 +188,8 @@ class Planner:
         embedded = self.situation.embedded(rest.dim)
         if not embedded.structured and self.sizes.free:
             squared_errors = guess.errors(NUMBER) ** 2
-            known = means_rule.Known(state.seen.counts[None], guess.scores[None], squared_errors[None])
+            seen = state.seen.counts[None], guess.scores[None], squared_errors[None]
+            known = means_rule.Known(*seen, 1.0 if costs is None else costs)
             (weights,), (total,) = known.fair_shares(weights[None], np.array([total]))
         wanted = self.sizes.exact or max(1, math.ceil(total))
         if not embedded.structured:

@@ -272,8 +272,8 @@ class Known:
         leads = self.scores.max(axis=1, keepdims=True, initial=-np.inf, where=wanted) - self.scores
         trails = wanted & (leads > 0.0)
         doubt = HEURISTIC_UNLUCKY * np.log(np.maximum(equal, 1.0)) * self.squared_errors
-        asked = np.minimum(self.counts * doubt / np.where(trails, leads, 1.0) ** 2, equal) / np.sqrt(self.costs)
-        lacking = np.where(trails, np.maximum(asked - self.counts, 0.0), 0.0)
+        asked = np.minimum(self.counts * doubt / np.where(trails, leads, 1.0) ** 2, equal)
+        lacking = np.where(trails, np.maximum(asked / np.sqrt(self.costs) - self.counts, 0.0), 0.0)
         some = lacking.sum(axis=1, keepdims=True)
         lacking *= np.minimum(HEURISTIC_DOUBTED * total[:, None] / np.where(some > 0.0, some, 1.0), 1.0)
         return np.maximum(weights * total[:, None], lacking), np.ceil(total).astype(np.int64)

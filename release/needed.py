@@ -12,6 +12,7 @@ LEFT_OUT = {  # extra -> why make oldest does without it
     "neural": "the oldest builds of torch in the index are for graphics cards, and take 3 GB",
     "inspect": "it pins the newest version",
     "dask": "tests/bench has it, with the newest version",
+    "mcp": "it needs a newer uvicorn than a server does",
     "all": "a sum of others",
     "dev": "tools",
 }

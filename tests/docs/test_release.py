@@ -126,6 +126,7 @@ def test_the_oldest_versions_are_the_lower_bounds():
     for line in script("needed").requirements():
         needed = Requirement(line)
         (bound,) = (one.version for one in needed.specifier if one.operator == ">=")
+        assert canonicalize_name(needed.name) in oldest, f"{line}: make release/oldest.txt anew, as its head says"
         found = Version(oldest[canonicalize_name(needed.name)])
         assert found.release[: len(Version(bound).release)] == Version(bound).release, line
 

@@ -196,7 +196,7 @@ def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = 
     study = resume_study(url, name)
     progress = study.progress()
     if output is options.Format.json:
-        print_json({"study": name, **_progress_json(progress), "registration": study.registration})
+        print_json({"study": name, **progress_json(progress), "registration": study.registration})
         return
     say(f"{name}: {progress}")
     for part in progress.out:
@@ -218,7 +218,7 @@ def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = 
     say(f"  registration code {study.registration}")
 
 
-def _progress_json(progress: Progress) -> dict[str, Any]:
+def progress_json(progress: Progress) -> dict[str, Any]:
     late, prior = progress.set_aside
     return {
         "status": str(progress),

@@ -202,9 +202,9 @@ def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = 
         return
     say(f"{name}: {progress}")
     if progress.plan:
-        held = min(sum(part.pulls for part in progress.out), progress.asked - progress.told)
-        counts = {"round_number": progress.round, "signs": signs_for(sys.stdout.encoding)}
-        say(f"  {round_line(progress.told, held, progress.asked, **counts)}")
+        counts = (progress.told, progress.in_hand, progress.asked)
+        signs = signs_for(sys.stdout.encoding)
+        say(f"  {round_line(*counts, round_number=progress.round, signs=signs)}")
     for part in progress.out:
         say(f"  {times(part.pulls, 'pull')} with {part.worker} until {format_time(part.until)}")
     if progress.out and progress.free:

@@ -93,7 +93,7 @@ def run(
         if report is not None:
             from surepick.reports.study.page import write_report  # noqa: PLC0415 (jinja2: an extra)
 
-            write_report(finished.study, report)
+            write_report(finished.study, report, source=Path(source).name)
     if max_pulls is None and finished.ended_by == "pulls":
         note(USUAL.format(most))
     if pilot is not None:
@@ -209,7 +209,7 @@ def demo(
     if output is options.Format.json:
         print_json({**run_json(run), "uniform_pulls": uniform, "policy": spec_of(policy)})
     else:
-        print_answer(run.certificate, policy)
+        print_answer(run.certificate, policy, run.study)
         say(_against_uniform(run.pulls, uniform))
         print_truth(run, environment, goal.epsilon)
     end_by(run.verdict)

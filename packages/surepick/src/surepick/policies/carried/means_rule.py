@@ -258,8 +258,8 @@ class Known:
 
             n_j 4 log(N / K) e_j^2 / (max f - f_j)^2,   at most N / K
 
-        since where the best arm starves the others are measured in vain until it is found; where a pull costs more, less
-        by the root of that. A quarter of a batch at most goes to such arms.
+        since where the best arm starves the others are measured in vain until it is found; of a dear one less, by the
+        root of its cost. A quarter of a batch at most goes to such arms.
 
         Source: ours, after the indices of upper confidence bounds (Lai and Robbins 1985).
         """

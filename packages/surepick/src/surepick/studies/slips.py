@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.descriptions import Scale
 from surepick.core.observations import ROUNDING, Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.core.special_functions import special
@@ -28,6 +29,7 @@ from surepick.questions import constraints_of
 from surepick.studies.logs.base import Reported, Results
 from surepick.text import quoted
 
+LIMITED = -1
 FALSE_ALARM = 1e-4  # of an honest result beside repeats
 ENOUGH_REPEATS = 4  # beside a result of a candidate whose scale nobody knows
 ENOUGH_OTHERS = 5
@@ -51,7 +53,8 @@ class Unusual:
     arm: int
     value: float  # the result, or the mean of a row that adds up several
     against: float  # the mean of what it is compared with, or the nearest of it
-    repeats: int  # other results of the candidate that it is compared with; 0: it is compared with other candidates
+    # other results of the candidate that it is compared with; 0: it is compared with other candidates; LIMITED: with a
+    repeats: int  # limit that was declared
 
 
 @frozen
@@ -114,6 +117,17 @@ def doubt_of_kind(noise: Noise, results: Results) -> str:
         "all of these results are 0 or 1, and this study takes them for normally distributed. If each is one success "
         "or failure, begin it anew with --noise bernoulli (in Python noise='bernoulli')."
     )
+
+
+def outside(scale: Scale, new: Results) -> list[Unusual]:
+    """The results beyond the limits that were declared for typing errors; a row that adds up several by its mean."""
+    means = (new.sums / new.pulls).tolist()
+    found = [(row, mean, scale.outside(mean)) for row, mean in enumerate(means)]
+    return [
+        Unusual(row=row, number=0, arm=int(new.arms[row]), value=mean, against=limit, repeats=LIMITED)
+        for row, mean, limit in found
+        if limit is not None
+    ]
 
 
 def unusual(
@@ -296,7 +310,9 @@ def refusal(found: Sequence[Unusual], ids: Sequence[str]) -> UnusualResult:
     """The question, as the error that `Study.tell` raises."""
     worst = found[0]
     beside = "the nearest of the other candidates is at"
-    if worst.repeats:
+    if worst.repeats == LIMITED:
+        beside = "no result is above" if worst.value > worst.against else "no result is below"
+    elif worst.repeats:
         beside = "its other result is" if worst.repeats == 1 else f"its {worst.repeats} other results average"
     before = ", reported before in this round," if worst.row < 0 else ""
     found_here = f"{worst.value:.6g} of {quoted(ids[worst.arm])}{before}"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arms import Arms, Originals
+from surepick.core.descriptions import Described
 from surepick.core.certificate import Certificate
 from surepick.core.observations import Observations, Quantity
 from surepick.core.plans import RoundRecord, Step
@@ -91,6 +92,7 @@ class Study(Operations, Stated, Home):
             terms=partial(PolicySummary.of, policy, arms),
             build=lambda: (arms, policy),
             registration=partial(registration_code, arms, policy, study_id=known, minimize=minimize, judge=judge),
+            described=lambda: arms.described,
             study_id=known,
             judge=validation.checked_judge(judge, policy, minimize=minimize),
             surplus=validation.checked_surplus(surplus, judge),
@@ -123,10 +125,12 @@ class Study(Operations, Stated, Home):
         study_id: str,
         judge: Judge,
         surplus: Surplus,
+        described: Callable[[], Described],
     ) -> None:
         self.ids, self.noise, self.minimize, self.log = ids, noise, minimize, log
         self.judging, self.surplus, self.study_id = judge, surplus, study_id
         self._code, self._terms = registration, cache(terms)
+        self._described = cache(described)
         self.replay = Replay(log, num_arms=len(ids), minimize=minimize, build=build)
         self._ledger = StudyLog(self, self.replay, in_parts=judge == AS_THEY_COME, no_surplus=surplus == REFUSE)
 
@@ -139,6 +143,11 @@ class Study(Operations, Stated, Home):
     def policy(self) -> Policy[Any]:
         """The algorithm."""
         return self.replay.policy
+
+    @property
+    def described(self) -> Described:
+        """What the candidates are, for people: the columns of the table that they were read from."""
+        return self._described()
 
     @property
     def state(self) -> Any:

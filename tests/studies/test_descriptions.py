@@ -43,7 +43,7 @@ def test_arms_of_a_table_say_what_they_are_and_are_the_same_arms(screen):
 def test_what_differs_between_rows_of_a_candidate_says_nothing_of_it(tmp_path):
     path = tmp_path / "runs.csv"
     path.write_text("id,ligand,day\na,X,1\nb,Y,1\na,X,2\n")
-    from surepick.tables import grouped_arms, read_table  # noqa: PLC0415
+    from surepick.tables import grouped_arms, read_table
 
     found = grouped_arms(read_table(path), "id", []).arms.described
     assert found == Described(("ligand",), (("X", "Y"),))

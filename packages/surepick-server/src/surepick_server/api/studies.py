@@ -64,7 +64,10 @@ def start_study(new: models.NewStudy, request: Request, server: Shared, caller: 
         )
     more: dict[str, Any] = {"id_column": new.candidates.id_column, "reward_column": new.reward_column}
     more |= {"judge": new.judge, "study_id": new.study_id, "surplus": new.own_surplus}
-    more |= {"scale": Scale(new.scale.unit.strip(), new.scale.low, new.scale.high), "owner": caller.name}
+    more |= {
+        "scale": Scale(new.scale.unit.strip(), new.scale.low, new.scale.high),
+        "owner": caller.name if caller.token else "",
+    }
     study = server.studies.database.create(name, arms, policy, minimize=new.minimize, **more)
     server.trail.add(caller.name, address_of(request), "create", name)
     return {**study_status(study, name), "policy": spec_of(policy), "notes": notes}

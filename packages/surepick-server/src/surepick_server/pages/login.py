@@ -223,6 +223,7 @@ def _show(request: Request, server: ServerState, caller: Principal, **shown: Any
         "tokens": studies.tokens(server, caller)["tokens"],
         "roles": list(Role.__members__),
         "now": system_clock(),
+        "studies": [one.name for one in server.studies.database.list()],
     }
     shown |= {"others": server.provider is not None or bool(server.settings.trusted_header)}
     return page(request, "tokens.html", caller, first=server.is_local(), **shown)

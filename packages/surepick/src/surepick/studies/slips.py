@@ -309,21 +309,27 @@ def _slipped(value: float, low: float, high: float, scale: float) -> bool:
 def refusal(found: Sequence[Unusual], ids: Sequence[str]) -> UnusualResult:
     """The question, as the error that `Study.tell` raises."""
     worst = found[0]
-    beside = "the nearest of the other candidates is at"
-    if worst.repeats == LIMITED:
-        beside = "no result is above" if worst.value > worst.against else "no result is below"
-    elif worst.repeats:
-        beside = "its other result is" if worst.repeats == 1 else f"its {worst.repeats} other results average"
     before = ", reported before in this round," if worst.row < 0 else ""
     found_here = f"{worst.value:.6g} of {quoted(ids[worst.arm])}{before}"
     more = f"; {len(found) - 1} more stand out" if len(found) > 1 else ""
     mend = "undo it (surepick undo)" if worst.row < 0 else "correct it"
     return UnusualResult(
-        f"{found_here} stands out: {beside} {worst.against:.6g}{more}. Is it a typing error? Nothing of this call was "
+        f"{found_here} stands out: {_beside(worst)}{more}. Is it a typing error? Nothing of this call was "
         f"stored. If it is one, {mend}; if it is what was read, give the same again with --accept-unusual "
         "(accept_unusual=True).",
         rows=tuple(one.row for one in found if one.row >= 0),
+        beside=tuple((one.against, _beside(one)) for one in found if one.row >= 0),
     )
+
+
+def _beside(one: Unusual) -> str:
+    """Beside what it stands out."""
+    what = "the nearest of the other candidates is at"
+    if one.repeats == LIMITED:
+        what = "no result is above" if one.value > one.against else "no result is below"
+    elif one.repeats:
+        what = "its other result is" if one.repeats == 1 else f"its {one.repeats} other results average"
+    return f"{what} {one.against:.6g}"
 
 
 # --- When the repeats of a study speak against the scale that it declares: in every policy, from what was told.

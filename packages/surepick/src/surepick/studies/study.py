@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arms import Arms, Originals
-from surepick.core.descriptions import Described
 from surepick.core.certificate import Certificate
+from surepick.core.descriptions import Described
 from surepick.core.observations import Observations, Quantity
 from surepick.core.plans import RoundRecord, Step
 from surepick.core.records import IntArray

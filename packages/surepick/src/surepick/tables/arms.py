@@ -212,8 +212,8 @@ def read_arms(
         standardize: scale every feature to mean 0 and standard deviation 1 over the arms.
         intercept: append a column of ones, after standardizing.
         drop_candidates: with drop_missing, candidates of which no row is left may go; else they are named and refused.
-        describe: the columns that say what a candidate is, for people (`Arms.described`); no policy sees them. None: all
-            but those of the ids and of the results, at most 20; "none": none.
+        describe: the columns that say what a candidate is, for people (`Arms.described`); no policy sees them. None:
+            all but those of the ids and of the results, at most 20; "none": none.
         blocks: read nothing now: more candidates than memory holds, as rows of .npy or Parquet files that are gone
             through block by block. `path` may be a folder of them, or a pattern ("library/*.parquet"). Costs, segments
             and prepared features are not known of these.

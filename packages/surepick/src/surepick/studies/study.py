@@ -36,6 +36,7 @@ from surepick.studies.replay import Build, Replay, judged_plans, relisted
 
 if TYPE_CHECKING:
     from surepick.assumptions import Assumption, Reading
+    from surepick.drawings.records import Candidates
 
 
 class Study(Operations, Stated, Home):
@@ -382,6 +383,19 @@ class Study(Operations, Stated, Home):
     def trace(self) -> tuple[RoundRecord, ...]:
         """One record a round; `.active` holds the indices of the arms not ruled out."""
         return self.replay.trace(self.replay.settle().decision.plan)
+
+    def candidates(self) -> Candidates:
+        """What the closed rounds say of each candidate: mean, standard error, measurements, bound and state.
+
+        `.to_frame()` has them as columns, `.trace.to_frame()` the gap and the candidates left, round by round.
+
+        Raises InvalidInput for a study on a server: it is judged there.
+        """
+        from surepick.studies.candidates import candidates_of  # noqa: PLC0415 (most studies are never looked at)
+
+        if self.elsewhere is not None:
+            raise InvalidInput("a study on a server is judged there: its page shows the candidates and their means.")
+        return candidates_of(self, self._terms())
 
     def progress(self) -> Progress:
         """Where the study stands; nothing is computed or written for it."""

@@ -49,9 +49,7 @@ class UnusualResult(InvalidInput):
         beside: of each of these, beside what it stands out, and a clause that says so.
     """
 
-    def __init__(
-        self, message: str, *, rows: tuple[int, ...] = (), beside: tuple[tuple[float, str], ...] = ()
-    ) -> None:
+    def __init__(self, message: str, *, rows: tuple[int, ...] = (), beside: tuple[tuple[float, str], ...] = ()) -> None:
         super().__init__(message)
         self.rows = rows
         self.beside = beside

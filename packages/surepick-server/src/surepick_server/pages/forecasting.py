@@ -1,4 +1,4 @@
-"""What a study will take, for a person who decides: clear differences, usual ones, nearly equal candidates; simulated."""
+"""What a study will take, simulated: for clear differences, for usual ones, for candidates that are nearly equal."""
 
 import math
 import time

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections import defaultdict
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -11,6 +12,8 @@ from fastapi import Request, Response
 
 from surepick.core.records import record
 from surepick.errors import InvalidInput, SurepickError
+from surepick.forecasts.saving import saving
+from surepick.noise import SubGaussian
 from surepick.questions import BEST, NAMES
 from surepick.questions.best import FORM
 from surepick.studies.study import Study
@@ -19,7 +22,7 @@ from surepick_server.api import models, studies
 from surepick_server.api.models import NewStudy, brought
 from surepick_server.api.routing import Owner, Routes, Shared, Visibility
 from surepick_server.pages.forecasting import Outlook, outlook_of
-from surepick_server.pages.layout import FieldErrors, Form, Posted, page, study_path, to, typed_number
+from surepick_server.pages.layout import Form, Posted, page, study_path, to, typed_number
 from surepick_server.pages.measuring import not_a_number
 from surepick_server.pages.uploads import GivenTable, example, read, table_in
 from surepick_server.web.auth import ServerState
@@ -29,7 +32,8 @@ routes = Routes(include_in_schema=False)
 
 FORMS = {one.choice: (name, one) for name, made in NAMES.items() for one in made.forms}  # ways to ask a question
 ASKED = (FORM, *(one for _, one in FORMS.values()))
-NAME, SHOWN, PREDICTS, COST, SEGMENT, RESULTS, UNUSED = "name shown predicts cost segment results unused".split()
+NAME, SHOWN, PREDICTS, COST = "name", "shown", "predicts", "cost"
+SEGMENT, RESULTS, UNUSED = "segment", "results", "unused"
 USES = (
     (NAME, "Name of candidate"),
     (SHOWN, "Shown to measurers"),
@@ -262,20 +266,17 @@ def question_in(draft: Draft) -> dict[str, Any]:
 @routes.add("GET", "/new", Visibility.terms, who=Role.owner)
 def new_page(request: Request, server: Shared, caller: Owner, example: str = "", like: str = "") -> Response:
     """Where a table is uploaded, pasted or typed; or that of an example or of another study, with its answers."""
-    if like:
-        fields = like_study(server, caller, like)
-    else:
-        fields = example_fields(server, example)
+    fields = like_study(server, caller, like) if like else example_fields(server, example)
     if not fields:
         return first_page(request, caller)
-    return shown(request, server, caller, "candidates", draft_of(Form(fields, {}), server), fields)
+    return shown(request, caller, "candidates", draft_of(Form(fields, {}), server), fields)
 
 
 @routes.add("GET", "/new/measurement", Visibility.nothing, who=Role.owner)
 @routes.add("GET", "/new/question", Visibility.nothing, who=Role.owner)
 def from_the_start(request: Request, server: Shared, caller: Owner) -> Response:  # noqa: ARG001
     """A later step begins with the first."""
-    return to(request, "/new")
+    return first_page(request, caller)
 
 
 @routes.add("POST", "/new", Visibility.terms, who=Role.owner)
@@ -315,34 +316,44 @@ def step(request: Request, server: ServerState, caller: Principal, form: Form, w
     except InvalidInput as error:
         typed = {"pasted": form.raw("pasted") or form.raw("table"), "names": form.raw("names")}
         return first_page(request, caller, status=HTTPStatus.UNPROCESSABLE_ENTITY, error=str(error), **typed)
-    in_parts = wanted == "forecast" and "hx-request" in request.headers
-    order = ("candidates", "measurement", "question")
-    due = order[: order.index(wanted)] if wanted in order else order
-    checks = {
-        "candidates": lambda: wrong_candidates(draft, server),
-        "measurement": lambda: wrong_measurement(draft),
-        "question": lambda: wrong_question(draft),
-    }
-    for name in due:
-        if wrong := checks[name]():
-            if in_parts:
-                return page(request, "forecast.html", caller, outlook=None, refusal=" ".join(wrong.values()))
-            status = HTTPStatus.CONFLICT if "already" in wrong.get("name", "") else HTTPStatus.UNPROCESSABLE_ENTITY
-            return shown(request, server, caller, name, draft, form.fields, status=status, errors=wrong)
-    if wanted in order:
-        return shown(request, server, caller, wanted, draft, form.fields)
+    due, wrong = first_wrong(draft, server, wanted)
+    if wanted == "forecast" and "hx-request" in request.headers:
+        return forecast_part(request, caller, draft, " ".join(wrong.values()))
+    if due in STEPS:
+        status = HTTPStatus.UNPROCESSABLE_ENTITY if wrong else HTTPStatus.OK
+        status = HTTPStatus.CONFLICT if "already" in wrong.get("name", "") else status
+        return shown(request, caller, due, draft, form.fields, status=status, errors=wrong)
     try:
         if wanted == "create":
             return created(request, server, caller, draft)
-        outlook = forecast(draft)
+        more: dict[str, Any] = {"outlook": forecast(draft)}
     except (SurepickError, HTTPError) as error:
-        if in_parts:
-            return page(request, "forecast.html", caller, outlook=None, refusal=str(error))
         more = {"status": status_of(error), "error": str(error)}
-        return shown(request, server, caller, "question", draft, form.fields, **more)
-    if in_parts:
-        return page(request, "forecast.html", caller, outlook=outlook, refusal="", chosen=draft.chosen)
-    return shown(request, server, caller, "question", draft, form.fields, outlook=outlook)
+    return shown(request, caller, "question", draft, form.fields, **more)
+
+
+def first_wrong(draft: Draft, server: ServerState, wanted: str) -> tuple[str, dict[str, str]]:
+    """The first step before the wanted one in which something is wrong, and what; the wanted one where nothing is."""
+    order = list(STEPS)
+    for name in order[: order.index(wanted)] if wanted in order else order:
+        if name == "candidates":
+            wrong = wrong_candidates(draft, server)
+        else:
+            wrong = wrong_measurement(draft) if name == "measurement" else wrong_question(draft)
+        if wrong:
+            return name, wrong
+    return wanted, {}
+
+
+def forecast_part(request: Request, caller: Principal, draft: Draft, refusal: str) -> Response:
+    """What it will take, for its place on the page of step 3; or why nobody can say."""
+    outlook = None
+    try:
+        outlook = None if refusal else forecast(draft)
+    except (SurepickError, HTTPError) as error:
+        refusal = str(error)
+    more = {"outlook": outlook, "refusal": refusal, "chosen": draft.chosen, "errors": {}, "error": ""}
+    return page(request, "forecast.html", caller, **more)
 
 
 def created(request: Request, server: ServerState, caller: Principal, draft: Draft) -> Response:
@@ -359,12 +370,18 @@ def forecast(draft: Draft) -> Outlook:
     goal = goal_of(draft)
     asked = brought(NewStudy, goal | {"name": goal["name"] or "forecast"}, "The study is")
     arms, _ = models.candidates_of(asked)
-    if "assume" in goal["options"]:  # what columns save nobody knows beforehand: at worst nothing
-        asked = brought(NewStudy, goal | {"options": {k: v for k, v in goal["options"].items() if k != "assume"}}, "")
+    if "assume" in goal["options"]:  # what columns save is said beside it: with nearly equal means they save nothing
+        plain = {name: value for name, value in goal["options"].items() if name != "assume"}
+        asked = asked.model_copy(update={"options": plain})
     policy = models.policy_of(asked, arms)
-    scale = draft.number("guess", {})
-    batch = goal["options"].get("batch_size")
-    return outlook_of(policy, arms, minimize=asked.minimize, scale=scale, batch=batch)
+    batch, scale = goal["options"].get("batch_size"), draft.number("guess", {})
+    found = outlook_of(policy, arms, minimize=asked.minimize, scale=scale, batch=batch)
+    problem = policy.problem
+    if "assume" in goal["options"] and isinstance(problem.noise, SubGaussian):
+        saved = saving(arms, epsilon=problem.epsilon, delta=problem.delta, noise=problem.noise)
+        words = "Without the columns. " + ("" if saved is None else str(saved))
+        found = replace(found, notes=(*found.notes, words.replace("`--assume linear`", "With the columns")))
+    return found
 
 
 def first_page(request: Request, caller: Principal, *, status: int = HTTPStatus.OK, **more: Any) -> Response:
@@ -375,7 +392,6 @@ def first_page(request: Request, caller: Principal, *, status: int = HTTPStatus.
 
 def shown(
     request: Request,
-    server: ServerState,  # noqa: ARG001
     caller: Principal,
     name: str,
     draft: Draft,

@@ -12,13 +12,11 @@ from surepick_server.access.tokens import Role
 from surepick_server.api import documents
 from surepick_server.api.routing import Routes, Shared, Viewer, Visibility
 from surepick_server.pages.drawings import drawings_of
-from surepick_server.pages.layout import Posted, page
+from surepick_server.pages.layout import Posted, page, root_of, study_path
 from surepick_server.pages.standing import standing_of
 from surepick_server.web.open_studies import status_of
 
 routes = Routes(include_in_schema=False)
-
-MOST_DRAWN = 5_000  # candidates of a study whose pictures are drawn here; the report has those of larger ones
 
 
 @routes.add("GET", "/studies/{name}/answer", Visibility.closed, who=Role.viewer)
@@ -27,9 +25,9 @@ def answer_page(name: str, request: Request, server: Shared, caller: Viewer) -> 
     with server.studies.open(name) as study:
         shown = standing_of(server, study, name, caller)
         found = study.certificate() if shown["progress"].judged or shown["over"] else None
-        drawn = shown["progress"].judged and len(study.ids) <= MOST_DRAWN
         problem = study.policy.problem
-    drawings = drawings_of(server, name) if drawn else []
+    results = f"{root_of(request)}{study_path(name, 'results.csv')}"
+    drawings = drawings_of(server, name, results) if shown["progress"].judged else {}
     asked = asked_of(problem.question, by_segment=True)
     names = None if asked is None else asked.called(problem.epsilon)
     return page(request, "answer.html", caller, answer=found, drawings=drawings, names=names, **shown)

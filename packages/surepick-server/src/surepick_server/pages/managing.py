@@ -1,5 +1,6 @@
 """The tab "Settings" of a study: its name, its note, its people's measurements, and what owners may do to it."""
 
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import Request, Response
@@ -11,7 +12,7 @@ from surepick_server.access.tokens import Principal, Role
 from surepick_server.api import models, studies
 from surepick_server.api.routing import Owner, Routes, Shared, Visibility
 from surepick_server.pages.layout import Form, page
-from surepick_server.pages.measuring import form as form_of
+from surepick_server.pages.measuring import Act, form as form_of
 from surepick_server.pages.standing import standing_of
 from surepick_server.web.auth import ServerState, address_of
 
@@ -38,7 +39,7 @@ def show(
     return page(request, "settings.html", caller, status=status, error=error, **shown)
 
 
-def form(verb: str, back: str = "settings") -> Any:
+def form(verb: str, back: str = "settings") -> Callable[[Act], Act]:
     """A form of this tab, after which another one may be shown."""
     return form_of(verb, Visibility.closed, who=Role.owner, back=back, shown=show, routes=routes)
 

@@ -194,8 +194,10 @@ def wrong_question(draft: Draft) -> dict[str, str]:
         )
     _, asked = FORMS.get(draft.chosen["question"], (BEST, FORM))
     if asked.option:
-        value = draft.chosen[asked.option] if asked.kind == "text" else draft.number(asked.option, wrong)
-        if value in (None, "") and asked.option not in wrong:
+        empty = not draft.chosen[asked.option].strip()
+        if not empty and asked.kind != "text":
+            draft.number(asked.option, wrong)
+        if empty:
             wrong[asked.option] = f"Give {asked.label}."
     return wrong
 
@@ -352,7 +354,7 @@ def forecast_part(request: Request, caller: Principal, draft: Draft, refusal: st
         outlook = None if refusal else forecast(draft)
     except (SurepickError, HTTPError) as error:
         refusal = str(error)
-    more = {"outlook": outlook, "refusal": refusal, "chosen": draft.chosen, "errors": {}, "error": ""}
+    more: dict[str, Any] = {"outlook": outlook, "refusal": refusal, "chosen": draft.chosen, "errors": {}, "error": ""}
     return page(request, "forecast.html", caller, **more)
 
 
@@ -386,7 +388,15 @@ def forecast(draft: Draft) -> Outlook:
 
 def first_page(request: Request, caller: Principal, *, status: int = HTTPStatus.OK, **more: Any) -> Response:
     """Step 1 without a table."""
-    known = {"error": "", "errors": {}, "pasted": "", "names": "", "draft": None, "labels": LABELS, "carried": []}
+    known: dict[str, Any] = {
+        "error": "",
+        "errors": {},
+        "pasted": "",
+        "names": "",
+        "draft": None,
+        "labels": LABELS,
+        "carried": [],
+    }
     return page(request, "new.html", caller, status=status, **(known | more))
 
 

@@ -270,6 +270,7 @@ def who_table(found: Candidates, words: Words = PLAIN) -> str:
         for tick in scale.ticks()
     )
     drawn = f'<svg class="plot" height="{TOP}" aria-hidden="true">{said}{ticks}</svg>'
+    drawn = f'<span class="unseen">Difference to the recommended, and its bound</span>{drawn}'
     head.append(f'<th scope="col" class="draw">{drawn}</th><th scope="col" class="right">Better, at most</th>')
     body = "".join(_who_row(found, words, scale, row, leads[row.id]) for row in rows)
     more = len(possible) - 30

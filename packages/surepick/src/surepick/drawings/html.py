@@ -152,7 +152,8 @@ class _Table:
             inside = f'<span class="{hidden}">{name}</span>' if hidden else name
             return f'<th scope="col"{side}>{inside}</th>'
 
-        drawn = f'<th scope="col" class="draw">{self.axis(folded=folded)}</th>'
+        what = '<span class="unseen">Mean and two standard errors</span>'
+        drawn = f'<th scope="col" class="draw">{what}{self.axis(folded=folded)}</th>'
         return f"<tr>{''.join(cell(*one) for one in names)}{drawn}{''.join(cell(*one) for one in after)}</tr>"
 
     def axis(self, *, folded: bool) -> str:

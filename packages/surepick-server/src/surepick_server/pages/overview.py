@@ -6,9 +6,10 @@ from typing import Any
 from fastapi import Request, Response
 
 from surepick.core.records import record
+from surepick.drawings.numbers import decimals_for, upper
 from surepick.errors import StorageError
 from surepick.studies.logs.sql.descriptions import ARCHIVED, OWNER, TITLE
-from surepick.studies.progress import ListedSoFar, Progress, rounded_up, times
+from surepick.studies.progress import ListedSoFar, Progress, times
 from surepick.studies.study import Study
 from surepick_server.access.tokens import Principal, Role
 from surepick_server.api.routing import Routes, Shared, Viewer, Visibility
@@ -165,7 +166,12 @@ def proved_of(study: Study, progress: Progress, tolerance: float) -> str:
         return left if not progress.stopped else progress.leader
     wanted = f"; asked for {tolerance:g}" if tolerance else ""
     name = f"{progress.leader}, at" if progress.stopped else "At"
-    return f"{name} most {rounded_up(progress.certified_gap)}{unit_of(study)} worse{wanted}"
+    return f"{name} most {gap_of(study, progress.certified_gap, tolerance)} worse{wanted}"
+
+
+def gap_of(study: Study, gap: float, tolerance: float) -> str:
+    """A bound on a difference, rounded up as the pictures round it, with its unit."""
+    return f"{upper(gap, decimals_for(tolerance, [gap]))}{unit_of(study)}"
 
 
 def unit_of(study: Study) -> str:

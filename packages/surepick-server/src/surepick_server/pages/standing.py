@@ -4,12 +4,12 @@ from typing import Any
 
 from surepick.questions import asked_of
 from surepick.studies.logs.sql.descriptions import ARCHIVED, NOTE, OWNER, TITLE
-from surepick.studies.progress import Progress, rounded_up
+from surepick.studies.progress import Progress
 from surepick.studies.study import Study
 from surepick.text import percent
 from surepick_server.access.tokens import Principal
 from surepick_server.api.studies import study_status
-from surepick_server.pages.overview import ANSWERS, proved_of, unit_of, waits_for
+from surepick_server.pages.overview import ANSWERS, gap_of, proved_of, unit_of, waits_for
 from surepick_server.web.auth import ServerState
 
 
@@ -19,7 +19,7 @@ def standing_of(server: ServerState, study: Study, name: str, caller: Principal)
     waits, mine = waits_for(progress, caller)
     over = progress.stopped or progress.ended is not None
     about = server.studies.database.said(name.strip()).get(name.strip(), {})
-    budget = study.policy.traits.any_gap
+    tolerance = 0.0 if study.policy.traits.any_gap else problem.epsilon
     measured = study.column_names.reward or ""
     return {
         "name": name,
@@ -37,13 +37,13 @@ def standing_of(server: ServerState, study: Study, name: str, caller: Principal)
         "question": question_of(study),
         "short_question": short_question(study),
         "noise_words": noise_words(study.noise.spec),
-        "tolerance": "" if budget else f"{problem.epsilon:g}{unit_of(study)}",
+        "tolerance": f"{tolerance:g}{unit_of(study)}" if tolerance else "",
         "confidence": f"{percent(1.0 - problem.delta)} %",
         "measured": measured,
         "unit": study.scale.unit,
         "result_head": f"{measured or 'Result'}{f', {study.scale.unit}' if study.scale.unit else ''}",
-        "gap": "" if progress.certified_gap is None else f"{rounded_up(progress.certified_gap)}{unit_of(study)}",
-        "proved": proved_of(study, progress, 0.0 if budget else problem.epsilon),
+        "gap": "" if progress.certified_gap is None else gap_of(study, progress.certified_gap, tolerance),
+        "proved": proved_of(study, progress, tolerance),
         "leader_line": line_of_leader(study, progress),
         "can_withdraw": study.policy.traits.withdraw is not None,
         "statistics": statistics_of(study),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from surepick.drawings import html, sentences
 from surepick.drawings.html import PLAIN, Words, text
 from surepick.drawings.records import Candidates, Trace
@@ -25,6 +27,21 @@ def verdict_card(verdict: str, name: str, made_of: str, *sentences_of_it: str, h
         f'<section class="verdict {kind}" aria-labelledby="{heading}"><p><span class="chip {kind}">{words}</span></p>\n'
         f'<h2 id="{heading}" class="name">{text(name)}</h2>{made}{said}</section>'
     )
+
+
+def standing_card(sentence: str, verdict: str) -> str:
+    """Where a study stands, in a sentence."""
+    kind, words = CHIPS.get(verdict, ("", verdict))
+    chip = f'<p><span class="chip {kind}">{words}</span></p>'
+    return f'<section class="verdict {kind}" aria-label="Where it stands">{chip}<p>{text(sentence)}</p></section>'
+
+
+def round_section(told: int, held: int, wanted: int, round_number: int) -> str:
+    """How much of the open round is in; nothing about values."""
+    meter = html.round_meter(told, held, wanted, round_number=round_number, tall=True)
+    in_hand = f", {held:,} in hand" if held else ""
+    said = f"Round {round_number}: {told:,} of {wanted:,} in{in_hand}"
+    return f'<section aria-label="The open round">{meter}<p class="hint">{said}</p></section>'
 
 
 def means_section(found: Candidates, words: Words = PLAIN, *, bounds: bool = False, note: bool = True) -> str:
@@ -67,6 +84,14 @@ def field_section(trace: Trace, *, named: str = "left", height: int = 210) -> st
         f'<section aria-labelledby="{named}-title"><h2 id="{named}-title">How the field narrowed</h2>{drawn}\n'
         f'<p class="hint">{said}</p></section>'
     )
+
+
+def assumptions_section(assumptions: Sequence[str]) -> str:
+    """What the answer rests on, as a fold; "" if it rests on nothing."""
+    if not assumptions:
+        return ""
+    rows = "".join(f"<li>{text(sentence)}</li>" for sentence in assumptions)
+    return f'<details class="fold" open><summary>It holds if</summary><ul class="plain-list">{rows}</ul></details>'
 
 
 def notebook(*parts: str) -> str:

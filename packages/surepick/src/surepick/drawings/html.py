@@ -183,7 +183,10 @@ class _Table:
             own = [str(one) for one in self.words.described.get(row.id, ())][:MOST_OWN]
             cells.append(f'<td class="made">{text(" · ".join(own))}</td>')
         cells.append(f'<td class="draw">{self.marks(row, kind)}</td>')
-        cells.append(f'<td class="right">{self.mean(row)}</td><td class="right">{row.times:,}</td>')
+        if row.mean is None:
+            cells.append('<td class="right quiet" colspan="2">never measured</td>')
+        else:
+            cells.append(f'<td class="right">{self.mean(row)}</td><td class="right">{row.times:,}</td>')
         if self.bounds:
             known = row.better_at_most is not None and row.state in ("possible", "ruled out")
             bound = signed(row.better_at_most or 0.0, found.decimals) if known else ""
@@ -192,10 +195,9 @@ class _Table:
 
     def mean(self, row: Candidate) -> str:
         """A candidate's mean, and for those who hear it the length of its line."""
-        if row.mean is None:
-            return '<span class="quiet">never measured</span>'
-        said, decimals = number(row.mean, self.found.decimals), self.found.decimals
-        if row.low is None or row.high is None or row.error is None:
+        decimals = self.found.decimals
+        said = number(row.mean or 0.0, decimals)
+        if row.mean is None or row.low is None or row.high is None or row.error is None:
             return said
         to = f", from {number(row.low, decimals)} to {number(row.high, decimals)}"
         if abs((row.high - row.mean) - (row.mean - row.low)) <= 1e-9 * max(abs(row.high), abs(row.low)):

@@ -130,6 +130,11 @@ def means_heading(found: Candidates) -> str:
     return f"The candidates, best {'estimate' if found.estimated else 'mean'} first"
 
 
+def terminal_heading(found: Candidates) -> str:
+    """The same in a line of a terminal, with what is not promised."""
+    return f"Best {'estimate' if found.estimated else 'mean'} first. Lines (two standard errors) do not promise."
+
+
 def with_bounds(found: Candidates, *, unit: str = "") -> str:
     """What stands beside the means where each row has its bound: what describes, and what is promised."""
     kind = "estimate" if found.estimated else "mean"

@@ -11,7 +11,7 @@ from surepick.drawings.records import Candidate, Candidates, State, Trace
 from surepick.text import printable
 
 WIDTH, NARROWEST = 60, 50
-IDS = 8  # columns of an id
+IDS, LONGEST_ID, LEAST_PLOT = 8, 16, 24  # columns of an id, at most, where the plot still has so many
 ROWS, POSSIBLE = 10, 20  # that are shown at least, and at most
 ROUND_BAR, SPARK = 24, 32
 KINDS: dict[State, str] = {"recommended": "best", "possible": "possible"}
@@ -79,17 +79,19 @@ def means_lines(found: Candidates, *, width: int = WIDTH, signs: Signs = UNICODE
     times = [f"{row.times:,}" for row in shown]
     right = max(8, *(len(text) + 2 for text in means)), max(5, *(len(text) + 2 for text in times))
     width = min(width, WIDTH)
-    room = width - 2 - IDS - sum(right)
+    longest = max((len(printable(row.id)) for row in shown), default=IDS)
+    ids = min(max(IDS, longest + 1), LONGEST_ID + 1, max(width - 2 - sum(right) - LEAST_PLOT, IDS))
+    room = width - 2 - ids - sum(right)
     plot = _Plot.of(found, shown, room, signs, unit) if width >= NARROWEST and room >= 12 else None
     head = "mean" if not found.estimated else "est."
-    lines = [] if plot is None else [Line(" " * (2 + IDS) + plot.label)] if plot.label.strip() else []
+    lines = [] if plot is None else [Line(" " * (2 + ids) + plot.label)] if plot.label.strip() else []
     ticks = " " * max(room, 0) if plot is None else plot.ticks
-    lines.append(Line(f"{' ' * (2 + IDS)}{ticks}{head:>{right[0]}}{'n':>{right[1]}}"))
+    lines.append(Line(f"{' ' * (2 + ids)}{ticks}{head:>{right[0]}}{'n':>{right[1]}}"))
     for row, mean, count in zip(shown, means, times, strict=True):
         kind = KINDS.get(row.state, "out")
         drawn = " " * max(room, 0) if plot is None else plot.row(row, kind)
-        name = _cut(printable(row.id), IDS, signs)
-        lines.append(Line(f"{signs.of[kind]} {name:<{IDS}}{drawn}{mean:>{right[0]}}{count:>{right[1]}}", kind))
+        name = _cut(printable(row.id), ids - (ids > IDS), signs)
+        lines.append(Line(f"{signs.of[kind]} {name:<{ids}}{drawn}{mean:>{right[0]}}{count:>{right[1]}}", kind))
     if others:
         called = {found.called[row.state] for row in others}
         kinds = f"all {called.pop()}" if len(called) == 1 else ""
@@ -220,7 +222,11 @@ def _written(room: int, labels: Sequence[tuple[int, str]]) -> str:
 
 
 def _cut(name: str, most: int, signs: Signs) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}{signs.cut}"
+    """The name, the middle of a longer one left out: names often differ at their ends."""
+    if len(name) <= most:
+        return name
+    head = most // 2
+    return f"{name[:head]}{signs.cut}{name[len(name) - (most - 1 - head) :]}"
 
 
 def _plain(line: Line, signs: Signs) -> Line:

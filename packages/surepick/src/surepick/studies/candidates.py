@@ -70,7 +70,7 @@ def candidates_of(study: Closed, terms: PolicySummary) -> Candidates:
         whole=not set(states) & {"withdrawn", "waiting"},
         estimated=estimated,
         lines=_lines(policy, ids, sign * means, sign),
-        called=_called(policy, proved=proved),
+        called=_called(policy, stopped=decision.stopped, proved=proved),
         listed=listed,
     )
 
@@ -220,7 +220,7 @@ def _states(
     return states
 
 
-def _called(policy: Policy[Any], *, proved: bool) -> dict[State, str]:
+def _called(policy: Policy[Any], *, stopped: bool, proved: bool) -> dict[State, str]:
     """What the states are called: by the lists of a question; without a proof nothing is ruled out or recommended."""
     called, asked = dict(STATES), policy.problem.question
     if isinstance(asked, Question):
@@ -228,6 +228,8 @@ def _called(policy: Policy[Any], *, proved: bool) -> dict[State, str]:
         called |= {"recommended": names.first, "possible": "undecided", "ruled out": names.second or "ruled out"}
         called["aside"] = names.neither or called["aside"]
         return called
+    if not stopped:
+        called["recommended"] = "best so far"
     if not policy.traits.eliminates:
         called["ruled out"] = "no better by more than the tolerance" if proved else "set aside"
     elif not proved:

@@ -133,6 +133,11 @@ class Progress:
     steered: bool = False
 
     @property
+    def in_hand(self) -> int:
+        """Measurements of the open plan that somebody has."""
+        return min(sum(part.pulls for part in self.out), max(self.asked - self.told, 0))
+
+    @property
     def done_by(self) -> float | None:
         """When the open plan will be complete at the pace so far; None while nothing is in."""
         spent = self.now - self.opened_at

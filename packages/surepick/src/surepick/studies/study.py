@@ -177,6 +177,19 @@ class Study(Operations, Stated, Home):
         promised = f"{aim}, delta {asked.delta:g}"
         return f"<Study: {len(self.ids):,} candidates, {name_of(self.policy)}, {promised}>"
 
+    def _repr_html_(self) -> str:
+        """Where it stands, the candidates by mean and how the gap closed, for notebooks: closed rounds alone."""
+        from surepick.drawings import cards  # noqa: PLC0415 (most studies are never looked at)
+
+        progress = self.progress()
+        if self.elsewhere is not None:
+            return cards.notebook(cards.standing_card(str(progress), progress.verdict))
+        found = self.candidates()
+        parts = [cards.standing_card(str(progress), progress.verdict), cards.means_section(found)]
+        if progress.plan:
+            parts.append(cards.round_section(progress.told, progress.in_hand, progress.asked, progress.round))
+        return cards.notebook(*parts, cards.gap_section(found.trace, found.decimals))
+
     def gap_at(self, delta: float) -> float | None:
         """By how much the answer of the closed rounds is worse than the best at most, had this delta been asked for.
 

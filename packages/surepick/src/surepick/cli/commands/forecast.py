@@ -11,7 +11,7 @@ from rich.console import Console
 
 from surepick.chunks.sources import RowBlocks
 from surepick.cli import options
-from surepick.cli.answers import advice_for, advice_from, spaced
+from surepick.cli.answers import advice_for, advice_from
 from surepick.cli.options import opt
 from surepick.cli.output import Text, note, picked, print_either, print_json, print_table, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
@@ -394,3 +394,10 @@ def _print_design(shares: Sequence[tuple[str, float]], number: int, found: Desig
         f"Measure {len(ranked):,} of {number:,} candidates. Design value {found.value:.6g}; no design in "
         f"these {rank} dimensions goes below {found.lower_bound:.6g} (proved gap {found.gap:.3%})."
     )
+
+
+def spaced(total: int, most: int) -> list[int]:
+    """At most so many of the positions 0, 1, ..., total - 1, evenly spaced, the first and the last among them."""
+    if total <= most:
+        return list(range(total))
+    return sorted({round(step * (total - 1) / (most - 1)) for step in range(most)})

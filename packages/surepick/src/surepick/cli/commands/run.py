@@ -201,7 +201,7 @@ def demo(
     if output is options.Format.json:
         print_json({**run_json(run), "uniform_pulls": uniform, "policy": spec_of(policy)})
     else:
-        print_answer(run.certificate, policy)
+        print_answer(run.certificate, policy, run.study)
         say(_against_uniform(run.pulls, uniform))
         print_truth(run, environment, goal.epsilon)
     end_by(run.verdict)

@@ -157,3 +157,29 @@ def test_a_confirmed_result_beyond_the_limits_counts_and_the_certificate_says_so
     assert caught.value.rows == (0,)
     study.tell(batch, [1.0] + [5.0] * (batch.total - 1), accept_unusual=True)
     assert "1 unusual result" in " ".join(study.certificate().assumptions)
+
+
+@pytest.mark.parametrize("kind", ["memory", "database"])
+def test_who_told_how_much_is_counted_as_its_history_says(kind, sqlite_url):
+    """Also of what was undone, corrected by somebody else, or came late."""
+    arms = sp.Arms(ids=["a", "b", "c"])
+    policy = sp.make_policy("certified-independent", arms, epsilon=0.2, noise="subgaussian:1")
+    study = sp.Study(policy) if kind == "memory" else sp.create_study(sqlite_url, "s", policy)
+    batch = study.ask()
+    ids = batch.pulls()
+    keys = [f"k{place}" for place in range(len(ids))]
+    study.tell(ids[:2], [0.1, 0.2], keys[:2], worker="ann")
+    study.undo(["k1"], worker="ann")
+    study.tell(ids[1:], [0.1] * (len(ids) - 1), keys[1:], worker="bob")
+    study.tell(["a"], [0.3], ["late"], worker="eve", plan=1)
+    study.correct("k0", 0.15, worker="ann", reason="a slip")
+    study.ask()
+    study.tell_prior(["a"], [0.3], ["before"], worker="eve")
+    judged = study.progress().judged
+    counted: dict[tuple[str, int, str], int] = {}
+    for one in study.log.history(judged):
+        if one.status not in ("undone", "corrected"):
+            who = (one.status, one.plan, one.results.source)
+            counted[who] = counted.get(who, 0) + int(one.results.pulls.sum())
+    assert {(one.status, one.plan, one.source): one.pulls for one in study.log.tellers(judged)} == counted
+    assert {one.source for one in study.log.tellers(judged)} == {"ann", "bob", "eve"}

@@ -29,6 +29,7 @@ routes = Routes(include_in_schema=False)
 
 A_PAGE = 50  # measurements with a field of their own on one page
 MOST_OWN = 50  # results of the caller that are shown to be taken back, or corrected
+MOST_LOOKED = 10_000  # results among which those of the caller's programs are looked for, too
 MOST_ROUNDS = 50  # of which results are offered to be corrected
 
 
@@ -150,10 +151,12 @@ def closed_results(study: Study, caller: Principal) -> list[dict[str, Any]]:
     """What the caller reported in the last closed rounds and can correct, the latest first."""
     if not study.policy.traits.corrects or study.log.ended() is not None:
         return []
-    judged, found = study.progress().judged, list[dict[str, Any]]()
+    progress, found = study.progress(), list[dict[str, Any]]()
+    judged = progress.judged
     now = {one.result: one.read for one in study.log.corrections()}
+    whose = None if progress.pulls <= MOST_LOOKED else caller.name  # of many results those under the very name
     for number in range(judged, max(judged - MOST_ROUNDS, 0), -1):
-        for one in reversed(study.log.reported(number, None)):
+        for one in reversed(study.log.reported(number, whose)):
             if caller.is_worker(one.source) and one.key and one.pulls == 1:
                 value = now.get(one.number, one.total)
                 found.append({"id": study.ids[one.arm], "key": one.key, "worker": one.source, "value": value})

@@ -1,6 +1,7 @@
 """The list of studies: what waits for whom, how far each is, what is proved; by name, state and order."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from fastapi import Request, Response
@@ -19,7 +20,7 @@ from surepick_server.web.auth import ServerState
 routes = Routes(include_in_schema=False)
 
 A_PAGE = 50  # studies
-MOST_OPENED = 300  # studies that go on, of which the list knows whom they wait for; of others only that they go on
+MOST_OPENED = A_PAGE  # studies that go on, the last changed, of which the list knows whom they wait for
 GROUPS = (
     ("", "All"),
     ("mine", "Waits for me"),
@@ -91,7 +92,7 @@ def overview(
     number = int(part) if part.isdecimal() and len(part) < 6 else 1
     parts = max(-(-len(shown) // A_PAGE), 1)
     number = min(max(number, 1), parts)
-    lines_shown = [full(server, one) for one in shown[(number - 1) * A_PAGE : number * A_PAGE]]
+    lines_shown = [full(server, one, caller) for one in shown[(number - 1) * A_PAGE : number * A_PAGE]]
     asked = {"q": q, "show": show, "sort": sort, "part": ""}
     inbox = [one for one in lines if one.held][:4] if not wanted and not show and number == 1 else []
     more: dict[str, Any] = {"asked": asked, "counts": counts, "groups": GROUPS, "orders": ORDERS, "inbox": inbox}
@@ -103,49 +104,45 @@ def line_of(
     server: ServerState, one: ListedSoFar, about: dict[str, str], caller: Principal, *, look: bool
 ) -> StudyLine:
     """A study at a glance; one that goes on is opened if it is to be looked at."""
-    title, owner = about.get(TITLE, one.name), about.get(OWNER, "")
+    line = StudyLine(
+        one, about.get(TITLE, one.name), about.get(OWNER, ""), "", "", what=times(one.candidates, "candidate")
+    )
+    spent = f"{times(one.pulls, 'measurement')} in {times(one.rounds, 'round')}"
     if about.get(ARCHIVED):
-        return StudyLine(one, title, owner, "archived", "archived")
-    if not look:
-        state = "closed" if one.ended else ANSWERS.get(one.verdict, "open")
-        spent = f"{times(one.pulls, 'measurement')} in {times(one.rounds, 'round')}"
-        if one.verdict == "not-yet" and not one.ended:
-            return StudyLine(one, title, owner, "measuring", spent)
-        return StudyLine(one, title, owner, state, f"{'Closed early' if one.ended else 'Done'}: {spent}")
+        return replace(line, state="archived", waits=spent)
+    if one.ended:
+        return replace(line, state="closed", waits=f"Closed early: {spent}")
+    if one.verdict != "not-yet":
+        return replace(line, state=ANSWERS.get(one.verdict, "open"), waits=f"Done: {spent}")
+    line = replace(line, state="measuring", waits=spent)
+    return opened(server, line, caller) if look else line
+
+
+def full(server: ServerState, line: StudyLine, caller: Principal) -> StudyLine:
+    """A line with what only the study itself knows."""
+    if line.progress is not None or line.state == "attention":
+        return line
+    found = opened(server, line, caller)
+    known = {} if line.state == "measuring" else {"state": line.state, "waits": line.waits}
+    return replace(found, **known)
+
+
+def opened(server: ServerState, line: StudyLine, caller: Principal) -> StudyLine:
+    """A line of a study that is looked at."""
     try:
-        with server.studies.open(one.name) as study:
-            progress = study.progress()
+        with server.studies.open(line.name) as study:
+            progress, what = study.progress(), what_of(study)
+            proved = proved_of(study, progress, line.study.epsilon)
     except StorageError as error:
-        return StudyLine(one, title, owner, "attention", str(error))
+        return replace(line, state="attention", waits=str(error))
     waits, mine = waits_for(progress, caller)
     held = [part for part in progress.out if caller.is_worker(part.worker)]
     state = "yours" if mine else "measuring"
     if progress.refused:
         state, waits = "attention", f"All results of round {progress.round} are in, and cannot be judged"
-    return StudyLine(
-        one,
-        title,
-        owner,
-        state,
-        waits,
-        sum(part.pulls for part in held),
-        min((part.until for part in held), default=0.0),
-        progress,
-    )
-
-
-def full(server: ServerState, line: StudyLine) -> StudyLine:
-    """A line with what only the study itself knows."""
-    if line.state == "attention" and line.progress is None:
-        return line
-    try:
-        with server.studies.open(line.name) as study:
-            progress, what = line.progress or study.progress(), what_of(study)
-            proved = proved_of(study, progress, line.study.epsilon)
-    except StorageError as error:
-        return StudyLine(line.study, line.title, line.owner, "attention", str(error))
-    known = (line.state, line.waits, line.held, line.until, progress, what, proved)
-    return StudyLine(line.study, line.title, line.owner, *known)
+    held_until = min((part.until for part in held), default=0.0)
+    line = replace(line, state=state, waits=waits, held=sum(part.pulls for part in held), until=held_until)
+    return replace(line, progress=progress, what=what, proved=proved)
 
 
 def what_of(study: Study) -> str:

@@ -163,7 +163,7 @@ def test_a_confirmed_result_beyond_the_limits_counts_and_the_certificate_says_so
 def test_who_told_how_much_is_counted_as_its_history_says(kind, sqlite_url):
     """Also of what was undone, corrected by somebody else, or came late."""
     arms = sp.Arms(ids=["a", "b", "c"])
-    policy = sp.make_policy("certified-independent", arms, epsilon=0.2, noise="subgaussian:1")
+    policy = sp.make_policy("certified-independent", arms, epsilon=0.2, delta=0.1, noise="subgaussian:1")
     study = sp.Study(policy) if kind == "memory" else sp.create_study(sqlite_url, "s", policy)
     batch = study.ask()
     ids = batch.pulls()

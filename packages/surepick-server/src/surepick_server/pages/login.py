@@ -13,7 +13,6 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from surepick.errors import InvalidInput, SurepickError
-from surepick.reports.study.page import TEMPLATES
 from surepick.studies.logs.base import system_clock
 from surepick_server import openid
 from surepick_server.access.tokens import Principal, Role
@@ -33,11 +32,7 @@ routes = Routes(include_in_schema=False)
 
 LOCAL_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")  # of this server: a slash, and no second one; visible ASCII but "\"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".txt": "text/plain"}
-STATIC = {
-    path.name: (path, KINDS[path.suffix])
-    for path in (*(FOLDER / "static").iterdir(), TEMPLATES / "report.css")
-    if path.suffix in KINDS
-}
+STATIC = {path.name: (path, KINDS[path.suffix]) for path in (FOLDER / "static").iterdir() if path.suffix in KINDS}
 
 
 @routes.add("GET", "/static/{file}", Visibility.nothing, who=None)

@@ -4,16 +4,19 @@ import csv
 import io
 import re
 from collections import defaultdict
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import Request, Response
 
 from surepick.core.records import record
+from surepick.drawings.forecasts import Ranges
 from surepick.errors import InvalidInput, SurepickError
+from surepick.forecasts.forecast import forecast as forecast_worst
 from surepick.forecasts.saving import saving
-from surepick.noise import SubGaussian
+from surepick.forecasts.scenarios import forecast_ranges
+from surepick.linalg.rows import one_thread
+from surepick.noise import SubGaussian, known_scale
 from surepick.questions import BEST, NAMES
 from surepick.questions.best import FORM
 from surepick.studies.study import Study
@@ -21,7 +24,6 @@ from surepick_server.access.tokens import Principal, Role
 from surepick_server.api import models, studies
 from surepick_server.api.models import NewStudy, brought
 from surepick_server.api.routing import Owner, Routes, Shared, Visibility
-from surepick_server.pages.forecasting import Outlook, outlook_of
 from surepick_server.pages.layout import Form, Posted, page, study_path, to, typed_number
 from surepick_server.pages.measuring import not_a_number
 from surepick_server.pages.uploads import GivenTable, example, read, table_in
@@ -34,6 +36,7 @@ FORMS = {one.choice: (name, one) for name, made in NAMES.items() for one in made
 ASKED = (FORM, *(one for _, one in FORMS.values()))
 NAME, SHOWN, PREDICTS, COST = "name", "shown", "predicts", "cost"
 SEGMENT, RESULTS, UNUSED = "segment", "results", "unused"
+MOST_SECONDS = 3.0  # of processor time that a forecast takes
 USES = (
     (NAME, "Name of candidate"),
     (SHOWN, "Shown to measurers"),
@@ -75,6 +78,17 @@ LABELS = {
     "guess": "the guess of the scatter",
     "what": "its name",
 }
+
+
+@record
+class Outlook:
+    """What a study will take."""
+
+    ranges: (
+        Ranges | None
+    )  # clear, usual and nearly equal candidates; None where another question than the best is asked
+    worst: int | None  # then: measurements of nearly equal candidates, which take the most
+    notes: tuple[str, ...]
 
 
 @record
@@ -372,18 +386,27 @@ def forecast(draft: Draft) -> Outlook:
     goal = goal_of(draft)
     asked = brought(NewStudy, goal | {"name": goal["name"] or "forecast"}, "The study is")
     arms, _ = models.candidates_of(asked)
-    if "assume" in goal["options"]:  # what columns save is said beside it: with nearly equal means they save nothing
+    saved = (
+        "assume" in goal["options"]
+    )  # what columns save is said beside it: with nearly equal means they save nothing
+    if saved:
         plain = {name: value for name, value in goal["options"].items() if name != "assume"}
         asked = asked.model_copy(update={"options": plain})
     policy = models.policy_of(asked, arms)
-    batch, scale = goal["options"].get("batch_size"), draft.number("guess", {})
-    found = outlook_of(policy, arms, minimize=asked.minimize, scale=scale, batch=batch)
-    problem = policy.problem
-    if "assume" in goal["options"] and isinstance(problem.noise, SubGaussian):
-        saved = saving(arms, epsilon=problem.epsilon, delta=problem.delta, noise=problem.noise)
-        words = "Without the columns. " + ("" if saved is None else str(saved))
-        found = replace(found, notes=(*found.notes, words.replace("`--assume linear`", "With the columns")))
-    return found
+    problem, notes = policy.problem, list[str]()
+    scale = None if known_scale(problem.noise) else draft.number("guess", {}) or problem.epsilon
+    if scale is not None:
+        notes.append(f"Nobody knows the scatter: {scale:g} was taken for it. The study finds it out.")
+    if saved and isinstance(problem.noise, SubGaussian):
+        found = saving(arms, epsilon=problem.epsilon, delta=problem.delta, noise=problem.noise)
+        words = "" if found is None else str(found).replace("`--assume linear`", "With the columns")
+        notes.append(f"Without the columns. {words}".strip())
+    limits: dict[str, Any] = {"minimize": asked.minimize, "assume_scale": scale}
+    with one_thread():
+        if problem.question is None:
+            return Outlook(forecast_ranges(policy, most_seconds=MOST_SECONDS, **limits), None, tuple(notes))
+        worst = forecast_worst(policy, most_seconds=MOST_SECONDS, rehearsals=5, **limits)
+    return Outlook(None, worst.total, tuple(notes))
 
 
 def first_page(request: Request, caller: Principal, *, status: int = HTTPStatus.OK, **more: Any) -> Response:

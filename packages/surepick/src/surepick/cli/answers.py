@@ -83,8 +83,8 @@ def print_picture(found: Candidates) -> None:
     for line in terminal.means_lines(found, width=terminal_width(), signs=signs):
         say((line.text, KIND_STYLES.get(line.kind, "")))
     rounds = terminal.trace_lines(found.trace, found.decimals, signs=signs, eliminates=not found.listed)
-    for line in ("", *(line.text for line in rounds), *([""] if rounds else [])):
-        say(line)
+    for text in ("", *(line.text for line in rounds), *([""] if rounds else [])):
+        say(text)
 
 
 def print_certificate(answer: Certificate, problem: Problem) -> None:

@@ -50,7 +50,7 @@ def means_section(found: Candidates, words: Words = PLAIN, *, bounds: bool = Fal
     table = html.means_table(found, words, bounds=bounds)
     after = ""
     if found.trace.rounds and bounds:
-        after = f"<figcaption>{text(sentences.with_bounds(found, unit=words.unit))}{_why(found, words)}</figcaption>"
+        after = f'<p class="hint">{text(sentences.with_bounds(found, unit=words.unit))}{_why(found, words)}</p>'
     elif found.trace.rounds and note:
         after = f'<p class="note">{html.means_note(found, words)}</p>'
     heading = f'<div class="heading"><h2 id="means">{sentences.means_heading(found)}</h2>{marks}</div>'

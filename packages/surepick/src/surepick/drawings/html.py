@@ -25,6 +25,7 @@ ROW, TOP = 28, 38  # height of a row's marks, and of the labels above them
 SPACE = "\N{NO-BREAK SPACE}"
 CLOSE = 15.0  # per cent: labels whose centres are nearer to an edge are aligned with it
 MOST_FOLDED = 500  # rows of the fold
+SHORT_ID = 14  # letters of an id that fit in a narrow column
 MOST_OWN = 3  # columns of a candidate that stand beside it
 CLOSEST_OUT = 3  # candidates that are ruled out, on the picture of who may still be the best
 STYLE = Path(__file__).with_name("style.css")
@@ -129,13 +130,15 @@ class _Table:
 
     def whole(self, rows: Sequence[Candidate], *, folded: bool = False) -> str:
         """The table of these rows."""
-        kinds = ["c-id", *(["c-made"] if self.words.described else []), "", "c-mean", "c-n"]
+        own, longest = self.words.described, max((len(row.id) for row in rows), default=0)
+        kinds = ["c-id" if own or longest <= SHORT_ID else "c-name", *(["c-made"] if own else []), "", "c-mean", "c-n"]
         kinds += ["c-most"] if self.bounds else []
         columns = "".join(f'<col class="{kind}">' if kind else "<col>" for kind in kinds)
         body = "".join(self.row(row) for row in rows)
+        caption = f"{len(rows):,} more" if folded else sentences.means_heading(self.found)
         return (
-            f'<table class="rows two-line"><colgroup>{columns}</colgroup>\n<thead>{self.head(folded=folded)}</thead>\n'
-            f"<tbody>{body}</tbody></table>"
+            f'<table class="rows two-line">{_caption(caption)}<colgroup>{columns}</colgroup>\n'
+            f"<thead>{self.head(folded=folded)}</thead>\n<tbody>{body}</tbody></table>"
         )
 
     def head(self, *, folded: bool) -> str:
@@ -282,8 +285,8 @@ def who_table(found: Candidates, words: Words = PLAIN) -> str:
         bound = signed(_bound(possible[30]), found.decimals)
         after = f'<p class="quiet small others">and {more:,} more, none above {bound}</p>'
     return (
-        f'<table class="rows two-line"><colgroup>{columns}</colgroup>\n<thead><tr>{"".join(head)}</tr></thead>\n'
-        f"<tbody>{body}</tbody></table>{after}"
+        f'<table class="rows two-line">{_caption("Who may still be the best")}<colgroup>{columns}</colgroup>\n'
+        f"<thead><tr>{''.join(head)}</tr></thead>\n<tbody>{body}</tbody></table>{after}"
     )
 
 
@@ -459,6 +462,10 @@ def round_meter(told: int, held: int, wanted: int, *, round_number: int, tall: b
 
 
 # --- marks
+
+
+def _caption(said: str) -> str:
+    return f'<caption class="unseen">{text(said)}</caption>'
 
 
 def _across(left: float, right: float, kind: str, y: float) -> str:

@@ -140,7 +140,9 @@ def with_bounds(found: Candidates, *, unit: str = "") -> str:
     kind = "estimate" if found.estimated else "mean"
     near = ""
     if found.tolerance and not found.lines and not found.listed and found.recommended is not None:
-        near = f" Shaded: within {with_unit(asked(found.tolerance), in_points(unit))} of the recommended."
+        best = found.called["recommended"]
+        whom = "the recommended one" if best == "recommended" else f"the {best}"
+        near = f" Shaded: within {with_unit(asked(found.tolerance), in_points(unit))} of {whom}."
     said = f"Dots and lines ({kind}, two standard errors) describe and promise nothing."
     if not any(row.better_at_most is not None for row in found.rows):
         return f"{near} {said}".strip()

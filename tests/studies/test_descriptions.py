@@ -183,3 +183,13 @@ def test_who_told_how_much_is_counted_as_its_history_says(kind, sqlite_url):
             counted[who] = counted.get(who, 0) + int(one.results.pulls.sum())
     assert {(one.status, one.plan, one.source): one.pulls for one in study.log.tellers(judged)} == counted
     assert {one.source for one in study.log.tellers(judged)} == {"ann", "bob", "eve"}
+
+
+def test_report_and_notebooks_show_what_the_candidates_are(screen, tmp_path):
+    arms = sp.read_arms(screen, "Reaction", "none", reward="Yield")
+    means = {"rxn-1": 60.0, "rxn-2": 70.0, "rxn-3": 80.0}
+    result = sp.find_best(arms, lambda ids: [means[one] for one in ids], epsilon=5.0, noise="subgaussian:3")
+    page = sp.write_report(result.study, tmp_path / "report.html").read_text()
+    for shown in (page, result._repr_html_(), result.study._repr_html_()):
+        assert "SPhos · K3PO4" in shown
+    assert "SPhos, K3PO4" in page

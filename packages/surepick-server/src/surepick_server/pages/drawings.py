@@ -4,13 +4,12 @@ import json
 
 from markupsafe import Markup
 
-from surepick.core.descriptions import SHOWN
 from surepick.drawings import html, sentences
-from surepick.drawings.html import Words
 from surepick.drawings.numbers import number, with_unit
 from surepick.linalg.rows import one_thread
 from surepick.reports.study import facts as written
 from surepick.reports.study.page import report_document, report_environment
+from surepick.studies.candidates import words_of
 from surepick.studies.readings import shown_readings
 from surepick.studies.study import Study
 from surepick_server.api import documents
@@ -48,9 +47,7 @@ def closeness_of(server: ServerState, name: str) -> dict[str, Markup]:
 def drawn(study: Study, results: str) -> dict[str, str]:
     """The pieces of the answer page, as HTML."""
     found, unit = study.candidates(), study.scale.unit
-    said = study.described
-    described = {one: said.of(arm) for arm, one in enumerate(study.ids)} if said else None
-    words = Words(unit=unit, columns=said.columns[:SHOWN], described=described, results=results)
+    words = words_of(study, results=results)
     best, trace = found.recommended, found.trace
     few = len(study.ids) <= MOST_READ
     return {

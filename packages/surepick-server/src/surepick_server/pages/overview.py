@@ -123,8 +123,7 @@ def full(server: ServerState, line: StudyLine, caller: Principal) -> StudyLine:
     if line.progress is not None or line.state == "attention":
         return line
     found = opened(server, line, caller)
-    known = {} if line.state == "measuring" else {"state": line.state, "waits": line.waits}
-    return replace(found, **known)
+    return found if line.state == "measuring" else replace(found, state=line.state, waits=line.waits)
 
 
 def opened(server: ServerState, line: StudyLine, caller: Principal) -> StudyLine:

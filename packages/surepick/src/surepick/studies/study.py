@@ -180,15 +180,17 @@ class Study(Operations, Stated, Home):
     def _repr_html_(self) -> str:
         """Where it stands, the candidates by mean and how the gap closed, for notebooks: closed rounds alone."""
         from surepick.drawings import cards  # noqa: PLC0415 (most studies are never looked at)
+        from surepick.studies.candidates import words_of  # noqa: PLC0415 (as above)
 
         progress = self.progress()
         if self.elsewhere is not None:
             return cards.notebook(cards.standing_card(str(progress), progress.verdict))
         found = self.candidates()
-        parts = [cards.standing_card(str(progress), progress.verdict), cards.means_section(found)]
+        words = words_of(self)
+        parts = [cards.standing_card(str(progress), progress.verdict), cards.means_section(found, words)]
         if progress.plan:
             parts.append(cards.round_section(progress.told, progress.in_hand, progress.asked, progress.round))
-        return cards.notebook(*parts, cards.gap_section(found.trace, found.decimals))
+        return cards.notebook(*parts, cards.gap_section(found.trace, found.decimals, words))
 
     def gap_at(self, delta: float) -> float | None:
         """By how much the answer of the closed rounds is worse than the best at most, had this delta been asked for.

@@ -98,8 +98,8 @@ def test_the_forecast_says_the_usual_first_and_shows_that_it_is_coming(browser, 
         "**/new/forecast", lambda route: (waiting.append(page.locator("#outlook").inner_text()), route.continue_())
     )
     page.fill("#batch", "6")
-    page.click("text=Update the forecast")
-    expect(page.locator("text=Update the forecast")).to_be_disabled()
+    page.click("button:has-text('Update the forecast')")
+    expect(page.locator("button:has-text('Update the forecast')")).to_be_disabled()
     expect(page.locator("#forecast .busy")).to_be_visible()
     expect(page.locator("#outlook .huge")).to_contain_text("rounds", timeout=60_000)
     assert waiting
@@ -295,4 +295,40 @@ def test_the_first_page_is_light_and_does_not_jump(browser, lab):
     page.wait_for_load_state("networkidle")
     assert sum(sizes) < 60_000
     assert page.evaluate(f"new Promise({SHIFTS})") < 0.02
+    page.context.close()
+
+
+def test_the_report_is_whole_on_paper(browser, lab):
+    by_program(lab, {})
+    page = somebody(browser, lab, "vic", "viewer")
+    page.goto(f"{lab.base_url}/studies/screen/report")
+    page.emulate_media(media="print")
+    expect(page.locator(".answer").first).to_be_visible()
+    expect(page.locator("table.rows tbody tr").first).to_be_visible()
+    expect(page.locator("table.rows").first).to_contain_text("SPhos · K2CO3 · dioxane")
+    page.context.close()
+
+
+def test_a_study_is_made_and_measured_without_scripts(browser, lab):
+    page = somebody(browser, lab, "olga", "owner", java_script_enabled=False)
+    page.goto(f"{lab.base_url}/new?example=lab")
+    page.fill("#name", "by hand")
+    page.click("text=Next: the measurement")
+    page.click("text=Next: the question")
+    expect(page.locator("text=Press “Update the forecast” to see it.")).to_be_visible()
+    page.click("button:has-text('Update the forecast')")
+    expect(page.locator("#outlook .huge")).to_contain_text("rounds")
+    page.locator("#epsilon").press("Enter")  # the first button of a form goes on, and not back
+    expect(page.locator("h1")).to_have_text("by hand")
+    page.fill("#max_pulls", "2")
+    page.click("text=Take measurements")
+    page.fill("[name='reward.0']", "6100")
+    page.fill("[name='reward.1']", "62")
+    page.click("#store")
+    page.click("text=Make it 61")
+    expect(page.locator("[name='reward.0']")).to_have_value("61")
+    page.click("#store")
+    expect(page.locator(".said")).to_contain_text("2 results stored")
+    page.locator("#stored button").first.click()
+    expect(page.locator(".said")).to_contain_text("was taken back")
     page.context.close()

@@ -53,7 +53,7 @@ def step(page, name, server) -> None:
         page.fill("#sigma", "0.2")
         page.click("text=Next: the question")
         page.fill("#epsilon", "0.5")
-        page.click("text=Update the forecast")
+        page.click("button:has-text('Update the forecast')")
         page.wait_for_selector("#outlook .huge")
     if name in ("refused", "asked"):
         for place, typed in enumerate(("much", "") if name == "refused" else ("2000", "2.1")):

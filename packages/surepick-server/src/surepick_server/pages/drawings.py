@@ -16,6 +16,7 @@ from surepick_server.api import documents
 from surepick_server.web.auth import ServerState
 
 RAIL = 160  # pixels: the height of a drawing beside the work
+MOST_DRAWN = 50_000  # candidates of a study whose pictures are drawn; the results are a table in any case
 MOST_READ = 5_000  # candidates of a study whose readings are drawn here; the report has those of larger ones
 
 

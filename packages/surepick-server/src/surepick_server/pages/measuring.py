@@ -19,7 +19,7 @@ from surepick_server.api import models, results
 from surepick_server.api.results import part_of
 from surepick_server.api.routing import Measurer, Routes, Shared, Viewer, Visibility
 from surepick_server.api.studies import results_in
-from surepick_server.pages.drawings import closeness_of
+from surepick_server.pages.drawings import MOST_DRAWN, closeness_of
 from surepick_server.pages.layout import FieldErrors, Form, Posted, page, study_path, to, typed_number
 from surepick_server.pages.standing import standing_of
 from surepick_server.web.auth import ServerState, address_of, needs
@@ -69,7 +69,8 @@ def show(
         shown |= measuring_of(study, caller, part)
         if caller.role >= Role.measurer:
             shown |= {"own_results": own_results(study, caller), "closed_results": closed_results(study, caller)}
-    shown["closeness"] = closeness_of(server, name) if shown["progress"].judged else {}
+    drawn = shown["progress"].judged and shown["asked"]["candidates"] <= MOST_DRAWN
+    shown["closeness"] = closeness_of(server, name) if drawn else {}
     shown |= {"error": error, "errors": dict(errors or {}), "typed": defaultdict(str, typed or {})}
     shown |= {"asked_about": list(asked), "odd": {one.name: one for one in asked}}
     return page(request, "study.html", caller, status=status, **shown)
@@ -80,7 +81,8 @@ def standing(name: str, request: Request, server: Shared, caller: Viewer, holds:
     """What changes while others measure; and the caller's own measurements, if these are others than the page has."""
     with server.studies.open(name) as study:
         shown = standing_of(server, study, name, caller) | measuring_of(study, caller, 1)
-    shown["closeness"] = closeness_of(server, name) if shown["progress"].judged else {}
+    drawn = shown["progress"].judged and shown["asked"]["candidates"] <= MOST_DRAWN
+    shown["closeness"] = closeness_of(server, name) if drawn else {}
     shown |= {"errors": {}, "typed": defaultdict(str), "odd": {}, "page_holds": holds, "swapped": True}
     return page(request, "changes.html", caller, **shown)
 

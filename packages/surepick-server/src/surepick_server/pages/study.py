@@ -8,10 +8,11 @@ from fastapi import Request, Response
 
 from surepick.errors import InvalidInput, SurepickError
 from surepick.questions import asked_of
+from surepick.studies.logs.sql.descriptions import TITLE
 from surepick_server.access.tokens import Role
 from surepick_server.api import documents
 from surepick_server.api.routing import Routes, Shared, Viewer, Visibility
-from surepick_server.pages.drawings import drawings_of
+from surepick_server.pages.drawings import MOST_DRAWN, drawings_of
 from surepick_server.pages.layout import Posted, page, root_of, study_path
 from surepick_server.pages.standing import standing_of
 from surepick_server.web.open_studies import status_of
@@ -27,7 +28,8 @@ def answer_page(name: str, request: Request, server: Shared, caller: Viewer) -> 
         found = study.certificate() if shown["progress"].judged or shown["over"] else None
         problem = study.policy.problem
     results = f"{root_of(request)}{study_path(name, 'results.csv')}"
-    drawings = drawings_of(server, name, results) if shown["progress"].judged else {}
+    few = shown["asked"]["candidates"] <= MOST_DRAWN
+    drawings = drawings_of(server, name, results) if shown["progress"].judged and few else {}
     asked = asked_of(problem.question, by_segment=True)
     names = None if asked is None else asked.called(problem.epsilon)
     return page(request, "answer.html", caller, answer=found, drawings=drawings, names=names, **shown)
@@ -45,7 +47,8 @@ def history_page(name: str, request: Request, server: Shared, caller: Viewer) ->
 @routes.add("GET", "/studies/{name}/report", Visibility.closed, who=Role.viewer)
 def report_page(name: str, server: Shared, caller: Viewer) -> Response:
     """The report, with a policy of its own."""
-    return documents.read_report(name, server, caller)
+    called = server.studies.database.said(name).get(name, {}).get(TITLE, name)
+    return documents.read_report(name, server, caller, called)
 
 
 @routes.add("GET", "/studies/{name}/certificate.json", Visibility.closed, who=Role.viewer)

@@ -95,6 +95,13 @@ def test_pictures_have_no_scale_no_style_and_no_script(words):
         assert {tag for tag, _ in Tags(drawn).found} <= MARKS
 
 
+def test_every_header_has_words_and_every_table_a_caption():
+    page = html.means_table(many(45), OWN, bounds=True) + html.who_table(SMALL, OWN)
+    headers = re.findall(r"<th[^>]*>(.*?)</th>", page, re.DOTALL)
+    assert all(re.sub(r"<svg.*?</svg>|<[^>]+>", "", header, flags=re.DOTALL).strip() for header in headers)
+    assert page.count("<caption") == page.count("<table")
+
+
 def test_names_cannot_break_the_page():
     found = candidates(row('<b>"x"\x1b', 1.0, 1, "recommended"), row("y", 0.5))
     page = cards.means_section(found, Words(described={"y": ("<i>", "&")}))

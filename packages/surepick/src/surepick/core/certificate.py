@@ -152,8 +152,8 @@ class Certificate:
         made_of = f"{self.pulls:,} measurements" + ("" if self.cost is None else f" that cost {money(self.cost)}")
         reason = "" if self.verdict == "certified" and self.lists is None else self.reason
         question = "" if self.lists is None else self.lists.question
-        what = question or words.line(self.best_arm)
-        parts = [cards.verdict_card(self.verdict, self.headline, what, said, reason, f"{made_of}.")]
+        what, whom = question or words.line(self.best_arm), self.stated.removeprefix(self.verdict)
+        parts = [cards.verdict_card(self.verdict, self.headline, what, said, reason, f"{made_of}.", of_whom=whom)]
         parts += [] if found is None else [cards.means_section(found, words)]
         parts += [cards.gap_section(trace, decimals, words)] if any(one.gap is not None for one in trace.rounds) else []
         return [*parts, cards.assumptions_section(self.assumptions)]

@@ -18,9 +18,12 @@ CHIPS = {  # verdict -> class, words
 }
 
 
-def verdict_card(verdict: str, name: str, made_of: str, *sentences_of_it: str, heading: str = "is") -> str:
-    """The verdict, the name of the answer, and what is promised of it."""
+def verdict_card(
+    verdict: str, name: str, made_of: str, *sentences_of_it: str, of_whom: str = "", heading: str = "is"
+) -> str:
+    """The verdict, and of whom it is where that is not all; the name of the answer, and what is promised of it."""
     kind, words = CHIPS.get(verdict, ("", verdict))
+    words += text(of_whom)
     made = f'<p class="made-of">{text(made_of)}</p>' if made_of else ""
     said = "".join(f"<p>{text(sentence)}</p>" for sentence in sentences_of_it if sentence)
     return (

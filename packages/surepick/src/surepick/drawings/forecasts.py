@@ -173,7 +173,7 @@ class Ranges:
         )
         head = (
             '<tr><th scope="col">Candidates</th><th scope="col" class="draw">'
-            f'<svg class="plot" height="18" aria-hidden="true">{labels}</svg></th>'
+            f'<svg class="plot" height="18" aria-hidden="true">{labels}</svg><span class="unseen">Drawn</span></th>'
             '<th scope="col" class="right">Measurements</th><th scope="col" class="right">Rounds</th></tr>'
         )
         return (

@@ -160,8 +160,7 @@ class _Table:
             inside = f'<span class="{hidden}">{name}</span>' if hidden else name
             return f'<th scope="col"{side}>{inside}</th>'
 
-        what = '<span class="unseen">Mean and two standard errors</span>'
-        drawn = f'<th scope="col" class="draw">{what}{self.axis(folded=folded)}</th>'
+        drawn = f'<th scope="col" class="draw">{self.axis(folded=folded)}{_unseen("Drawn")}</th>'
         return f"<tr>{''.join(cell(*one) for one in names)}{drawn}{''.join(cell(*one) for one in after)}</tr>"
 
     def axis(self, *, folded: bool) -> str:
@@ -281,8 +280,8 @@ def who_table(found: Candidates, words: Words = PLAIN) -> str:
         for tick in scale.ticks()
     )
     drawn = f'<svg class="plot" height="{TOP}" aria-hidden="true">{said}{ticks}</svg>'
-    drawn = f'<span class="unseen">Difference to the recommended, and its bound</span>{drawn}'
-    head.append(f'<th scope="col" class="draw">{drawn}</th><th scope="col" class="right">Better, at most</th>')
+    head.append(f'<th scope="col" class="draw">{drawn}{_unseen("Drawn")}</th>')
+    head.append('<th scope="col" class="right">Better, at most</th>')
     body = "".join(_who_row(found, words, scale, row, leads[row.id]) for row in rows)
     more = len(possible) - 30
     after = ""
@@ -467,6 +466,11 @@ def round_meter(told: int, held: int, wanted: int, *, round_number: int, tall: b
 
 
 # --- marks
+
+
+def _unseen(said: str) -> str:
+    """Words for those who hear the page."""
+    return f'<span class="unseen">{said}</span>'
 
 
 def _caption(said: str) -> str:

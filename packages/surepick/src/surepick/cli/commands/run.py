@@ -91,7 +91,7 @@ def run(
         if report is not None:
             from surepick.reports.study.page import write_report  # noqa: PLC0415 (jinja2: an extra)
 
-            write_report(finished.study, report, name=Path(source).stem)
+            write_report(finished.study, report, source=Path(source).name)
     if max_pulls is None and finished.ended_by == "pulls":
         note(USUAL.format(most))
     if pilot is not None:

@@ -54,7 +54,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 
 def write_report(
-    study: Study, path: str | Path, *, name: str | None = None, forecast_up_to: int = FORECAST_UP_TO
+    study: Study, path: str | Path, *, name: str | None = None, source: str = "", forecast_up_to: int = FORECAST_UP_TO
 ) -> Path:
     """Write what a study found as one static HTML file: the answer in words, pictures, assumptions, and the log.
 
@@ -63,7 +63,8 @@ def write_report(
     Args:
         study: a study, stopped or not.
         path: the file, replaced if it exists.
-        name: what the study is called in it.
+        name: what the study is called in it; its title is the question otherwise.
+        source: what its candidates were read from, for the line above the title.
         forecast_up_to: with more candidates the spending is not compared with a forecast, which would take longer to
             compute than all the rest; 0: never.
 
@@ -94,6 +95,7 @@ def write_report(
         readings=shown_readings(study),
         candidates=study.candidates(),
         words=words_of(study),
+        source=source,
     )
     write_whole(target, page.encode("utf-8", "replace"), what="the report")  # names may hold what UTF-8 cannot
     return target
@@ -116,6 +118,7 @@ def report_page(
     readings: tuple[Reading, ...] = (),
     candidates: Candidates | None = None,
     words: Words = PLAIN,
+    source: str = "",
 ) -> str:
     """The report as HTML: what each section draws and says, handed to the templates, which hold the words."""
     study = written.facts_of(document)
@@ -136,6 +139,7 @@ def report_page(
         expected=expected,
         readings=readings,
         kept=history,
+        source=source,
         batches=written.batches(study, history),
         style=style,
         script=script,

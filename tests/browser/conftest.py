@@ -31,8 +31,11 @@ def server(tmp_path_factory) -> Iterator:
     """A server whose person at the machine is its admin, with a study that is done and one that goes on."""
     path = tmp_path_factory.mktemp("pages") / "studies.db"
     with serving(f"sqlite:///{path}") as client:
-        for name in ("done", "open"):
-            new = {"name": name, "candidates": {"ids": IDS}, "epsilon": 0.5, "noise": "subgaussian:0.2"}
+        said = {"columns": ["roast", "beans"], "cells": [["light", "medium", "dark"], ["Arabica", "Arabica", ""]]}
+        scale = {"unit": "points", "low": 0.0, "high": 10.0}
+        for name in ("done", "open", "free"):
+            new = {"name": name, "candidates": {"ids": IDS, "described": said}, "epsilon": 0.5, "scale": scale}
+            new |= {"noise": "subgaussian:0.2", "reward_column": "Taste"}
             assert client.post("/api/v1/studies", json=new).status_code == 201
         while True:
             leased = client.post("/api/v1/studies/done/leases", json={}).json()

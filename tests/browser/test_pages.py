@@ -10,9 +10,16 @@ PAGES = {
     "studies": "/",
     "new": "/new",
     "columns": "/new",
-    "forecast": "/new",
+    "measurement": "/new",
+    "measurement-refused": "/new",
+    "question": "/new",
+    "example": "/new?example=lab",
+    "like": "/new?like=done",
     "open": "/studies/open",
+    "take": "/studies/free",
     "refused": "/studies/open",
+    "asked": "/studies/open",
+    "settings": "/studies/open/settings",
     "open-answer": "/studies/open/answer",
     "done": "/studies/done",
     "answer": "/studies/done/answer",
@@ -28,26 +35,38 @@ SHOTS = os.environ.get("SUREPICK_SCREENSHOTS")  # a folder, for people who look 
 
 def step(page, name, server) -> None:
     """Bring a page into its state."""
-    if name in ("columns", "forecast"):
-        page.fill("#table", "recipe,grams,price\nlight,14,1.0\nmedium,16,1.5\ndark,18,2.0\n")
-        page.click("main button")
-    if name == "forecast":
+    if name in ("columns", "measurement", "measurement-refused", "question"):
+        page.click("text=Paste a table instead")
+        page.fill("#pasted", "recipe,grams,price\nlight,14,1.0\nmedium,16,1.5\ndark,18,2.0\n")
+        page.click("text=See the columns")
+        page.wait_for_selector("#name")
+    if name in ("measurement", "measurement-refused", "question"):
         page.fill("#name", "breads")
+        page.click("text=Next: the measurement")
+        page.fill("#what", "Taste")
         page.check("#noise-subgaussian")
+    if name == "measurement-refused":
+        page.fill("#most", "1OO")
+        page.click("text=Next: the question")
+        page.wait_for_selector("#refused")
+    if name == "question":
         page.fill("#sigma", "0.2")
+        page.click("text=Next: the question")
         page.fill("#epsilon", "0.5")
-        page.click("button[value=forecast]")
-        page.wait_for_selector("#forecast")
-    if name == "refused":
-        page.fill("[name='reward.0']", "much")
-        page.click("text=Store the results")
+        page.click("button:has-text('Update the forecast')")
+        page.wait_for_selector("#outlook .huge")
+    if name in ("refused", "asked"):
+        for place, typed in enumerate(("much", "") if name == "refused" else ("2000", "2.1")):
+            page.fill(f"[name='reward.{place}']", typed)
+        page.click("#store")
         page.wait_for_selector("#refused")
     if name == "verified":
+        page.click("text=Paste its text instead")
         page.fill("#pasted", server.get("/studies/done/certificate.json").text)
-        page.click("main button")
+        page.click("text=Check it")
         page.wait_for_selector("#result")
     for summary in page.query_selector_all("main details:not([open]) > summary"):
-        if summary.is_visible() and name in ("open", "columns"):
+        if summary.is_visible() and name in ("open", "columns", "settings", "verified", "answer", "question"):
             summary.click()
 
 
@@ -74,5 +93,9 @@ def test_a_page_is_for_everybody(browser, server, name, scheme):
     context.close()
     elsewhere = [url for url in asked if not url.startswith((str(server.base_url).rstrip("/"), "data:"))]
     assert elsewhere == []
-    expected = "the server responded with a status of" if name in ("refused", "error") else None
+    expected = (
+        "the server responded with a status of"
+        if name in ("refused", "asked", "measurement-refused", "error")
+        else None
+    )
     assert [text for text in said if expected is None or expected not in text] == []

@@ -45,11 +45,11 @@ def test_two_browsers_measure_one_study_until_it_is_certified(browser, tmp_path)
                     name = page.locator(f"input[name='id.{place}']").input_value()
                     page.fill(f"[name='reward.{place}']", str(MEANS[name]))
                 if keys:
-                    page.click("text=Store the results")
+                    page.click("#store")
         assert len(seen) > len(IDS)
         pages[0].click("text=See the answer")
-        expect(pages[0].locator(".verdict").first).to_contain_text("certified")
-        expect(pages[0].locator("main .headline strong")).to_have_text(IDS[2])
+        expect(pages[0].locator(".verdict").first).to_contain_text("Certified")
+        expect(pages[0].locator("main .answer .name")).to_have_text(IDS[2])
         for page in pages:
             page.context.close()
 
@@ -58,11 +58,12 @@ def test_what_others_do_is_seen_without_loading_the_page_again(browser, tmp_path
     with serving(f"sqlite:///{tmp_path}/studies.db") as server:
         server.post("/api/v1/studies", json=NEW)
         vic = logged_in(browser, server, "vic", "viewer")
-        expect(vic.locator("#standing")).to_contain_text("3 can be taken")
+        expect(vic.locator("#standing")).to_contain_text("3 free")
         ann, _ = server.app.state.server.tokens.make("ann", Role.measurer)
         header = {"authorization": f"Bearer {ann}"}
         server.post("/api/v1/studies/coffee/leases", json={"max_pulls": 2}, headers=header)
-        expect(vic.locator("#standing")).to_contain_text("ann: 2 measurements", timeout=30_000)
+        expect(vic.locator("#standing")).to_contain_text("2 in hand", timeout=30_000)
+        expect(vic.locator("#rail .people")).to_contain_text("ann2 until")
         server.app.state.server.tokens.revoke("vic")
         vic.context.close()
 

@@ -105,7 +105,7 @@ def test_admins_enter_identities_on_their_page(tmp_path):
         form = {"name": "ann", "role": "viewer", "days": "9", "identity": "ann@example.org"}
         made = boss.send("/tokens", page="/tokens", **form)
         assert made.status_code == 200
-        assert '<td class="identity">ann@example.org</td>' in made.text
+        assert '<span class="identity">ann@example.org</span>' in made.text
         assert server.get("/api/v1/me", headers={"x-user": "ann@example.org"}).json()["name"] == "ann"
         refused = boss.send("/tokens", page="/tokens", **{**form, "name": "bob"})
         assert refused.status_code == 422

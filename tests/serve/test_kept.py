@@ -94,10 +94,10 @@ def test_requests_that_wait_do_not_make_ever_more_objects(client, monkeypatch):
 
 
 def test_uploads_are_unpacked_one_after_the_other(monkeypatch):
-    from surepick_server.pages import new_study
+    from surepick_server.pages import uploads
 
-    monkeypatch.setattr(new_study, "MOST_WAITING", 0.01)
-    with new_study.TURN, pytest.raises(HTTPError, match="Others' tables"):
-        new_study.as_csv(b"PK", ".xlsx", "x.xlsx")
-    assert new_study.TURN.acquire(blocking=False)
-    new_study.TURN.release()
+    monkeypatch.setattr(uploads, "MOST_WAITING", 0.01)
+    with uploads.TURN, pytest.raises(HTTPError, match="Others' tables"):
+        uploads.as_csv(b"PK", ".xlsx", "x.xlsx")
+    assert uploads.TURN.acquire(blocking=False)
+    uploads.TURN.release()

@@ -105,10 +105,14 @@ def test_a_form_comes_back_with_a_second_button(page):
     assert len(re.findall('aria-invalid="true"', asked.text)) == 1
     told = re.findall('name="asked" value="([^"]+)"', asked.text)
     assert len(told) == 1
-    assert 'name="accept_unusual"' in asked.text
-    other = {**fields, "reward.0": "600", "accept_unusual": "yes", "asked": told}
+    assert page.send("/studies/paint/results", **fields).status_code == 409  # nothing was ticked
+    other = {**fields, "reward.0": "600", "asked": told}
     assert page.send("/studies/paint/results", **other).status_code == 409  # that value was not asked about
-    assert page.send("/studies/paint/results", **fields, accept_unusual="yes", asked=told).status_code == 303
+    mended = page.send("/studies/paint/results", **fields, mend="0:5")
+    assert mended.status_code == 200
+    assert 'name="reward.0" inputmode="decimal" enterkeyhint="next" value="5"' in mended.text
+    assert page.tasks("paint") == tasks  # and nothing is stored
+    assert page.send("/studies/paint/results", **fields, asked=told).status_code == 303
 
 
 def test_a_pasted_table_is_kept_and_asked_about(page):
@@ -129,7 +133,7 @@ def test_what_was_reported_can_be_taken_back_on_the_page(page):
     ((name, key), *_) = page.tasks("paint")
     fields = {"way": "rows", "id.0": name, "key.0": key, "reward.0": "12.5"}
     page.send("/studies/paint/results", **fields)
-    assert "What I reported in this round" in page.get("/studies/paint").text
+    assert "Stored by me in this round" in page.get("/studies/paint").text
     assert (name, key) not in page.tasks("paint")
     done = page.send("/studies/paint/undo", key=key, worker="ann")
     assert done.status_code == 303
@@ -154,7 +158,7 @@ def test_a_result_of_a_complete_round_is_corrected_by_who_reported_it(client, an
 def test_a_result_of_a_complete_round_is_corrected_on_the_page(page):
     first_round(page)
     shown = page.get("/studies/paint").text
-    assert "Correct one that was typed wrongly" in shown
+    assert "Correct a result of a closed round" in shown
     key = re.search(r'action="[^"]*/correct".*?name="key" value="([^"]+)"', shown, re.DOTALL)[1]
     done = page.send("/studies/paint/correct", key=key, worker="ann", value="3,5", reason="")
     assert done.status_code == 303

@@ -424,7 +424,8 @@ def test_a_database_of_the_first_schema_is_migrated(sqlite_url):
     study.log._engine.dispose()
     engine = sa.create_engine(sqlite_url)
     with engine.begin() as connection:  # as that version wrote it
-        connection.execute(sa.text("DROP TABLE correction"))
+        for table in ("correction", "description"):
+            connection.execute(sa.text(f"DROP TABLE {table}"))
         connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num = '1'"))
         for plan, text in connection.execute(sa.text("SELECT plan, deviations FROM decision")).all():
             kept = {name: value for name, value in json.loads(text).items() if name not in ("corrected", "alone")}

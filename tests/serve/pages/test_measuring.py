@@ -129,9 +129,9 @@ def test_a_study_by_pages_alone_until_its_certificate_holds(study, visit):
     ann = visit("ann", "measurer")
     measured(ann, {"a": 0.0, "b": 0.1, "c": 2.0})
     page = ann.get("/studies/coffee/answer").text
-    assert "✓ certified" in page
-    assert "<strong>c</strong>" in page
-    assert "<p>c is the answer, certified" in page  # a name stays as it is, also where a sentence begins
+    assert "Certified</span>" in page
+    assert '<h2 id="is" class="name">c</h2>' in page
+    assert "<strong>c</strong> is the answer, certified" in ann.get("/studies/coffee").text  # a name stays as it is
     assert page.count("<svg") >= 2
     history = ann.get("/studies/coffee/history").text
     assert "ann (3)" in history

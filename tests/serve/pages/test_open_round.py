@@ -26,7 +26,7 @@ def _one_moment(monkeypatch):
     monkeypatch.setattr(charts, "ROUNDS", 3)  # what a report forecasts knows no reward
 
 
-OWN = re.compile(r"<summary>What I reported in this round</summary>.*?</details>", re.DOTALL)
+OWN = re.compile(r'<section class="card" aria-labelledby="just".*?</section>', re.DOTALL)
 
 
 def told(url, rewards) -> dict[str, str]:

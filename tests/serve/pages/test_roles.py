@@ -12,8 +12,11 @@ PAGES = {  # path -> the role that it takes
     "/": "viewer",
     "/verify": "viewer",
     "/new": "owner",
+    "/new/measurement": "owner",
+    "/new/question": "owner",
     "/tokens": "admin",
     "/studies/coffee": "viewer",
+    "/studies/coffee/settings": "owner",
     "/studies/coffee/standing": "viewer",
     "/studies/coffee/answer": "viewer",
     "/studies/coffee/history": "viewer",
@@ -24,8 +27,15 @@ PAGES = {  # path -> the role that it takes
 }
 FORMS = {
     "/new": "owner",
+    "/new/measurement": "owner",
+    "/new/question": "owner",
+    "/new/forecast": "owner",
+    "/new/create": "owner",
     "/tokens": "admin",
     "/tokens/revoke": "admin",
+    "/studies/coffee/rename": "owner",
+    "/studies/coffee/note": "owner",
+    "/studies/coffee/archive": "owner",
     "/studies/coffee/take": "measurer",
     "/studies/coffee/results": "measurer",
     "/studies/coffee/release": "measurer",
@@ -89,9 +99,9 @@ def test_a_token_of_one_study_shows_that_one_only(server, study, visit):
     listed = ann.get("/").text
     assert "tea" in listed
     assert "coffee" not in listed
-    missing, foreign = ann.get("/studies/none"), ann.get("/studies/coffee")
+    missing, foreign = ann.get("/studies/absent"), ann.get("/studies/coffee")
     assert (missing.status_code, foreign.status_code) == (404, 404)
-    assert missing.text.replace("none", "coffee") == foreign.text
+    assert missing.text.replace("absent", "coffee") == foreign.text
 
 
 def test_nothing_is_inline_and_nothing_comes_from_elsewhere(server, study, visit):

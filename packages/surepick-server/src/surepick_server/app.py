@@ -14,7 +14,7 @@ from surepick_server.access.tokens import Ended, Role, Tokens
 from surepick_server.access.webhooks import Webhooks
 from surepick_server.api import documents, results, studies
 from surepick_server.api.routing import API, Routes, Viewer, Visibility, check_classified
-from surepick_server.pages import layout, login, new_study, study as study_page
+from surepick_server.pages import layout, login, managing, measuring, new_study, overview, study as study_page
 from surepick_server.settings import Settings
 from surepick_server.web.auth import Guard, ServerState, signer
 from surepick_server.web.connections import Proxies
@@ -23,7 +23,7 @@ from surepick_server.web.open_studies import Studies, Watch, handle_errors
 if TYPE_CHECKING:
     from surepick_server.openid import Provider
 
-PAGES = (login.routes.router, new_study.routes.router, study_page.routes.router)
+PAGES = tuple(one.routes.router for one in (login, overview, new_study, measuring, managing, study_page))
 SUMMARY = (
     "Studies over HTTP. Errors are problem documents (RFC 9457). Nothing shows a result of an open round to anybody "
     "but the one who reported it."

@@ -46,14 +46,16 @@ class UnusualResult(InvalidInput):
     Args:
         message: which one, beside what, and what to do.
         rows: their places in the call, from 0; results that were reported before it have none.
+        beside: of each of these, beside what it stands out, and a clause that says so.
     """
 
-    def __init__(self, message: str, *, rows: tuple[int, ...] = ()) -> None:
+    def __init__(self, message: str, *, rows: tuple[int, ...] = (), beside: tuple[tuple[float, str], ...] = ()) -> None:
         super().__init__(message)
         self.rows = rows
+        self.beside = beside
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), rows=self.rows), self.args
+        return partial(type(self), rows=self.rows, beside=self.beside), self.args
 
 
 class UnusualWarning(UserWarning):

@@ -15,7 +15,7 @@ def whole_study(lab: Lab, kind: str) -> None:
         asked = lab.json("ask")
         if asked["stopped"]:
             break
-        assert all(row.keys() == {"id", "pulls"} for row in asked["table"])
+        assert all(row.keys() == {"id", "pulls", "described"} for row in asked["table"])
         assert sum(row["pulls"] for row in asked["table"]) == asked["pulls"]
         path = lab.filled(f"todo.{kind}")
         receipt = lab.json("tell", path)

@@ -85,10 +85,11 @@ def new_database(url: str):
 
 
 def in_the_first_schema(url: str):
-    """A database of schema 1, which had no corrections."""
+    """A database of schema 1, which had neither corrections nor descriptions."""
     engine = new_database(url)
     with engine.execution_options(writes=True).begin() as connection:
-        connection.execute(sa.schema.DropTable(sql_schema.correction))
+        for table in (sql_schema.correction, sql_schema.description):
+            connection.execute(sa.schema.DropTable(table))
         connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num = '1'"))
     return engine
 

@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from surepick.core.arms import Arms
+from surepick.core.descriptions import NOTHING_SAID, Described
 from surepick.core.records import FloatArray, encode, read_json
 from surepick.errors import InvalidInput
 from surepick.forecasts import advice, compare_settings
@@ -65,6 +66,24 @@ class Packed(Strict):
     ]
 
 
+class Said(Strict):
+    """What the candidates are, for people: columns of as many texts as there are candidates."""
+
+    columns: Annotated[list[Text], Field(max_length=1_000)]
+    cells: Annotated[
+        list[Annotated[list[Annotated[str, Field(max_length=2_000)]], Field(max_length=MOST_CANDIDATES)]],
+        Field(max_length=1_000),
+    ]
+
+
+class Limits(Strict):
+    """How numbers are measured: a unit, and limits beyond which one is asked about before it is stored."""
+
+    unit: Annotated[str, Field(max_length=40)] = ""
+    low: Finite | None = None
+    high: Finite | None = None
+
+
 class Candidates(Strict):
     """The candidates, as columns; or a table in the text of a file."""
 
@@ -84,6 +103,10 @@ class Candidates(Strict):
     feature_columns: list[Text] | None = None
     cost_column: Text | None = None
     segment_column: Text | None = None
+    described: Said | None = None
+    described_columns: list[Text] | None = Field(
+        default=None, description="The columns of the table that say what a candidate is; null: all but its id."
+    )
     standardize: Yes = False
     intercept: Yes = False
 
@@ -119,6 +142,7 @@ class NewStudy(StudyGoal):
 
     name: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^/\x00-\x1f]+$")]
     judge: Literal["closed rounds", "as they come"] = "closed rounds"
+    scale: Limits = Field(default_factory=Limits, description="The unit, and limits for typing errors.")
     reward_column: Text | None = Field(default=None, description="What tables of results call their column.")
     study_id: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
         default=None, description="A text in the registration code; it is drawn if it is left out."
@@ -306,7 +330,8 @@ def candidates_of(goal: StudyGoal) -> tuple[Arms, list[str]]:
         raise InvalidInput("candidates come as ids (with features, costs, segments), or as a table; give one of them.")
     if given.table is None:
         held = {name: getattr(given, name) for name in ("columns", "preparation", "costs", "segments")}
-        return Arms(_features(given), given.ids, **held), doubts
+        arms = Arms(_features(given), given.ids, **held)
+        return arms.with_description(_said(given.described)), doubts
     used = uses_features(_name_of(goal))
     prepared: dict[str, Any] = {"standardize": given.standardize and used, "intercept": given.intercept and used}
     with tempfile.TemporaryDirectory() as folder, keeping_notes() as said:
@@ -319,6 +344,8 @@ def candidates_of(goal: StudyGoal) -> tuple[Arms, list[str]]:
                 wanted_features(given.feature_columns, used=used),
                 cost=given.cost_column,
                 segments=given.segment_column,
+                reward=goal.reward_column if isinstance(goal, NewStudy) else None,
+                describe=given.described_columns,
                 **prepared,
             )
         except InvalidInput as error:
@@ -327,6 +354,11 @@ def candidates_of(goal: StudyGoal) -> tuple[Arms, list[str]]:
         notes = [note.replace(str(path), "the table") for note in said]
         unused = "" if used else not_used(given.feature_columns, said="feature_columns are")
         return arms, [*doubts, *notes, *filter(None, (unused, arms.features_said))]
+
+
+def _said(given: Said | None) -> Described:
+    """What somebody says of the candidates."""
+    return NOTHING_SAID if given is None else Described(tuple(given.columns), tuple(map(tuple, given.cells)))
 
 
 def _name_of(goal: StudyGoal) -> str:

@@ -76,7 +76,8 @@ def receipt_told(
     try:
         receipt = tell()
     except UnusualResult as question:
-        raise UnusualResult(str(question), rows=tuple(good[row] for row in question.rows)) from None
+        places = tuple(good[row] for row in question.rows)
+        raise UnusualResult(str(question), rows=places, beside=question.beside) from None
     plan_next(study, receipt)
     statuses = Counter({COUNTED: receipt.counted, LATE: receipt.late})
     if receipt.repeated or failed:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import fastapi
 from fastapi import Request
 
+from surepick.core.descriptions import Scale
 from surepick.core.records import encode
 from surepick.errors import InvalidInput
 from surepick.policies.base import spec_of
@@ -63,6 +64,10 @@ def start_study(new: models.NewStudy, request: Request, server: Shared, caller: 
         )
     more: dict[str, Any] = {"id_column": new.candidates.id_column, "reward_column": new.reward_column}
     more |= {"judge": new.judge, "study_id": new.study_id, "surplus": new.own_surplus}
+    more |= {
+        "scale": Scale(new.scale.unit.strip(), new.scale.low, new.scale.high),
+        "owner": caller.name if caller.token else "",
+    }
     study = server.studies.database.create(name, arms, policy, minimize=new.minimize, **more)
     server.trail.add(caller.name, address_of(request), "create", name)
     return {**study_status(study, name), "policy": spec_of(policy), "notes": notes}
@@ -83,9 +88,9 @@ def show_study(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # 
 
 @routes.add("GET", "/studies/{name}/candidates", Visibility.terms, who=Role.viewer)
 def candidates(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noqa: ARG001
-    """The ids of the candidates."""
+    """The ids of the candidates, and what each of them is."""
     with server.studies.open(name) as study:
-        return {"study": name, "ids": study.ids}
+        return {"study": name, "ids": study.ids, "described": encode(study.described)}
 
 
 @routes.add("POST", "/studies/{name}/abandon", Visibility.closed, who=Role.owner)

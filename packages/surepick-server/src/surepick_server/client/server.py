@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arms import Arms
+from surepick.core.descriptions import NO_SCALE, Scale
 from surepick.core.records import encode, from_json
 from surepick.policies.base import Policy, spec_of
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Surplus
@@ -78,12 +79,14 @@ class Server:
         id_column: str | None = None,
         reward_column: str | None = None,
         study_id: str | None = None,
+        scale: Scale = NO_SCALE,
     ) -> RemoteStudy:
         """A new study on the server; as `create_study`. It takes the role owner."""
         arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
         asked = {"name": name.strip(), **_asked(arms, policy), "minimize": minimize, "judge": judge}
         asked["candidates"]["id_column"] = id_column
         asked["reward_column"] = reward_column
+        asked |= scale.stored()
         asked |= {} if study_id is None else {"study_id": study_id}
         asked |= {} if surplus is None else {"surplus": checked_surplus(surplus, judge)}
         self._transport.post("studies", body=asked)
@@ -124,5 +127,6 @@ def _asked(arms: Arms, policy: Policy[Any]) -> dict[str, Any]:
         "preparation": arms.preparation,
         "costs": None if arms.costs is None else arms.costs.tolist(),
         "segments": arms.segments,
+        **({"described": encode(arms.described)} if arms.described else {}),
     }
     return {"candidates": candidates, "spec": encode(spec_of(policy))}

@@ -4,7 +4,7 @@ import base64
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from surepick.core.arms import Arms, KnownIds
 from surepick.core.certificate import Certificate
+from surepick.core.descriptions import Described
 from surepick.core.observations import Quantity
 from surepick.core.plans import RoundRecord
 from surepick.core.records import IntArray, encode, from_json
@@ -71,6 +72,7 @@ class RemoteStudy(Study):
         self._terms = lambda: terms
         self.study_id = str(configuration["study_id"])
         self._code = lambda: found["registration"]
+        self._described = cache(self._said)
         self._entries = ResultParser(self)
 
     def __repr__(self) -> str:
@@ -105,6 +107,9 @@ class RemoteStudy(Study):
         from surepick.policies.registry import built_policy  # noqa: PLC0415 (only where something is computed)
 
         return built_policy(arms=self._arms, **self.configuration["policy"])
+
+    def _said(self) -> Described:
+        return from_json(Described, json.dumps(self._get("candidates")["described"]))
 
     def worker_name(self, process: str) -> str:
         """Under which name a process measures, if nobody gave it one: a part of the token's name."""

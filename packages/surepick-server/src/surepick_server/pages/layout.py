@@ -2,7 +2,9 @@
 
 import hashlib
 import hmac
+import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
@@ -121,6 +123,8 @@ def environment() -> Environment:
     found = environment_of(FOLDER / "templates")
     found.filters |= {
         "date": date,
+        "initials": initials,
+        "merged": lambda query, changes: {name: one for name, one in {**query, **changes}.items() if one != ""},
         "number": lambda value: f"{value:,}",
         "rounded_up": rounded_up,
         "sentence": sentence,
@@ -132,6 +136,12 @@ def environment() -> Environment:
 def sentence(clause: str, name: str | None) -> str:
     """A clause as a sentence begins, but for one that begins with a name, which is left as it is."""
     return clause if name and clause.startswith(name) else clause[:1].upper() + clause[1:]
+
+
+def initials(name: str) -> str:
+    """One or two letters for somebody: "Ann Berg" is AB, "ann" is A."""
+    words = [word for word in re.split(r"[\s._-]+", name) if word]
+    return "".join(word[0] for word in words[:2]).upper()
 
 
 def date(seconds: float) -> Markup:
@@ -213,6 +223,14 @@ def _to_login(request: Request, path: str) -> Response:
 
 MOST_FIELDS = 100_000
 LARGEST = 1e308
+
+
+class FieldErrors(InvalidInput):
+    """What is wrong with the fields of a form: name of the field -> a sentence."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__(" ".join(fields.values()))
+        self.fields = dict(fields)
 
 
 @dataclass(frozen=True, slots=True)

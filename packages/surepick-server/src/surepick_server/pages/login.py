@@ -12,9 +12,7 @@ from urllib.parse import quote
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
-from surepick.drawings.html import STYLE
 from surepick.errors import InvalidInput, SurepickError
-from surepick.reports.study.page import TEMPLATES
 from surepick.studies.logs.base import system_clock
 from surepick_server import openid
 from surepick_server.access.tokens import Principal, Role
@@ -34,11 +32,7 @@ routes = Routes(include_in_schema=False)
 
 LOCAL_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")  # of this server: a slash, and no second one; visible ASCII but "\"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".txt": "text/plain"}
-STATIC = {
-    path.name: (path, KINDS[path.suffix])
-    for path in (*(FOLDER / "static").iterdir(), TEMPLATES / "report.css")
-    if path.suffix in KINDS
-} | {"drawings.css": (STYLE, KINDS[".css"])}
+STATIC = {path.name: (path, KINDS[path.suffix]) for path in (FOLDER / "static").iterdir() if path.suffix in KINDS}
 
 
 @routes.add("GET", "/static/{file}", Visibility.nothing, who=None)
@@ -224,6 +218,7 @@ def _show(request: Request, server: ServerState, caller: Principal, **shown: Any
         "tokens": studies.tokens(server, caller)["tokens"],
         "roles": list(Role.__members__),
         "now": system_clock(),
+        "studies": [one.name for one in server.studies.database.list()],
     }
     shown |= {"others": server.provider is not None or bool(server.settings.trusted_header)}
     return page(request, "tokens.html", caller, first=server.is_local(), **shown)

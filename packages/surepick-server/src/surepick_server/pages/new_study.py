@@ -1,376 +1,541 @@
-"""A new study: a table, what is measured and asked, what it will take beside two alternatives, and its creation."""
+"""A new study in three steps with addresses of their own: the candidates, the measurement, the question."""
 
 import csv
 import io
-import json
-import os
-import subprocess
-import sys
-import tempfile
-import threading
-from contextlib import suppress
-from dataclasses import replace
+import re
+from collections import defaultdict
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 from fastapi import Request, Response
 
 from surepick.core.records import record
+from surepick.drawings.forecasts import Ranges
 from surepick.errors import InvalidInput, SurepickError
+from surepick.forecasts.forecast import forecast as forecast_worst
 from surepick.forecasts.saving import saving
-from surepick.noise import SubGaussian
+from surepick.forecasts.scenarios import forecast_ranges
+from surepick.linalg.rows import one_thread
+from surepick.noise import SubGaussian, known_scale
 from surepick.questions import BEST, NAMES
 from surepick.questions.best import FORM
-from surepick.tables import Table, keeping_notes, read_table, write_table
-from surepick.tables.content import decoded, refuse_foreign
-from surepick.tables.numbers import Notation, Written
-from surepick.tables.selection import looks_numeric
-from surepick_server.access.tokens import Role
+from surepick.studies.study import Study
+from surepick_server.access.tokens import Principal, Role
 from surepick_server.api import models, studies
-from surepick_server.api.models import ForecastOf, NewStudy, brought
+from surepick_server.api.models import NewStudy, brought
 from surepick_server.api.routing import Owner, Routes, Shared, Visibility
-from surepick_server.pages.layout import Form, Posted, page, study_path, to
-from surepick_server.web.open_studies import HTTPError
-
-# --- Spreadsheets and Parquet files that somebody uploaded, as CSV: read in a process of its own, with little memory.
-#
-# Such a file is packed: a small one may unpack to more than a machine holds. So what reads it may fail alone.
-
-PACKED = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".parquet")
-MOST_MEMORY = 2 * 2**30  # bytes of addresses
-MOST_SECONDS = 20
-MOST_WAITING = 3 * MOST_SECONDS
-TURN = threading.BoundedSemaphore(1)  # all that is uploaded to a process is unpacked one after the other
-BUSY = "Others' tables are being read. Send this one again in a moment, or save it as CSV (UTF-8)."
-READER = "from surepick_server.pages.new_study import read_in_child; read_in_child()"
-TOO_LARGE = "is too large to be read here, or damaged. Save the table as CSV (UTF-8), and give that."
-
-
-def as_csv(content: bytes, suffix: str, shown: str) -> tuple[str, tuple[str, ...]]:
-    """(the table of a file as CSV, what is to be noted about it). Of a spreadsheet it is the first sheet."""
-    with tempfile.TemporaryDirectory() as folder:
-        path, written = Path(folder) / f"table{suffix}", Path(folder) / "read.csv"
-        path.write_bytes(content)
-        command = [sys.executable, "-c", READER, str(path), str(written)]
-        alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        if not TURN.acquire(timeout=MOST_WAITING):
-            raise HTTPError(HTTPStatus.SERVICE_UNAVAILABLE, BUSY, {"retry-after": str(MOST_SECONDS)})
-        try:
-            done = subprocess.run(command, capture_output=True, timeout=MOST_SECONDS, env=alone, check=False)
-            said = json.loads(done.stdout)
-        except (subprocess.TimeoutExpired, ValueError):
-            raise InvalidInput(f"{shown} {TOO_LARGE}") from None
-        finally:
-            TURN.release()
-        if said["error"]:
-            raise InvalidInput(said["error"].replace(str(path), shown))
-        notes = (note.replace(str(path), shown).partition(" --sheet")[0] for note in said["notes"])
-        return written.read_text(encoding="utf-8"), tuple(notes)
-
-
-def read_in_child() -> None:
-    """Read the file that is named first, write the second, and say in JSON what there is to say."""
-    path, written = sys.argv[1:]
-    _limit()
-    notes: list[str] = []
-    error = ""
-    try:
-        with keeping_notes() as notes:
-            table = read_table(path)
-            write_table(written, {name: _cells(table, name) for name in table.columns})
-    except InvalidInput as refused:
-        error = str(refused)
-    except MemoryError:
-        error = f"{path} {TOO_LARGE}"
-    sys.stdout.write(json.dumps({"error": error, "notes": notes}))
-
-
-def _cells(table: Table, name: str) -> tuple[str, ...]:
-    """The cells of a column as texts, from which its numbers are read as they are: 987.0 beside 1.234."""
-    cells = table.text(name)
-    typed = not isinstance(table.column(name), tuple) or not table.notation(name).question
-    if not typed or not Notation.of([str(cell) for cell in cells], Written()).question:
-        return cells
-    return tuple(cell + ".0" if cell.removeprefix("-").isdigit() else cell for cell in cells)
-
-
-def _limit() -> None:
-    with suppress(ImportError, ValueError, OSError):  # where a system has no such limits, the time is one
-        import resource  # noqa: PLC0415 (not on every system)
-
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-        resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
-
-
-# --- A table that somebody uploaded, pasted or typed: its text goes along in the form, its columns are shown.
-
-KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", ".jsonl": "jsonl"}
-EXAMPLES = 3
-ROOM = 2**16  # bytes that the other fields of a form may take
-TYPED = "name"  # the column of names that were typed
-
-
-@record
-class Column:
-    """A column of a table."""
-
-    name: str  # its header
-    numeric: bool  # it holds numbers
-    distinct: int  # how many different cells it has
-    examples: tuple[str, ...]  # the first of them
-
-
-@record
-class GivenTable:
-    """A table."""
-
-    text: str  # as it came
-    kind: str  # csv, json or jsonl
-    rows: int  # how many it has
-    columns: tuple[Column, ...]  # that it has
-    notes: tuple[str, ...]  # what is to be known of how it was read
-
-    @property
-    def likely_id(self) -> str:
-        """The column that most likely names the candidates: the first without a repeated cell, words before numbers."""
-        alone = [one for one in self.columns if one.distinct == self.rows]
-        alone.sort(key=lambda one: one.numeric)
-        return (alone or self.columns)[0].name
-
-
-def table_in(form: Form, *, largest: int) -> GivenTable:
-    """The table of a form."""
-    text, kind = form.raw("table"), form.text("kind", "csv")
-    notes: tuple[str, ...] = ()
-    if "file" in form.files:
-        text, kind, notes = _in_file(*form.files["file"])
-    elif form.text("names"):
-        lines = [line.strip() for line in form.raw("names").splitlines()]
-        written = io.StringIO()
-        csv.writer(written).writerows([[TYPED], *([line] for line in lines if line)])
-        text, kind = written.getvalue(), "csv"
-    if not text.strip():
-        raise InvalidInput("There is no table yet: choose a file, paste one, or type the names.")
-    if (size := len(text.encode())) > (most := largest - ROOM):
-        raise InvalidInput(
-            f"As text the table has {size:,} bytes, and this page takes {most:,}. Leave out columns that nobody needs."
-        )
-    found = read(text, kind)
-    return replace(found, notes=(*notes, *found.notes))
-
-
-def _in_file(name: str, content: bytes) -> tuple[str, str, tuple[str, ...]]:
-    """(text, kind, notes) of a file that was uploaded."""
-    shown, suffix = repr(name[:80]), Path(name).suffix.lower()
-    if suffix in PACKED:
-        text, notes = as_csv(content, suffix, shown)
-        return text, "csv", notes
-    if suffix not in KINDS:
-        raise InvalidInput(f"{shown} is none of {', '.join((*KINDS, *PACKED))}. Save the table as CSV (UTF-8).")
-    refuse_foreign(shown, content)
-    with keeping_notes() as said:
-        try:
-            text = decoded(shown, content)
-        except UnicodeDecodeError:
-            raise InvalidInput(f"{shown} is no text in UTF-8. Save it as CSV (UTF-8).") from None
-    return text, KINDS[suffix], tuple(said)
-
-
-def read(text: str, kind: str) -> GivenTable:
-    """What a table says."""
-    if kind not in KINDS.values():
-        raise InvalidInput("This kind of table is not known.")
-    text = text.replace("\r\n", "\n")
-    with tempfile.TemporaryDirectory() as folder, keeping_notes() as said:
-        path = Path(folder) / f"candidates.{kind}"
-        path.write_text(text, encoding="utf-8")
-        try:
-            table = read_table(path)
-            numeric = {name: looks_numeric(table, name) for name in table.columns}
-        except InvalidInput as error:
-            raise InvalidInput(str(error).replace(str(path), "the table")) from None
-    notes = dict.fromkeys(note.replace(str(path), "the table") for note in said)
-    columns = []
-    for name in table.columns:
-        cells = [str(cell) for cell in table.column(name)]
-        distinct = tuple(dict.fromkeys(cells))
-        columns.append(Column(name, numeric[name], len(distinct), distinct[:EXAMPLES]))
-    return GivenTable(text, kind, table.num_rows, tuple(columns), tuple(notes))
-
+from surepick_server.pages.layout import Form, Posted, page, study_path, to, typed_number
+from surepick_server.pages.measuring import not_a_number
+from surepick_server.pages.uploads import GivenTable, example, read, table_in
+from surepick_server.web.auth import ServerState
+from surepick_server.web.open_studies import HTTPError, status_of
 
 routes = Routes(include_in_schema=False)
+
 FORMS = {one.choice: (name, one) for name, made in NAMES.items() for one in made.forms}  # ways to ask a question
-CHOICE = {  # a field of the form -> what stands there first
-    **dict.fromkeys(("name", "id_column", "cost_column", "segment_column", "reward_column", "noise", "sigma"), ""),
-    **dict.fromkeys(("guess", "epsilon", "norm_bound"), ""),
-    **{"good": "large", "low": "0", "high": "10", "delta": "0.05", "question": BEST},
+ASKED = (FORM, *(one for _, one in FORMS.values()))
+NAME, SHOWN, PREDICTS, COST = "name", "shown", "predicts", "cost"
+SEGMENT, RESULTS, UNUSED = "segment", "results", "unused"
+MOST_SECONDS = 3.0  # of processor time that a forecast takes
+USES = (
+    (NAME, "Name of candidate"),
+    (SHOWN, "Shown to measurers"),
+    (PREDICTS, "Shown, and predicts"),
+    (COST, "Cost of measuring"),
+    (SEGMENT, "A separate answer for each"),
+    (RESULTS, "Earlier results"),
+    (UNUSED, "Not used"),
+)
+LIKELY_RESULTS = re.compile(r"yield|result|results|reward|score|clicks?", re.IGNORECASE)
+CHOICE = {  # a field of the steps -> what stands there first
+    **dict.fromkeys(
+        ("name", "what", "unit", "noise", "sigma", "least", "most", "epsilon", "batch", "cap", "guess"), ""
+    ),
+    **{"norm_bound": "", "good": "large", "low": "0", "high": "10", "delta": "0.05", "question": BEST},
     **{one.option: one.first for _, one in FORMS.values() if one.option},
 }
-REHEARSALS = 5  # of a forecast under equal means, so that the page comes soon
+STEPS = {  # the fields of each
+    "candidates": ("name",),
+    "measurement": ("what", "unit", "good", "noise", "low", "high", "sigma", "least", "most"),
+    "question": (
+        *("batch", "question", "epsilon", "delta", "cap", "norm_bound", "guess"),
+        *(one.option for _, one in FORMS.values() if one.option),
+    ),
+}
+LABELS = {
+    "name": "the name of the study",
+    "noise-bernoulli": "what you know of repeats",
+    "sigma": "how far results scatter",
+    "low": "the least number",
+    "high": "the largest number",
+    "least": "the lowest result that you expect",
+    "most": "the highest result that you expect",
+    "batch": "how many at once",
+    "epsilon": "the tolerance",
+    "delta-other": "the confidence",
+    "cap": "the most measurements",
+    "norm_bound": "the bound on weights",
+    "guess": "the guess of the scatter",
+    "what": "its name",
+}
 
 
 @record
-class Option:
-    """A way to do the study, with what it takes."""
+class Outlook:
+    """What a study will take."""
 
-    words: str  # what it is
-    epsilon: float  # of it
-    total: int | None  # measurements in the worst case; None where it is refused
-    batches: str  # in words
-    cost: str  # money in words; "" where nothing has a cost
-    refusal: str  # why there is no forecast
-    notes: tuple[str, ...]  # what to know of it
+    ranges: (
+        Ranges | None
+    )  # clear, usual and nearly equal candidates; None where another question than the best is asked
+    worst: int | None  # then: measurements of nearly equal candidates, which take the most
+    notes: tuple[str, ...]
 
 
-@routes.add("GET", "/new", Visibility.nothing, who=Role.owner)
-def new_page(request: Request, server: Shared, caller: Owner) -> Response:  # noqa: ARG001
-    """Where a table is uploaded, pasted or typed."""
-    return page(request, "new.html", caller, error="", pasted="", names="")
+@record
+class Draft:
+    """What was said of a new study so far."""
+
+    given: GivenTable
+    uses: tuple[str, ...]  # of each column
+    chosen: dict[str, str]  # field -> what stands there
+
+    def columns(self, *uses: str) -> list[str]:
+        """The columns with these uses."""
+        return [one.name for one, use in zip(self.given.columns, self.uses, strict=True) if use in uses]
+
+    def number(self, field: str, wrong: dict[str, str]) -> float | None:
+        """A number of a field; what is wrong with it is noted."""
+        try:
+            return typed_number(self.chosen[field], field)
+        except InvalidInput:
+            wrong[field] = not_a_number(self.chosen[field])
+            return None
 
 
-@routes.add("POST", "/new", Visibility.terms, who=Role.owner)
-def new_step(request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
-    """The next step: the columns, the forecast, or the study itself."""
-    try:
-        given = table_in(form, largest=server.settings.largest_body)
-    except InvalidInput as error:
-        typed = {"pasted": form.raw("table"), "names": form.raw("names")}
-        return page(request, "new.html", caller, status=HTTPStatus.UNPROCESSABLE_ENTITY, error=str(error), **typed)
-    step, error_said, status = form.text("step"), "", HTTPStatus.OK
-    options: list[Option] = []
-    uniform: int | None = None
-    try:
-        if step == "create":
-            called = {"name": form.text("name"), "reward_column": form.text("reward_column") or None}
-            goal = brought(NewStudy, called | goal_of(form, given), "The study is")
-            made = studies.start_study(goal, request, server, caller)
-            name = goal.name.strip()
-            said = f"The study {name} is made. Write down its registration code before the first result."
-            return to(request, study_path(name), " ".join([said, *made["notes"]]))
-        if step == "forecast":
-            options, uniform = forecast_beside(form, given)
-    except (SurepickError, HTTPError) as error:
-        error_said = str(error)
-        status = error.status if isinstance(error, HTTPError) else HTTPStatus.UNPROCESSABLE_ENTITY
-    chosen = {name: form.text(name, first) for name, first in CHOICE.items()}
-    chosen["id_column"] = chosen["id_column"] or given.likely_id
-    asked = [FORM, *(one for _, one in FORMS.values())]
-    shown: dict[str, Any] = {"asked": asked, "features": form.many("features"), "options": options, "uniform": uniform}
-    return page(request, "columns.html", caller, status=status, given=given, chosen=chosen, error=error_said, **shown)
+def draft_of(form: Form, server: ServerState) -> Draft:
+    """What the steps say so far."""
+    given = table_in(form, largest=server.settings.largest_body)
+    known = {use for use, _ in USES}
+    likely = likely_uses(given)
+    said = [form.text(f"use.{place}") for place in range(len(given.columns))]
+    uses = tuple(one if one in known else first for one, first in zip(said, likely, strict=True))
+    chosen = {name: form.text(name, first if name not in form.fields else "") for name, first in CHOICE.items()}
+    if not chosen["what"] and "what" not in form.fields:
+        chosen["what"] = next((one.name for one, use in zip(given.columns, uses, strict=True) if use == RESULTS), "")
+    return Draft(given, uses, chosen)
 
 
-def goal_of(form: Form, given: GivenTable) -> dict[str, Any]:
-    """What a form asks, as the API takes it."""
-    epsilon = form.number("epsilon", "how much worse the answer may be")
-    if epsilon is None:
-        raise InvalidInput("Give the tolerance, a positive number: how much worse than the best the answer may be.")
-    delta = form.number("delta", "how often it may be wrong")
-    bound = form.number("norm_bound", "the bound on the coefficients")
-    features = form.many("features")
-    if bound is not None and not features:
-        raise InvalidInput("A bound on weights is about columns: tick some, or leave the bound out.")
-    noise = noise_of(form)
-    columns: dict[str, Any] = {} if bound is None else {"norm_bound": bound}
-    if features and bound is None:
-        columns = {"assume": "linear"}
-        if noise == "normal":
-            raise InvalidInput("Columns need a bound on their weights, or how far repeats scatter at most; or none.")
-    candidates = {
-        "table": given.text,
-        "kind": given.kind,
-        "feature_columns": features or None,
-        **{name: form.text(name) or None for name in ("id_column", "cost_column", "segment_column")},
-    }
-    return {
-        "candidates": candidates,
-        "epsilon": epsilon,
-        "delta": 0.05 if delta is None else delta,
-        "noise": noise,
-        "minimize": form.text("good") == "small",
-        "options": question_in(form) | columns,
-    }
+def likely_uses(given: GivenTable) -> list[str]:
+    """What columns are most likely for."""
+    named = given.likely_id
+    found = []
+    for one in given.columns:
+        results = one.name != named and one.numeric and LIKELY_RESULTS.fullmatch(one.name.strip())
+        found.append(NAME if one.name == named else RESULTS if results else SHOWN)
+    return found
 
 
-def noise_of(form: Form) -> str:
-    """What is known of a measurement, as the library writes it."""
-    kind = form.text("noise")
-    if kind == "bounded":
-        low, high = form.number("low", "the least number"), form.number("high", "the largest number")
-        if low is None or high is None:
-            raise InvalidInput("Give the least and the largest number that a measurement can be.")
-        return f"bounded:{low!r}:{high!r}"
+# --- What is wrong with each step, field by field, all at once.
+
+
+def wrong_candidates(draft: Draft, server: ServerState) -> dict[str, str]:
+    """Of step 1."""
+    wrong = {}
+    name = draft.chosen["name"]
+    if not name:
+        wrong["name"] = "Give the study a name."
+    elif len(name) > 200 or "/" in name:
+        wrong["name"] = "A name has at most 200 characters, and no slash."
+    elif server.studies.has(name):
+        wrong["name"] = f"There is a study {name!r} already. Choose another name."
+    for use, most in ((NAME, 99), (COST, 1), (SEGMENT, 1)):
+        places = [place for place, one in enumerate(draft.uses) if one == use]
+        if use == NAME and not places:
+            wrong["use.0"] = "No column names the candidates; choose one."
+        elif len(places) > most:
+            wrong[f"use.{places[1]}"] = "Another column is used so already; a study takes one."
+    return wrong
+
+
+def wrong_measurement(draft: Draft) -> dict[str, str]:
+    """Of step 2."""
+    wrong: dict[str, str] = {}
+    kind = draft.chosen["noise"]
+    if kind not in ("bernoulli", "bounded", "subgaussian", "normal"):
+        wrong["noise-bernoulli"] = "Say what a measurement is: choose one of the four."
     if kind == "subgaussian":
-        sigma = form.number("sigma", "the scatter")
-        if sigma is None:
-            raise InvalidInput("Give how far repeated measurements scatter: their standard deviation at most.")
-        return f"subgaussian:{sigma!r}"
-    if kind not in ("bernoulli", "normal"):
-        raise InvalidInput("Say what a measurement is: choose one of the four kinds.")
-    return kind
+        sigma = draft.number("sigma", wrong)
+        if "sigma" not in wrong and (sigma is None or sigma <= 0):
+            wrong["sigma"] = "Give a number above 0: the standard deviation of repeats, at most."
+    if kind == "bounded":
+        low, high = (draft.number(name, wrong) for name in ("low", "high"))
+        for name, value in (("low", low), ("high", high)):
+            if value is None and name not in wrong:
+                wrong[name] = "Give a number that no result is beyond."
+        if low is not None and high is not None and low >= high:
+            wrong["high"] = f"Give a number above {low:g}."
+    least, most = (draft.number(name, wrong) for name in ("least", "most"))
+    if least is not None and most is not None and least >= most:
+        wrong["most"] = f"Give a number above {least:g}; else every result is asked about."
+    if kind == "normal" and draft.columns(PREDICTS) and not draft.chosen["norm_bound"]:
+        wrong["noise-bernoulli"] = (
+            "A column predicts: then say how far repeats scatter at most, give a bound on the weights in step 3, or "
+            "let no column predict."
+        )
+    return wrong
 
 
-def question_in(form: Form) -> dict[str, Any]:
+def wrong_question(draft: Draft) -> dict[str, str]:
+    """Of step 3."""
+    wrong: dict[str, str] = {}
+    epsilon, delta = draft.number("epsilon", wrong), draft.number("delta", wrong)
+    if "epsilon" not in wrong and (epsilon is None or epsilon <= 0):
+        wrong["epsilon"] = "Give a number above 0: how much worse than the best the answer may be."
+    if "delta" in wrong or delta is None or not 0 < delta < 1:
+        wrong.pop("delta", None)
+        wrong["delta-other"] = "Choose how often such an answer may be wrong: delta lies between 0 and 1."
+    for field, what in (("batch", "measurements a round"), ("cap", "measurements")):
+        value = draft.number(field, wrong)
+        if value is not None and (value < 1 or not value.is_integer()):
+            wrong[field] = f"Give a whole number of {what}, or leave it empty."
+    for field in ("norm_bound", "guess"):
+        value = draft.number(field, wrong)
+        if value is not None and value <= 0:
+            wrong[field] = "Give a number above 0, or leave it empty."
+    if draft.chosen["norm_bound"] and not draft.columns(PREDICTS):
+        wrong["norm_bound"] = (
+            "A bound on weights is about columns that predict: choose some in step 1, or leave it out."
+        )
+    _, asked = FORMS.get(draft.chosen["question"], (BEST, FORM))
+    if asked.option:
+        empty = not draft.chosen[asked.option].strip()
+        if not empty and asked.kind != "text":
+            draft.number(asked.option, wrong)
+        if empty:
+            wrong[asked.option] = f"Give {asked.label}."
+    return wrong
+
+
+# --- The study that the steps ask for, as the API takes it.
+
+
+def goal_of(draft: Draft) -> dict[str, Any]:
+    """What is asked, once every step is right."""
+    chosen, wrong = draft.chosen, dict[str, str]()
+    numbers = {name: draft.number(name, wrong) for name in ("epsilon", "delta", "batch", "cap", "norm_bound")}
+    predicts = draft.columns(PREDICTS)
+    options = question_in(draft)
+    if numbers["norm_bound"] is not None:
+        options["norm_bound"] = numbers["norm_bound"]
+    elif predicts:
+        options["assume"] = "linear"
+    if numbers["batch"] is not None and numbers["batch"] > 1:
+        options["batch_size"] = int(numbers["batch"])
+    if numbers["cap"] is not None:
+        options["budget"] = int(numbers["cap"])
+    ids = draft.columns(NAME)
+    candidates = {
+        "table": draft.given.text,
+        "kind": draft.given.kind,
+        "feature_columns": predicts or None,
+        "id_column": ids[0] if len(ids) == 1 else ",".join(ids),
+        "cost_column": next(iter(draft.columns(COST)), None),
+        "segment_column": next(iter(draft.columns(SEGMENT)), None),
+        "described_columns": draft.columns(SHOWN, PREDICTS),
+    }
+    least, most = (draft.number(name, wrong) for name in ("least", "most"))
+    return {
+        "name": chosen["name"],
+        "candidates": candidates,
+        "epsilon": numbers["epsilon"],
+        "delta": numbers["delta"],
+        "noise": noise_of(draft),
+        "minimize": chosen["good"] == "small",
+        "options": options,
+        "reward_column": chosen["what"] or None,
+        "scale": {"unit": chosen["unit"], "low": least, "high": most},
+    }
+
+
+def noise_of(draft: Draft) -> str:
+    """What is known of a measurement, as the library writes it."""
+    kind, wrong = draft.chosen["noise"], dict[str, str]()
+    if kind == "bounded":
+        low, high = (draft.number(name, wrong) for name in ("low", "high"))
+        return f"bounded:{low!r}:{high!r}"
+    return f"subgaussian:{draft.number('sigma', wrong)!r}" if kind == "subgaussian" else kind
+
+
+def question_in(draft: Draft) -> dict[str, Any]:
     """What is asked, as options of a policy."""
-    name, asked = FORMS.get(form.text("question", BEST), (BEST, FORM))
+    name, asked = FORMS.get(draft.chosen["question"], (BEST, FORM))
     if not asked.option:
         return {} if name == BEST else {"question": name}
-    value: Any = form.text(asked.option) if asked.kind == "text" else form.number(asked.option, asked.label)
-    if value in (None, ""):
-        raise InvalidInput(f"{asked.words} Give {asked.label}.")
+    value: Any = draft.chosen[asked.option] if asked.kind == "text" else draft.number(asked.option, {})
     whole = asked.kind == "whole" and float(value).is_integer()
     return {"question": name, asked.option: int(value) if whole else value}
 
 
-def forecast_beside(form: Form, given: GivenTable) -> tuple[list[Option], int | None]:
-    """(what the study takes, with two alternatives; measurements of all candidates equally often)."""
-    goal = goal_of(form, given)
-    guess = form.number("guess", "the guess of the scatter")
-    if goal["noise"] == "normal" and guess is None:
-        raise InvalidInput("A forecast needs a guess of how far repeats scatter; the study itself does not use it.")
-    goal |= {"rehearsals": REHEARSALS, "assume_scale": guess if goal["noise"] == "normal" else None}
-    ways = [("as you have it", goal), ("half the tolerance", {**goal, "epsilon": goal["epsilon"] / 2})]
-    if "assume" in goal["options"]:
-        return _of_columns(goal)
-    if "norm_bound" in goal["options"]:
-        plain = {key: value for key, value in goal["options"].items() if key != "norm_bound"}
-        ways.append(("without the columns", {**goal, "options": plain}))
-    else:
-        ways.append(("twice the tolerance", {**goal, "epsilon": goal["epsilon"] * 2}))
-    found: list[Option] = []
-    uniform: int | None = None
-    for place, (words, asked) in enumerate(ways):
-        try:
-            answer = models.forecast_of(brought(ForecastOf, asked, "The study is"))
-        except SurepickError as error:
-            if place == 0:
-                raise
-            found.append(Option(words, asked["epsilon"], None, "", "", str(error), ()))
-            continue
-        if place == 0:
-            uniform = answer["uniform_pulls"]
-        found.append(_option(words, asked["epsilon"], answer["rows"][0]))
-    return found, uniform
+# --- The pages.
 
 
-def _of_columns(goal: dict[str, Any]) -> tuple[list[Option], int | None]:
-    """The study without the columns, and what they may save: with nearly equal means they save nothing."""
-    plain = {key: value for key, value in goal["options"].items() if key != "assume"}
-    answer = models.forecast_of(brought(ForecastOf, {**goal, "options": plain}, "The study is"))
-    asked = brought(ForecastOf, goal, "The study is")
+@routes.add("GET", "/new", Visibility.terms, who=Role.owner)
+def new_page(request: Request, server: Shared, caller: Owner, example: str = "", like: str = "") -> Response:
+    """Where a table is uploaded, pasted or typed; or that of an example or of another study, with its answers."""
+    fields = like_study(server, caller, like) if like else example_fields(server, example)
+    if not fields:
+        return first_page(request, caller)
+    return shown(request, caller, "candidates", draft_of(Form(fields, {}), server), fields)
+
+
+@routes.add("GET", "/new/measurement", Visibility.nothing, who=Role.owner)
+@routes.add("GET", "/new/question", Visibility.nothing, who=Role.owner)
+def from_the_start(request: Request, server: Shared, caller: Owner) -> Response:  # noqa: ARG001
+    """A later step begins with the first."""
+    return first_page(request, caller)
+
+
+@routes.add("POST", "/new", Visibility.terms, who=Role.owner)
+def candidates_step(request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+    """Step 1: the columns of a table, and their use."""
+    return step(request, server, caller, form, "candidates")
+
+
+@routes.add("POST", "/new/measurement", Visibility.terms, who=Role.owner)
+def measurement_step(request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+    """Step 2: what is measured."""
+    return step(request, server, caller, form, "measurement")
+
+
+@routes.add("POST", "/new/question", Visibility.terms, who=Role.owner)
+def question_step(request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+    """Step 3: what is asked."""
+    return step(request, server, caller, form, "question")
+
+
+@routes.add("POST", "/new/forecast", Visibility.terms, who=Role.owner)
+def forecast_step(request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+    """What it will take: a part of step 3, or the page with it."""
+    return step(request, server, caller, form, "forecast")
+
+
+@routes.add("POST", "/new/create", Visibility.terms, who=Role.owner)
+def create_step(request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
+    """The study itself."""
+    return step(request, server, caller, form, "create")
+
+
+def step(request: Request, server: ServerState, caller: Principal, form: Form, wanted: str) -> Response:
+    """The step that is wanted, or the first before it in which something is wrong."""
+    try:
+        draft = draft_of(form, server)
+    except InvalidInput as error:
+        typed = {"pasted": form.raw("pasted") or form.raw("table"), "names": form.raw("names")}
+        return first_page(request, caller, status=HTTPStatus.UNPROCESSABLE_ENTITY, error=str(error), **typed)
+    due, wrong = first_wrong(draft, server, wanted)
+    if wanted == "forecast" and "hx-request" in request.headers:
+        return forecast_part(request, caller, draft, " ".join(wrong.values()))
+    if due in STEPS:
+        status = HTTPStatus.UNPROCESSABLE_ENTITY if wrong else HTTPStatus.OK
+        status = HTTPStatus.CONFLICT if "already" in wrong.get("name", "") else status
+        return shown(request, caller, due, draft, form.fields, status=status, errors=wrong)
+    try:
+        if wanted == "create":
+            return created(request, server, caller, draft)
+        more: dict[str, Any] = {"outlook": forecast(draft)}
+    except (SurepickError, HTTPError) as error:
+        more = {"status": status_of(error), "error": str(error)}
+    return shown(request, caller, "question", draft, form.fields, **more)
+
+
+def first_wrong(draft: Draft, server: ServerState, wanted: str) -> tuple[str, dict[str, str]]:
+    """The first step before the wanted one in which something is wrong, and what; the wanted one where nothing is."""
+    order = list(STEPS)
+    for name in order[: order.index(wanted)] if wanted in order else order:
+        if name == "candidates":
+            wrong = wrong_candidates(draft, server)
+        else:
+            wrong = wrong_measurement(draft) if name == "measurement" else wrong_question(draft)
+        if wrong:
+            return name, wrong
+    return wanted, {}
+
+
+def forecast_part(request: Request, caller: Principal, draft: Draft, refusal: str) -> Response:
+    """What it will take, for its place on the page of step 3; or why nobody can say."""
+    outlook = None
+    try:
+        outlook = None if refusal else forecast(draft)
+    except (SurepickError, HTTPError) as error:
+        refusal = str(error)
+    more: dict[str, Any] = {"outlook": outlook, "refusal": refusal, "chosen": draft.chosen, "errors": {}, "error": ""}
+    return page(request, "forecast.html", caller, **more)
+
+
+def created(request: Request, server: ServerState, caller: Principal, draft: Draft) -> Response:
+    """Make the study."""
+    goal = brought(NewStudy, goal_of(draft), "The study is")
+    made = studies.start_study(goal, request, server, caller)
+    name = goal.name.strip()
+    said = f"The study {name} is made. Write down its registration code before the first result."
+    return to(request, study_path(name), " ".join([said, *made["notes"]]))
+
+
+def forecast(draft: Draft) -> Outlook:
+    """What the study will take."""
+    goal = goal_of(draft)
+    asked = brought(NewStudy, goal | {"name": goal["name"] or "forecast"}, "The study is")
     arms, _ = models.candidates_of(asked)
-    problem, notes = models.policy_of(asked, arms).problem, list[str]()
-    if isinstance(problem.noise, SubGaussian):
+    saved = (
+        "assume" in goal["options"]
+    )  # what columns save is said beside it: with nearly equal means they save nothing
+    if saved:
+        plain = {name: value for name, value in goal["options"].items() if name != "assume"}
+        asked = asked.model_copy(update={"options": plain})
+    policy = models.policy_of(asked, arms)
+    problem, notes = policy.problem, list[str]()
+    scale = None if known_scale(problem.noise) else draft.number("guess", {}) or problem.epsilon
+    if scale is not None:
+        notes.append(f"Nobody knows the scatter: {scale:g} was taken for it. The study finds it out.")
+    if saved and isinstance(problem.noise, SubGaussian):
         found = saving(arms, epsilon=problem.epsilon, delta=problem.delta, noise=problem.noise)
-        notes += [] if found is None else [str(found).replace("`--assume linear`", "With the columns")]
-    row = _option("without the columns", goal["epsilon"], answer["rows"][0])
-    return [replace(row, notes=(*notes, *row.notes))], answer["uniform_pulls"]
+        words = "" if found is None else str(found).replace("`--assume linear`", "With the columns")
+        notes.append(f"Without the columns. {words}".strip())
+    limits: dict[str, Any] = {"minimize": asked.minimize, "assume_scale": scale}
+    with one_thread():
+        if problem.question is None:
+            return Outlook(forecast_ranges(policy, most_seconds=MOST_SECONDS, **limits), None, tuple(notes))
+        worst = forecast_worst(policy, most_seconds=MOST_SECONDS, rehearsals=5, **limits)
+    return Outlook(None, worst.total, tuple(notes))
 
 
-def _option(words: str, epsilon: float, row: dict[str, Any]) -> Option:
-    worst, notes = row["worst"], tuple(row["warnings"])
-    if worst is None:
-        return Option(words, epsilon, None, "", "", row["refusal"], notes)
-    batches = f"{worst['batches']:,}"
-    cost = "" if worst.get("cost") is None else f"{worst['cost']:,.2f}"
-    return Option(words, epsilon, worst["total"], batches, cost, "", notes)
+def first_page(request: Request, caller: Principal, *, status: int = HTTPStatus.OK, **more: Any) -> Response:
+    """Step 1 without a table."""
+    known: dict[str, Any] = {
+        "error": "",
+        "errors": {},
+        "pasted": "",
+        "names": "",
+        "draft": None,
+        "labels": LABELS,
+        "carried": [],
+    }
+    return page(request, "new.html", caller, status=status, **(known | more))
+
+
+def shown(
+    request: Request,
+    caller: Principal,
+    name: str,
+    draft: Draft,
+    fields: dict[str, list[str]],
+    *,
+    status: int = HTTPStatus.OK,
+    errors: dict[str, str] | None = None,
+    error: str = "",
+    outlook: Outlook | None = None,
+) -> Response:
+    """A step, with what was said in the others as hidden fields."""
+    others = [one for step, own in STEPS.items() if step != name for one in own]
+    carried = [(one, draft.chosen[one]) for one in others if one in fields or step_before(one, name)]
+    if name != "candidates":
+        carried += [(f"use.{place}", use) for place, use in enumerate(draft.uses)]
+    labels = LABELS | {f"use.{place}": f"the use of {one.name}" for place, one in enumerate(draft.given.columns)}
+    labels |= {one.option: one.label for _, one in FORMS.values() if one.option}
+    more: dict[str, Any] = {"errors": errors or {}, "error": error, "draft": draft, "carried": carried}
+    more |= {"labels": labels, "uses": USES, "asked": ASKED, "outlook": outlook, "refusal": ""}
+    more |= {"chosen": defaultdict(str, draft.chosen), "predicts": bool(draft.columns(PREDICTS))}
+    template = {"candidates": "new.html", "measurement": "new_measurement.html", "question": "new_question.html"}[name]
+    return page(request, template, caller, status=status, **more)
+
+
+def step_before(field: str, name: str) -> bool:
+    """Whether a field is of a step before this one, and so was seen."""
+    order = list(STEPS)
+    return any(field in STEPS[one] for one in order[: order.index(name)])
+
+
+# --- What a new study begins with: an example, or another study.
+
+EXAMPLES: dict[str, dict[str, str]] = {
+    "lab": {
+        **{"name": "Suzuki coupling screen", "what": "Yield", "unit": "%", "least": "0", "most": "100"},
+        **{"noise": "subgaussian", "sigma": "3.5", "epsilon": "5", "batch": "12"},
+    },
+    "headlines": {
+        **{"name": "Spring newsletter", "what": "Clicked", "noise": "bernoulli", "epsilon": "0.02"},
+        "batch": "500",
+    },
+    "models": {"name": "Support assistant", "what": "Score", "noise": "bernoulli", "epsilon": "0.1", "batch": "40"},
+}
+
+
+def example_fields(server: ServerState, name: str) -> dict[str, list[str]]:
+    """The fields of an example; {} where there is none of that name."""
+    text = example(name)
+    if not text:
+        return {}
+    fields = {**EXAMPLES[name], "table": text, "kind": "csv"}
+    fields["name"] = free_name(server, fields["name"]) if server.studies.has(fields["name"]) else fields["name"]
+    return {field: [value] for field, value in fields.items()}
+
+
+def like_study(server: ServerState, caller: Principal, name: str) -> dict[str, list[str]]:
+    """The fields that would make a study again; what the steps have no field for is left out."""
+    if not server.studies.has(name) or caller.study not in (None, name):
+        raise HTTPError(HTTPStatus.NOT_FOUND, f"There is no study {name!r}.")
+    with server.studies.open(name) as study:
+        text, uses = table_of(study)
+        spec = server.studies.database.configuration(name)["policy"]
+        fields = {
+            "table": text,
+            "kind": "csv",
+            "name": free_name(server, name),
+            "what": study.column_names.reward or "",
+        }
+        fields |= {f"use.{place}": use for place, use in enumerate(uses)}
+        fields |= {"unit": study.scale.unit, "good": "small" if study.minimize else "large"}
+        limits = {"least": study.scale.low, "most": study.scale.high}
+        kind, *numbers = study.noise.spec.split(":")
+    numbered = {"epsilon": spec.get("epsilon"), "delta": spec.get("delta"), "batch": spec.get("batch_size")}
+    numbered |= {"norm_bound": spec.get("norm_bound"), "cap": spec.get("budget"), **limits}
+    fields |= {field: f"{value:.12g}" for field, value in numbered.items() if isinstance(value, int | float)}
+    fields["noise"] = kind if kind in ("bernoulli", "bounded", "subgaussian", "normal") else ""
+    fields |= dict(zip({"bounded": ("low", "high"), "subgaussian": ("sigma",)}.get(kind, ()), numbers, strict=False))
+    asked = spec.get("question") or {}
+    for choice, (question, form) in FORMS.items():
+        value = asked.get(form.option) if form.option else asked.get("name")
+        if asked.get("name") == question and value is not None:
+            fields |= {"question": choice, **({form.option: str(value)} if form.option else {})}
+    return {field: [value] for field, value in fields.items()}
+
+
+def free_name(server: ServerState, name: str) -> str:
+    """A name that no study has."""
+    base = re.sub(r" \d+$", "", name)
+    return next(one for one in (f"{base} {number}" for number in range(2, 10_000)) if not server.studies.has(one))
+
+
+def table_of(study: Study) -> tuple[str, list[str]]:
+    """(the candidates of a study as a table again, the use of each column)."""
+    arms, said = study.arms, study.described
+    known = study.column_names.id or "id"
+    columns: list[tuple[str, str, list[str]]] = [("id" if "," in known else known, NAME, list(study.ids))]
+    features = arms.columns or tuple(f"x{place}" for place in range(arms.features.shape[1]))
+    columns += [
+        (one, PREDICTS if one in features else SHOWN, list(cells))
+        for one, cells in zip(said.columns, said.cells, strict=True)
+    ]
+    for place, one in enumerate(features):
+        if one not in said.columns:
+            columns.append((one, PREDICTS, [f"{value:.17g}" for value in arms.features[:, place].tolist()]))
+    if arms.costs is not None:
+        columns.append(("cost of measuring", COST, [f"{value:.12g}" for value in arms.costs.tolist()]))
+    if arms.segments is not None:
+        columns.append(("segment", SEGMENT, list(arms.segments)))
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\n").writerows(
+        [[one for one, _, _ in columns], *map(list, zip(*(cells for _, _, cells in columns), strict=True))]
+    )
+    read(written.getvalue(), "csv")
+    return written.getvalue(), [use for _, use, _ in columns]

@@ -51,13 +51,13 @@ class TableReader:
     options: TableOptions  # how
     features: Names | Unnamed | Unused  # the columns that are features
 
-    def arms(self, source: str, *, reward: str | None = None) -> Arms:
+    def arms(self, source: str, *, reward: str | None = None, describe: str | None = None) -> Arms:
         """The candidates, one a row; `reward` names a column of results, which is no feature where it is there."""
-        return read_arms(source, reward=reward, **self._keywords)
+        return read_arms(source, reward=reward, describe=describe, **self._keywords)
 
-    def candidates(self, source: str, *, in_blocks: bool = False, reward: str | None = None) -> Arms | RowBlocks:
-        """The candidates; those of a folder or a pattern, or if asked, as rows in blocks."""
-        return self.rows(source) if in_blocks or in_files(source) else self.arms(source, reward=reward)
+    def candidates(self, source: str, *, in_blocks: bool = False, **said: str | None) -> Arms | RowBlocks:
+        """The candidates; those of a folder or a pattern, or if asked, as rows in blocks. `said` as for `arms`."""
+        return self.rows(source) if in_blocks or in_files(source) else self.arms(source, **said)
 
     def rows(self, source: str) -> RowBlocks:
         """The candidates as rows in blocks."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core import values as checks
+from surepick.core.descriptions import NOTHING_SAID, Described
 from surepick.core.frames import SOURCE, frame_of, is_frame
 from surepick.core.records import FloatArray, IntArray, record, set_fields, unwritable
 from surepick.errors import InvalidInput
@@ -298,6 +299,7 @@ class Arms:
     segments: tuple[str, ...] | None = None
     aside: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
     objects: Originals | None = field(default=None, init=False, compare=False, repr=False)
+    described: Described = field(default_factory=Described, init=False, compare=False, repr=False)  # for people
 
     def __init__(
         self,
@@ -327,7 +329,14 @@ class Arms:
             checks.check_looks("an id", ids, names)
             objects = Originals.of(names, ids)
         _refuse_not_finite(matrix, names)
-        set_fields(self, objects=objects, features=matrix, ids=names, aside=tuple(aside) if aside else None)
+        set_fields(
+            self,
+            described=NOTHING_SAID,
+            objects=objects,
+            features=matrix,
+            ids=names,
+            aside=tuple(aside) if aside else None,
+        )
         set_fields(self, columns=None if columns is None else checks.texts_of("columns", columns))
         set_fields(self, preparation=checks.texts_of("preparation", preparation))
         set_fields(self, costs=None if costs is None else checked_costs(costs, names))
@@ -339,12 +348,20 @@ class Arms:
         object.__setattr__(arms, "objects", objects)
         return arms
 
+    def with_description(self, described: Described) -> Arms:
+        """The same arms, with what a table says of them for people; no part of what arms are."""
+        if described and len(described.cells[0]) != self.num_arms:
+            raise InvalidInput(f"{len(described.cells[0])} candidates are described, and there are {self.num_arms}.")
+        arms = copy(self)
+        object.__setattr__(arms, "described", described)
+        return arms
+
     def only(self, members: IntArray) -> Arms:
         """The arms with these indices, without segments."""
         ids = KnownIds(self.ids[arm] for arm in members.tolist())
         costs = None if self.costs is None else self.costs[members]
         kept = Arms(self.features[members], ids, columns=self.columns, preparation=self.preparation, costs=costs)
-        return kept.with_objects(self.objects)
+        return kept.with_objects(self.objects).with_description(self.described.only(members))
 
     @property
     def num_arms(self) -> int:

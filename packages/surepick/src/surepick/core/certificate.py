@@ -3,6 +3,7 @@
 from surepick.core.plans import RoundRecord
 from surepick.core.records import record
 from surepick.drawings import cards, sentences
+from surepick.drawings.html import PLAIN, Words
 from surepick.drawings.numbers import decimals_for
 from surepick.drawings.records import Candidates, ClosedRound, Trace
 from surepick.text import money, printable
@@ -142,19 +143,19 @@ class Certificate:
         """The answer, how the gap closed, and all that the answer rests on, for notebooks."""
         return cards.notebook(*self.html_parts(None))
 
-    def html_parts(self, found: Candidates | None) -> list[str]:
+    def html_parts(self, found: Candidates | None, words: Words = PLAIN) -> list[str]:
         """The verdict, the pictures and what the answer rests on, as HTML; with the candidates of its study."""
         best = None if found is None else found.recommended
         trace = self._trace if found is None else found.trace
         decimals = decimals_for(trace.tolerance, [one.gap for one in trace.rounds if one.gap is not None])
-        said = self.promise if found is None or best is None else sentences.promise(found)
+        said = self.promise if found is None or best is None else sentences.promise(found, unit=words.unit)
         made_of = f"{self.pulls:,} measurements" + ("" if self.cost is None else f" that cost {money(self.cost)}")
         reason = "" if self.verdict == "certified" and self.lists is None else self.reason
         question = "" if self.lists is None else self.lists.question
-        whom = self.stated.removeprefix(self.verdict)
-        parts = [cards.verdict_card(self.verdict, self.headline, question, said, reason, f"{made_of}.", of_whom=whom)]
-        parts += [] if found is None else [cards.means_section(found)]
-        parts += [cards.gap_section(trace, decimals)] if any(one.gap is not None for one in trace.rounds) else []
+        what, whom = question or words.line(self.best_arm), self.stated.removeprefix(self.verdict)
+        parts = [cards.verdict_card(self.verdict, self.headline, what, said, reason, f"{made_of}.", of_whom=whom)]
+        parts += [] if found is None else [cards.means_section(found, words)]
+        parts += [cards.gap_section(trace, decimals, words)] if any(one.gap is not None for one in trace.rounds) else []
         return [*parts, cards.assumptions_section(self.assumptions)]
 
     @property

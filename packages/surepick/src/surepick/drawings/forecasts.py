@@ -75,25 +75,27 @@ class Ranges:
         return next(row for row in self.rows if row.kind == "usual")
 
     @property
-    def _logarithmic(self) -> bool:
+    def logarithmic(self) -> bool:
+        """Whether the axis counts factors, because nearly equal candidates take so many."""
         return self.rows[-1].median > LOGARITHMIC * max(self.usual.median, 1)
 
     @property
-    def _dearer(self) -> bool:
+    def dearer(self) -> bool:
         """Whether measuring every candidate equally often is dearer than the median of nearly equal ones."""
         return self.uniform > self.rows[-1].median
 
-    def _at(self, value: float) -> float:
+    def at(self, value: float) -> float:
         """Where a number of measurements lies, from 0 to 1."""
-        most = max([row.most for row in self.rows] + [self.uniform] * self._dearer + [1])
-        if self._logarithmic:
+        most = max([row.most for row in self.rows] + [self.uniform] * self.dearer + [1])
+        if self.logarithmic:
             least = max(min(row.fewest for row in self.rows), 1)
             return math.log(max(value, least) / (0.8 * least)) / math.log(most / (0.8 * least))
         return value / most
 
-    def _ticks(self) -> list[float]:
-        most = float(max([row.most for row in self.rows] + [self.uniform] * self._dearer + [1]))
-        if not self._logarithmic:
+    def ticks(self) -> list[float]:
+        """Where the axis is labelled."""
+        most = float(max([row.most for row in self.rows] + [self.uniform] * self.dearer + [1]))
+        if not self.logarithmic:
             return [tick for tick in Scale(0.0, most).ticks(4) if tick == int(tick)]
         least = max(min(row.fewest for row in self.rows), 1)
         powers = range(math.floor(math.log10(least)), math.floor(math.log10(most)) + 1)
@@ -122,8 +124,8 @@ class Ranges:
         """What the bars are."""
         studies = min(row.studies for row in self.rows)
         said = f"Measurements of {studies} simulated studies each: from 5 to 95 %, and the one in the middle."
-        said += " The axis counts factors." if self._logarithmic else ""
-        return said + (f" Every candidate equally often takes {self.uniform:,}." if self._dearer else "")
+        said += " The axis counts factors." if self.logarithmic else ""
+        return said + (f" Every candidate equally often takes {self.uniform:,}." if self.dearer else "")
 
     def lines(self, signs: Signs = UNICODE) -> list[str]:
         """The three ranges in 60 columns."""
@@ -133,7 +135,7 @@ class Ranges:
         for row, words in zip(self.rows, said, strict=True):
             cells = [" "] * room
             shown = (row.fewest, row.median, row.most)
-            low, middle, high = (min(int(self._at(one) * (room - 1)), room - 1) for one in shown)
+            low, middle, high = (min(int(self.at(one) * (room - 1)), room - 1) for one in shown)
             cells[low : high + 1] = signs.line * (high + 1 - low)
             cells[middle] = signs.dots["best"]
             found.append(f"{NAMES[row.kind]:<{NAME}}{''.join(cells)}  {words}")
@@ -143,15 +145,15 @@ class Ranges:
         """The three ranges as a picture, with its heading and its caption."""
 
         def across(value: float) -> float:
-            return LEFT + (RIGHT - LEFT) * self._at(value)
+            return LEFT + (RIGHT - LEFT) * self.at(value)
 
-        ticks = self._ticks()
+        ticks = self.ticks()
         grid = "".join(
             f'<line class="g-grid" x1="{place(across(tick))}%" x2="{place(across(tick))}%" y1="0" y2="{ROW}"/>'
             for tick in ticks
         )
         limit = ""
-        if self._dearer:
+        if self.dearer:
             at = place(across(self.uniform))
             limit = f'<line class="g-limit dash" x1="{at}%" x2="{at}%" y1="0" y2="{ROW}"/>'
         rows = []

@@ -54,6 +54,11 @@ class Words:
     link: Link | None = None
     results: str = ""
 
+    def line(self, name: str) -> str:
+        """What a candidate is: "SPhos, K3PO4, dioxane"; "" where nobody said it."""
+        cells = () if self.described is None else self.described.get(name, ())
+        return ", ".join(cell for cell in cells[:MOST_OWN] if cell.strip())
+
 
 PLAIN = Words()
 

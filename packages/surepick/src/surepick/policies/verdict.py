@@ -8,6 +8,7 @@ from typing import Any
 
 from surepick.core.arms import Arms, ColumnNames
 from surepick.core.certificate import Certificate
+from surepick.core.descriptions import Scale
 from surepick.core.plans import Blocking
 from surepick.core.records import record
 from surepick.noise import Normal, PilotGaussian, failure_probability, largest_scale
@@ -151,6 +152,7 @@ class PolicySummary:
     later: int = 0  # how many arms are not there when the study begins, and may come
     shortens: int = 0  # rows of the list that it shortens; 0: it chooses among its arms
     named: ColumnNames = field(default_factory=ColumnNames)  # what the columns of its tables are called
+    scale: Scale = field(default_factory=Scale)  # how its numbers are measured
     steered: bool = False  # its answer is read under a class of means that is named without a number
 
     @staticmethod
@@ -186,6 +188,7 @@ class PolicySummary:
             steered=asked.get("assume") is not None,
             shortens=sum((asked.get("first_look") or {}).get("sizes", ())),
             named=ColumnNames.stored_in(configuration),
+            scale=Scale.stored_in(configuration),
         )
 
     def stored(self) -> dict[str, Any]:
@@ -209,6 +212,11 @@ class Stated:
     def column_names(self) -> ColumnNames:
         """What the columns of tables of results are called beside "id" and "reward"."""
         return self._terms().named
+
+    @property
+    def scale(self) -> Scale:
+        """The unit of a measurement, and the limits beyond which one is surely a typing error."""
+        return self._terms().scale
 
     @property
     def blocking(self) -> Blocking | None:

@@ -6,9 +6,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from surepick.core.descriptions import SHOWN, Described, Scale
 from surepick.core.observations import Observations
 from surepick.core.plans import Intervals, RoundRecord, Step
 from surepick.core.records import BoolArray, FloatArray
+from surepick.drawings.html import Words
 from surepick.drawings.records import STATES, Candidate, Candidates, ClosedRound, State, Trace
 from surepick.errors import ContractError
 from surepick.estimators.least_squares import RegularLeastSquares
@@ -24,6 +26,24 @@ from surepick.studies.replay import Replay, relisted
 ERRORS = 2.0  # standard errors to each side, that an interval reaches
 FREE_NORM = 100.0  # times what the results span, where no bound on the norm is declared: no prior that matters
 MOST_ENTRIES = 20_000_000  # of the features; with more, means are shown in place of the model's estimates
+
+
+class Said(Protocol):
+    """What the words need of a study."""
+
+    @property
+    def ids(self) -> tuple[str, ...]: ...
+    @property
+    def described(self) -> Described: ...
+    @property
+    def scale(self) -> Scale: ...
+
+
+def words_of(study: Said, *, results: str = "") -> Words:
+    """What pictures of a study call things: its unit, and the candidates' own columns."""
+    said = study.described
+    described = {one: said.of(arm) for arm, one in enumerate(study.ids)} if said else None
+    return Words(unit=study.scale.unit, columns=said.columns[:SHOWN], described=described, results=results)
 
 
 class Closed(Protocol):

@@ -19,10 +19,12 @@ from numpy.typing import ArrayLike
 
 from surepick.core.arms import Originals
 from surepick.core.certificate import Certificate, Listed
+from surepick.core.descriptions import Described, Scale
 from surepick.core.plans import RoundRecord
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.core.values import as_number, check_order, real_numbers, reason, whole_number
 from surepick.drawings import cards
+from surepick.drawings.html import PLAIN
 from surepick.drawings.records import Candidates
 from surepick.errors import InvalidInput, MeasurementFailed, SurepickError, UnusualResult, UnusualWarning
 from surepick.noise import known_scale
@@ -151,6 +153,10 @@ class Askable(Protocol):
     def originals(self) -> Originals: ...
     @property
     def item_originals(self) -> Originals: ...
+    @property
+    def described(self) -> Described: ...
+    @property
+    def scale(self) -> Scale: ...
     def ask(self) -> Batch | None: ...
     def progress(self) -> Progress: ...
     def tell(self, ids: Any, rewards: ArrayLike, *, accept_unusual: Accept = False) -> object: ...
@@ -223,11 +229,13 @@ class Result:
     def _repr_html_(self) -> str:
         """The answer, the candidates by mean, how the gap closed, and what it rests on, for notebooks."""
         from surepick.assumptions.shown import html_of  # noqa: PLC0415 (few answers are shown so)
+        from surepick.studies.candidates import words_of  # noqa: PLC0415
         from surepick.studies.readings import shown_readings  # noqa: PLC0415
 
-        found = None if getattr(self.study, "elsewhere", None) is not None else self.study.candidates()
+        elsewhere = getattr(self.study, "elsewhere", None) is not None
+        found, words = (None, PLAIN) if elsewhere else (self.study.candidates(), words_of(self.study))
         readings = html_of(shown_readings(self.study))
-        return cards.notebook(*self.certificate.html_parts(found), readings)
+        return cards.notebook(*self.certificate.html_parts(found, words), readings)
 
 
 def run_closed_loop(

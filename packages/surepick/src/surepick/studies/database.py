@@ -12,6 +12,7 @@ from sqlalchemy.engine import Engine, Row
 from sqlalchemy.exc import IntegrityError
 
 from surepick.core.arms import Arms, ColumnNames, KnownIds
+from surepick.core.descriptions import NO_SCALE, Described, Scale
 from surepick.core.records import encode, first_difference
 from surepick.core.values import storable_text
 from surepick.errors import InvalidInput, StorageError
@@ -21,7 +22,7 @@ from surepick.policies.verdict import PolicySummary
 from surepick.studies.audit import LATEST, audit
 from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Planned, Surplus, system_clock
 from surepick.studies.logs.hash_chain import arms_hash, chained, hash_of_arms, reading
-from surepick.studies.logs.sql import schema as tables
+from surepick.studies.logs.sql import descriptions, schema as tables
 from surepick.studies.logs.sql.engine import check_version, connect, in_words, migrate_database, reach, released, shown
 from surepick.studies.logs.sql.log import SqlLog
 from surepick.studies.logs.sql.one_file import file_of, stored as stored_in_file
@@ -46,6 +47,7 @@ def study_row(
     judge: Judge,
     surplus: Surplus,
     columns: ColumnNames,
+    scale: Scale,
     study_id: str,
 ) -> dict[str, Any]:
     """A study as a row: what never changes."""
@@ -70,6 +72,7 @@ def study_row(
             **({} if arms.segments is None else {"segments": arms.segments}),
             **({} if rows is None else {"files": rows.spec}),  # where the long list lies that the policy goes through
             **columns.stored(),
+            **scale.stored(),
         },
         allow_nan=False,
         ensure_ascii=False,
@@ -143,8 +146,14 @@ def opened_stored(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms,
             terms=lambda: terms,
             build=build,
             registration=lambda: registration_of(row, configuration),
+            described=partial(described_of, engine, row),
             **{name: configuration[name] for name in ("study_id", "judge", "surplus")},
         )
+
+
+def described_of(engine: Engine, row: Row[Any]) -> Described:
+    """What the candidates of a study are, for people."""
+    return descriptions.described_in(descriptions.said(engine, (descriptions.CANDIDATES,), {row.id: row.hash})[row.id])
 
 
 def registration_of(row: Row[Any], configuration: dict[str, Any]) -> str | None:
@@ -257,15 +266,22 @@ class Database:
         id_column: str | None = None,
         reward_column: str | None = None,
         study_id: str | None = None,
+        scale: Scale = NO_SCALE,
+        owner: str = "",
     ) -> Study:
-        """A new study; as `create_study`."""
+        """A new study; as `create_study`, with who makes it."""
         columns = ColumnNames(id_column, reward_column)
         arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
         surplus = checked_surplus(surplus, judge)
         self.prepare()
         engine, state = self.engine, policy.init()
         opening = None if stopped(policy, state) else policy.ask(state)
-        kept: dict[str, Any] = {"columns": columns, "study_id": settled_id(study_id), "surplus": surplus}
+        kept: dict[str, Any] = {
+            "columns": columns,
+            "scale": scale,
+            "study_id": settled_id(study_id),
+            "surplus": surplus,
+        }
         row = study_row(name.strip(), arms, policy, minimize=minimize, judge=judge, **kept)
         with in_words(engine.url), engine.connect() as plain:
             connection = plain.execution_options(writes=True)
@@ -276,6 +292,8 @@ class Database:
                     ).scalar_one()
                     seal = study_seal({**row, "id": number})
                     connection.execute(sa.update(tables.study).where(tables.study.c.id == number).values(seal=seal))
+                    said = descriptions.says(arms.described, owner)
+                    descriptions.add(connection, number, row["hash"], said, owner)
                 stored_in_file(connection)
             except IntegrityError as error:
                 raise InvalidInput(
@@ -310,6 +328,25 @@ class Database:
         """The candidates of one of its studies."""
         return stored_arms(self.engine, found(self.engine, name))
 
+    def said(self, name: str | None = None) -> dict[str, dict[str, str]]:
+        """What is said of its studies, or of one: study -> kind -> text; kinds as in `descriptions.SHORT`."""
+        columns = tables.study.c
+        wanted = sa.select(columns.id, columns.name, columns.hash)
+        wanted = wanted if name is None else wanted.where(columns.name == name)
+        with in_words(self.engine.url), self.engine.connect() as connection:
+            rows = connection.execute(wanted).all()
+        found = descriptions.said(self.engine, descriptions.SHORT, {row.id: row.hash for row in rows}) if rows else {}
+        return {row.name: found[row.id] for row in rows}
+
+    def say(self, name: str, said: dict[str, str], source: str) -> None:
+        """Say something of one of its studies, by kind; it takes the place of what was said before."""
+        row = found(self.engine, name)
+        with in_words(self.engine.url), self.engine.connect() as plain:
+            connection = plain.execution_options(writes=True)
+            with connection.begin():
+                descriptions.add(connection, row.id, row.hash, said, source)
+            stored_in_file(connection)
+
     def list(self) -> list[ListedSoFar]:
         """Its studies, by name."""
         columns = tables.study.c
@@ -338,6 +375,7 @@ class Database:
                 ended=ended is not None,
                 registration=registration_of(row, configuration),
                 shortens=PolicySummary.stored_in(configuration).shortens,
+                changed_at=max(row.created_at, *(0.0 if one is None else float(one.at) for one in (last, ended))),
             )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.core.descriptions import Scale
 from surepick.core.observations import Observations, Quantity
 from surepick.core.plans import Blocking, Plan
 from surepick.core.records import FloatArray, IntArray, encode, from_json, frozen
@@ -130,6 +131,8 @@ class Measured(Protocol):
     @property
     def constraints(self) -> tuple[Constraint, ...]: ...
     @property
+    def scale(self) -> Scale: ...
+    @property
     def policy(self) -> Policy[Any]: ...
 
 
@@ -141,6 +144,11 @@ class ResultParser:
         self.ids = study.ids
         self.noise = study.noise
         self._index = {name: arm for arm, name in enumerate(study.ids)}
+
+    @property
+    def scale(self) -> Scale:
+        """How numbers are measured."""
+        return self._study.scale
 
     @property
     def blocking(self) -> Blocking | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import SplitResult, urlsplit
 
 from surepick.core.arms import Arms
+from surepick.core.descriptions import NO_SCALE, Scale
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.base import Policy
@@ -86,6 +87,7 @@ def create_study(
     id_column: str | None = None,
     reward_column: str | None = None,
     study_id: str | None = None,
+    scale: Scale = NO_SCALE,
     token: str | None = None,
     **options: "Unpack[Options]",
 ) -> Study:
@@ -102,6 +104,8 @@ def create_study(
         judge, study_id: as in `Study`.
         id_column, reward_column: what your tables call the columns of ids and of results; beside "id" and "reward",
             `surepick tell` and a server then find these. No part of the registration.
+        scale: the unit of a measurement, and the limits beyond which one is asked about before it is stored. No part
+            of the registration, as little as `arms.described`, which is stored with the study.
         surplus: what becomes of results beyond what was asked, as in `Study`; None: they count in a database, and are
             refused by a server.
         token: of a server; None: that of SUREPICK_TOKEN.
@@ -119,7 +123,7 @@ def create_study(
     elif any(each is not None for each in (epsilon, delta, noise, *options.values())):
         raise InvalidInput("epsilon, delta, noise and options stand beside the name of a policy; leave them out.")
     told: dict[str, Any] = {"minimize": minimize, "judge": judge}
-    told |= {"id_column": id_column, "reward_column": reward_column, "study_id": study_id}
+    told |= {"id_column": id_column, "reward_column": reward_column, "study_id": study_id, "scale": scale}
     made: Study
     if is_http(url):
         made = _server("create_study", url, token).create(name, arms, policy, surplus=surplus, **told)

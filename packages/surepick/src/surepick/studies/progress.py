@@ -34,6 +34,7 @@ class ListedSoFar:
     ended: bool  # it was closed before its policy stopped
     registration: str | None  # its registration code
     shortens: int = 0  # rows of the list that it shortens; 0: it chooses among its candidates
+    changed_at: float = 0.0  # when a round was judged last, or it was closed, or made; seconds since 1970 (UTC)
 
 
 @record

@@ -237,10 +237,14 @@ def with_leases(results: base.Results, open_plan: OpenPlan, worker: str | None) 
 
 def _unusual(ledger: StudyLog, new: base.Results, plan: int, places: IntArray, why: str) -> list[slips.Unusual]:
     """The new results that stand out in that plan; without a reason we ask. `places` in the call: shape (n,)."""
-    if len(new.arms) == 0 or not slips.asks(ledger.noise) or ledger.unlike or why == DRAWN:
+    if len(new.arms) == 0 or why == DRAWN:
         return []
-    own = ledger.log.reported(plan, new.source) if new.source else []  # nobody knows whose the others are
-    found = slips.unusual(ledger.noise, len(ledger.ids), ledger.judged(), own, new)
+    found = slips.outside(ledger.scale, new)
+    if slips.asks(ledger.noise) and not ledger.unlike:
+        own = ledger.log.reported(plan, new.source) if new.source else []  # nobody knows whose the others are
+        beyond = {one.row for one in found}
+        beside = slips.unusual(ledger.noise, len(ledger.ids), ledger.judged(), own, new)
+        found += [one for one in beside if one.row < 0 or one.row not in beyond]
     if found and not why:
         placed = [replace(one, row=one.row if one.row < 0 else int(places[one.row])) for one in found]
         raise slips.refusal(placed, ledger.ids)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.descriptions import Scale
 from surepick.core.observations import ROUNDING, Observations
 from surepick.core.records import BoolArray, FloatArray, IntArray, frozen, record
 from surepick.core.special_functions import special
@@ -28,6 +29,7 @@ from surepick.questions import constraints_of
 from surepick.studies.logs.base import Reported, Results
 from surepick.text import quoted
 
+LIMITED = -1
 FALSE_ALARM = 1e-4  # of an honest result beside repeats
 ENOUGH_REPEATS = 4  # beside a result of a candidate whose scale nobody knows
 ENOUGH_OTHERS = 5
@@ -51,7 +53,8 @@ class Unusual:
     arm: int
     value: float  # the result, or the mean of a row that adds up several
     against: float  # the mean of what it is compared with, or the nearest of it
-    repeats: int  # other results of the candidate that it is compared with; 0: it is compared with other candidates
+    # other results of the candidate that it is compared with; 0: it is compared with other candidates; LIMITED: with a
+    repeats: int  # limit that was declared
 
 
 @frozen
@@ -114,6 +117,17 @@ def doubt_of_kind(noise: Noise, results: Results) -> str:
         "all of these results are 0 or 1, and this study takes them for normally distributed. If each is one success "
         "or failure, begin it anew with --noise bernoulli (in Python noise='bernoulli')."
     )
+
+
+def outside(scale: Scale, new: Results) -> list[Unusual]:
+    """The results beyond the limits that were declared for typing errors; a row that adds up several by its mean."""
+    means = (new.sums / new.pulls).tolist()
+    found = [(row, mean, scale.outside(mean)) for row, mean in enumerate(means)]
+    return [
+        Unusual(row=row, number=0, arm=int(new.arms[row]), value=mean, against=limit, repeats=LIMITED)
+        for row, mean, limit in found
+        if limit is not None
+    ]
 
 
 def unusual(
@@ -295,19 +309,27 @@ def _slipped(value: float, low: float, high: float, scale: float) -> bool:
 def refusal(found: Sequence[Unusual], ids: Sequence[str]) -> UnusualResult:
     """The question, as the error that `Study.tell` raises."""
     worst = found[0]
-    beside = "the nearest of the other candidates is at"
-    if worst.repeats:
-        beside = "its other result is" if worst.repeats == 1 else f"its {worst.repeats} other results average"
     before = ", reported before in this round," if worst.row < 0 else ""
     found_here = f"{worst.value:.6g} of {quoted(ids[worst.arm])}{before}"
     more = f"; {len(found) - 1} more stand out" if len(found) > 1 else ""
     mend = "undo it (surepick undo)" if worst.row < 0 else "correct it"
     return UnusualResult(
-        f"{found_here} stands out: {beside} {worst.against:.6g}{more}. Is it a typing error? Nothing of this call was "
+        f"{found_here} stands out: {_beside(worst)}{more}. Is it a typing error? Nothing of this call was "
         f"stored. If it is one, {mend}; if it is what was read, give the same again with --accept-unusual "
         "(accept_unusual=True).",
         rows=tuple(one.row for one in found if one.row >= 0),
+        beside=tuple((one.against, _beside(one)) for one in found if one.row >= 0),
     )
+
+
+def _beside(one: Unusual) -> str:
+    """Beside what it stands out."""
+    what = "the nearest of the other candidates is at"
+    if one.repeats == LIMITED:
+        what = "no result is above" if one.value > one.against else "no result is below"
+    elif one.repeats:
+        what = "its other result is" if one.repeats == 1 else f"its {one.repeats} other results average"
+    return f"{what} {one.against:.6g}"
 
 
 # --- When the repeats of a study speak against the scale that it declares: in every policy, from what was told.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from surepick.core.arms import Arms, Originals
 from surepick.core.certificate import Certificate
+from surepick.core.descriptions import Described
 from surepick.core.observations import Observations, Quantity
 from surepick.core.plans import RoundRecord, Step
 from surepick.core.records import IntArray
@@ -92,6 +93,7 @@ class Study(Operations, Stated, Home):
             terms=partial(PolicySummary.of, policy, arms),
             build=lambda: (arms, policy),
             registration=partial(registration_code, arms, policy, study_id=known, minimize=minimize, judge=judge),
+            described=lambda: arms.described,
             study_id=known,
             judge=validation.checked_judge(judge, policy, minimize=minimize),
             surplus=validation.checked_surplus(surplus, judge),
@@ -124,10 +126,12 @@ class Study(Operations, Stated, Home):
         study_id: str,
         judge: Judge,
         surplus: Surplus,
+        described: Callable[[], Described],
     ) -> None:
         self.ids, self.noise, self.minimize, self.log = ids, noise, minimize, log
         self.judging, self.surplus, self.study_id = judge, surplus, study_id
         self._code, self._terms = registration, cache(terms)
+        self._described = cache(described)
         self.replay = Replay(log, num_arms=len(ids), minimize=minimize, build=build)
         self._ledger = StudyLog(self, self.replay, in_parts=judge == AS_THEY_COME, no_surplus=surplus == REFUSE)
 
@@ -140,6 +144,11 @@ class Study(Operations, Stated, Home):
     def policy(self) -> Policy[Any]:
         """The algorithm."""
         return self.replay.policy
+
+    @property
+    def described(self) -> Described:
+        """What the candidates are, for people: the columns of the table that they were read from."""
+        return self._described()
 
     @property
     def state(self) -> Any:
@@ -171,15 +180,17 @@ class Study(Operations, Stated, Home):
     def _repr_html_(self) -> str:
         """Where it stands, the candidates by mean and how the gap closed, for notebooks: closed rounds alone."""
         from surepick.drawings import cards  # noqa: PLC0415 (most studies are never looked at)
+        from surepick.studies.candidates import words_of  # noqa: PLC0415 (as above)
 
         progress = self.progress()
         if self.elsewhere is not None:
             return cards.notebook(cards.standing_card(str(progress), progress.verdict))
         found = self.candidates()
-        parts = [cards.standing_card(str(progress), progress.verdict), cards.means_section(found)]
+        words = words_of(self)
+        parts = [cards.standing_card(str(progress), progress.verdict), cards.means_section(found, words)]
         if progress.plan:
             parts.append(cards.round_section(progress.told, progress.in_hand, progress.asked, progress.round))
-        return cards.notebook(*parts, cards.gap_section(found.trace, found.decimals))
+        return cards.notebook(*parts, cards.gap_section(found.trace, found.decimals, words))
 
     def gap_at(self, delta: float) -> float | None:
         """By how much the answer of the closed rounds is worse than the best at most, had this delta been asked for.

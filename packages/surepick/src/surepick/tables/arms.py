@@ -16,6 +16,7 @@ from surepick.core.frames import SOURCE, is_frame
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
 from surepick.tables import selection
+from surepick.tables.described import described_columns, described_rows
 from surepick.tables.parquet import ParquetSource, table_of_frame
 from surepick.tables.reading import ReadOptions, kind_of, read_table
 from surepick.tables.rows import read_blocks
@@ -64,6 +65,7 @@ class ArmOptions:
     standardize: bool = False
     intercept: bool = False
     drop_candidates: bool = False
+    describe: selection.Names | None = None  # the columns that are kept as text; None: all
 
     @staticmethod
     def of(features: selection.Names | selection.Unnamed | selection.Unused | None, **others: Any) -> ArmOptions:
@@ -75,7 +77,11 @@ class ArmOptions:
 
     def no_features(self, table: Table) -> tuple[str, ...]:
         """Those that are no features unless they are named as some."""
-        return (*self.columns(table), *([self.reward] if self.reward in table.columns else []))
+        return (*self.columns(table), *self.results(table))
+
+    def results(self, table: Table) -> tuple[str, ...]:
+        """The column of the results, if the table has it."""
+        return () if self.reward is None or self.reward not in table.columns else (self.reward,)
 
     def columns(self, table: Table) -> tuple[str, ...]:
         """The columns, as the table names them."""
@@ -163,6 +169,7 @@ def read_arms(
     standardize: bool = False,
     intercept: bool = False,
     drop_candidates: bool = False,
+    describe: selection.Names | None = None,
     blocks: Literal[False] = False,
     **reading: Unpack[ReadOptions],
 ) -> Arms: ...
@@ -177,6 +184,7 @@ def read_arms(
     standardize: bool = False,
     intercept: bool = False,
     drop_candidates: bool = False,
+    describe: selection.Names | None = None,
     blocks: bool = False,
     **reading: Unpack[ReadOptions],
 ) -> Arms | RowBlocks:
@@ -204,6 +212,8 @@ def read_arms(
         standardize: scale every feature to mean 0 and standard deviation 1 over the arms.
         intercept: append a column of ones, after standardizing.
         drop_candidates: with drop_missing, candidates of which no row is left may go; else they are named and refused.
+        describe: the columns that say what a candidate is, for people (`Arms.described`); no policy sees them. None:
+            all but those of the ids and of the results, at most 20; "none": none.
         blocks: read nothing now: more candidates than memory holds, as rows of .npy or Parquet files that are gone
             through block by block. `path` may be a folder of them, or a pattern ("library/*.parquet"). Costs, segments
             and prepared features are not known of these.
@@ -239,6 +249,7 @@ def read_arms(
         return read_blocks(where, id if id is None or isinstance(id, str) else ",".join(id), chosen)
     columns: dict[str, Any] = {"cost": cost, "segments": segments, "reward": reward}
     prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept, "drop_candidates": drop_candidates}
+    prepared["describe"] = describe
     asked = ArmOptions.of(features, **columns, **prepared)
     if drop_candidates:
         reading["drop_missing"] = True
@@ -298,7 +309,10 @@ def _parquet_arms(source: ParquetSource, id: selection.Names | None, asked: ArmO
         if aside:
             matrix = np.delete(matrix, [column for column, name in enumerate(names) if name in aside], axis=1)
             names = [name for name in names if name not in aside]
-    return _prepared(matrix, names, ids, more, asked)
+    apart = {*id_columns, *asked.results(header), *(name for name in source.names if source.in_lists(name))}
+    said = described_columns(header, asked.describe, apart, source.num_rows)
+    described = described_rows(source.outline(said, ()), said)
+    return _prepared(matrix, names, ids, more, asked).with_description(described)
 
 
 def grouped_arms(
@@ -358,7 +372,10 @@ def _grouped(
                 "Make the column part of the id, or leave it out of the features."
             )
     more = arms_apart(table, asked, names, first, arm_of_row) | _set_aside(aside)
-    return Grouped(_prepared(matrix, list(columns), list(index), more, asked), arm_of_row, table)
+    said = described_columns(table, asked.describe, {*id_columns, *exclude, *asked.results(table)}, table.num_rows)
+    described = described_rows(table, said, first, None if asked.describe else arm_of_row)
+    made = _prepared(matrix, list(columns), list(index), more, asked).with_description(described)
+    return Grouped(made, arm_of_row, table)
 
 
 def column_of_arms(table: Table, arms: Arms, id: selection.Names | None, column: str) -> FloatArray:  # noqa: A002

@@ -103,12 +103,13 @@ class ParquetSource:
         """A table of what we must know before we read numbers: which columns hold some, and all other cells."""
         columns: dict[str, Column] = {}
         for name in self.names:
-            if name in whole or (name in named if named is not None else not self._in_lists(name)):
+            if name in whole or (name in named if named is not None else not self.in_lists(name)):
                 unread = name in self.numbers and name not in whole
                 columns[name] = np.broadcast_to(np.nan, self.num_rows) if unread else self._cells(name)
         return Table(self.name, columns)
 
-    def _in_lists(self, name: str) -> bool:
+    def in_lists(self, name: str) -> bool:
+        """Whether its cells are lists of numbers."""
         return name in self.numbers and self.numbers[name].num_fields > 0
 
     def _cells(self, name: str) -> Column:
@@ -120,7 +121,7 @@ class ParquetSource:
 
     def parts(self, name: str) -> list[str]:
         """The names of the numbers in a column: its own, or "name[0]", "name[1]", ... for lists of equal length."""
-        if not self._in_lists(name):
+        if not self.in_lists(name):
             return [name]
         with readable(self.name, "Parquet"):
             first = next(self.file.iter_batches(batch_size=1, columns=[name])).column(name)[0].as_py()
@@ -148,7 +149,7 @@ class ParquetSource:
                     raise ValueError(f"{top} rows were found where its header counts {len(into)}")
 
     def _write(self, block: FloatArray, name: str, column: Any, top: int) -> None:
-        if not self._in_lists(name):
+        if not self.in_lists(name):
             block[:, 0] = column.to_numpy(zero_copy_only=False)
             return
         there = np.asarray(column.is_valid())

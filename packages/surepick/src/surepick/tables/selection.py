@@ -125,7 +125,7 @@ def named_features(table: Table, features: Names | Unnamed | Unused | None) -> t
         return None
     names = features.names if isinstance(features, Unused) else features
     names = names if isinstance(names, str) else listed("columns", names)
-    found = () if _says_none(table, names) else column_names(table, names)
+    found = () if says_none(table, names) else column_names(table, names)
     return () if isinstance(features, Unused) else found
 
 
@@ -146,7 +146,7 @@ def not_used(features: object, *, said: str, cure: str = "assume='linear' or a n
     return f"{said} not used: nothing is assumed about features without {cure}."
 
 
-def _says_none(table: Table, features: Names) -> bool:
+def says_none(table: Table, features: Names) -> bool:
     if not isinstance(features, str):
         return len(features) == 0
     word = features.strip()

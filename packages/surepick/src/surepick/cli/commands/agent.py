@@ -122,7 +122,7 @@ def ask(
     """What to measure next: candidates, and a key for each measurement. Measure nothing else, and tell all of it."""
     opened = resume_study(url, study)
     batch = opened.lease(most, worker=worker, duration=hours * 3_600.0)
-    return {"study": study, **plan_json(opened.progress(), batch)}
+    return {"study": study, **plan_json(opened.progress(), batch, opened.described)}
 
 
 def tell(

@@ -12,6 +12,7 @@ from surepick.cli.options import REQUIRED, opt
 from surepick.cli.output import note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.tables import TableOptions
+from surepick.core.descriptions import Scale
 from surepick.errors import InvalidInput
 from surepick.policies.base import caveats_of, spec_of
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS
@@ -30,7 +31,13 @@ def create(
     ),
     in_blocks: bool = opt("Read --arms in blocks, as of a folder; a short list is looked for first.", default=False),
     table: TableOptions,
+    describe: str | None = opt(
+        "The columns that whoever measures sees beside a candidate; none: no column. Else: all but its id, at most 20.",
+        show_default=False,
+    ),
     reward: str | None = opt("What tables of results call the column of the measurements; none: reward."),
+    unit: str = opt("The unit of a measurement, for people.", default=""),
+    limits: str | None = opt("LOW:HIGH: a measurement outside is asked about before it is stored: a typing error?"),
     minimize: bool = options.MINIMIZE,
     asked: options.AskedGoal,
     noise: options.NoiseOption = "",
@@ -54,7 +61,8 @@ def create(
     assumed = declared_noise(noise)
     when = AS_THEY_COME if judge == "as-they-come" else CLOSED_ROUNDS
     reader = table.of([policy.single()[0]])
-    found = reader.candidates(arms, in_blocks=in_blocks, reward=reward)
+    low, high = (None, None) if limits is None else Scale.of(limits)
+    found = reader.candidates(arms, in_blocks=in_blocks, reward=reward, describe=describe)
     if isinstance(found, RowBlocks):
         _check_list(url, when)
     number = found.num_rows if isinstance(found, RowBlocks) else found.num_arms
@@ -64,6 +72,7 @@ def create(
     spec = spec_of(chosen) or {}
     note(*reader.not_used, *caveats_of(chosen))
     named: dict[str, Any] = {"id_column": table.id, "reward_column": reward, "surplus": surplus}
+    named["scale"] = Scale(unit, low, high)
     study = create_study(url, name, candidates, chosen, minimize=minimize, judge=when, **named)
     if output is options.Format.json:
         answer = {"study": name, "candidates": candidates.num_arms, "policy": spec, "next": study.progress().asked}

@@ -13,6 +13,7 @@ from surepick.cli import options, programs
 from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, command_line
 from surepick.cli.options import opt
 from surepick.cli.output import note, picked, print_either, print_json, print_table, say
+from surepick.core.descriptions import SHOWN, Described
 from surepick.core.files import is_file
 from surepick.errors import InvalidInput, SurepickError
 from surepick.integrations.recognised import RecognisedProgram
@@ -25,7 +26,7 @@ from surepick.studies.recording import Receipt
 from surepick.studies.study import Study
 from surepick.tables.delimited import check_suffix, write_table
 from surepick.tables.reading import read_table
-from surepick.tables.rows import KEY, ResultRows, result_rows, row_keys
+from surepick.tables.rows import KEY, ResultRows, key_column, result_rows, row_keys
 from surepick.tables.selection import column_names, complete_rows, row_ids, side_by_side
 from surepick.tables.table import Table
 from surepick.text import money
@@ -66,14 +67,15 @@ def ask(
     if leased and worker is None and holder == ANYONE:
         note(f"leased to {ANYONE!r}: two people who give no --worker are given the same measurements.")
     if out is not None and plan is not None and plan.total:
-        _write_plan(plan, out, program, beside)
+        _write_plan(plan, out, program, beside, study.described)
     progress = study.progress()
     if output is options.Format.json:
-        print_json(plan_json(progress, plan) | _cost(study, progress, plan))
+        print_json(plan_json(progress, plan, study.described) | _cost(study, progress, plan))
     elif plan is None:
         say(f"Nothing to measure. {name}: {progress}")
     else:
-        _print_plan(progress, plan, _cost(study, progress, plan), out, [url, name], program, beside)
+        cost = _cost(study, progress, plan)
+        _print_plan(progress, plan, cost, out, [url, name], program, beside, study.described)
 
 
 def _checked(url: str, name: str, out: Path | None, program: RecognisedProgram | None) -> Study:
@@ -90,13 +92,18 @@ def _checked(url: str, name: str, out: Path | None, program: RecognisedProgram |
     return study
 
 
-def plan_json(progress: Progress, plan: Batch | None) -> dict[str, Any]:
+def plan_json(progress: Progress, plan: Batch | None, described: Described) -> dict[str, Any]:
     lease = None if plan is None else plan.lease
     keyed = () if plan is None or (lease is None and plan.items is None) else plan.keys()
     items = () if plan is None else plan.item_ids
     blocks = () if plan is None else plan.blocks
     return {
-        "table": [] if plan is None else [{"id": name, "pulls": pulls} for name, pulls in plan.table()],
+        "table": []
+        if plan is None
+        else [
+            {"id": plan.ids[arm], "pulls": int(plan.counts[arm])} | _said(described, arm)
+            for arm in np.flatnonzero(plan.counts).tolist()
+        ],
         "stopped": plan is None,
         "plan": progress.plan,
         "round": progress.round,
@@ -109,6 +116,11 @@ def plan_json(progress: Progress, plan: Batch | None) -> dict[str, Any]:
             for (name, key), item, block in zip_longest(keyed, items, blocks if keyed else ())
         ],
     }
+
+
+def _said(described: Described, arm: int) -> dict[str, dict[str, str]]:
+    """What a candidate is, by column."""
+    return {"described": dict(zip(described.columns, described.of(arm), strict=True))} if described else {}
 
 
 def _cost(study: Study, progress: Progress, plan: Batch | None) -> dict[str, float]:
@@ -127,6 +139,7 @@ def _print_plan(
     study: list[str],
     program: RecognisedProgram | None,
     measured: tuple[str, ...],
+    described: Described,
 ) -> None:
     leases = [f"  {part.pulls:,} with {part.worker} until {format_time(part.until)}" for part in progress.out]
     if plan.total == 0:
@@ -139,8 +152,12 @@ def _print_plan(
     until = "" if plan.lease is None else f" for {plan.lease.worker}, until {format_time(plan.lease.until)}"
     paid = "".join(f", which cost {money(amount)}" for amount in cost.values())
     say(f"Round {progress.round}: {plan.total:,} measurements{paid}{until}")
-    rows = [(candidate, f"{pulls:,} times" if pulls > 1 else "once") for candidate, pulls in plan.table()]
-    print_table(("candidate", "measure"), rows[:MOST_ROWS], left=("candidate",))
+    rows = [
+        (plan.ids[arm], *described.of(arm)[:SHOWN], f"{plan.counts[arm]:,} times" if plan.counts[arm] > 1 else "once")
+        for arm in np.flatnonzero(plan.counts).tolist()
+    ]
+    heads = ("candidate", *described.columns[:SHOWN])
+    print_table((*heads, "measure"), rows[:MOST_ROWS], left=heads)
     if plan.items is not None:
         names = list(dict.fromkeys(plan.item_ids))
         say(f"Items: {', '.join(names[:MOST_ROWS])}{', ...' if len(names) > MOST_ROWS else ''}")
@@ -165,7 +182,9 @@ def _print_plan(
         say(line)
 
 
-def _write_plan(plan: Batch, out: Path, program: RecognisedProgram | None, beside: tuple[str, ...]) -> None:
+def _write_plan(
+    plan: Batch, out: Path, program: RecognisedProgram | None, beside: tuple[str, ...], described: Described
+) -> None:
     """A table with one row a measurement, whose rewards are to be filled in; or files for a program."""
     if program is not None:
         programs.write_plan(program, plan, out)
@@ -174,7 +193,14 @@ def _write_plan(plan: Batch, out: Path, program: RecognisedProgram | None, besid
     items = {ITEM: plan.item_ids} if plan.items is not None else {}
     blocks = {plan.block_name: plan.blocks} if plan.blocks else {}
     measured = (REWARD, *beside)
-    columns = {ID: ids, **items, **blocks, KEY: keys, **{name: [None] * len(ids) for name in measured}}
+    known = {ID: ids, **items, **blocks, KEY: keys, **{name: [None] * len(ids) for name in measured}}
+    places = {name: arm for arm, name in enumerate(plan.ids)} if described else {}
+    said = {
+        name: [cells[places[one]] for one in ids]
+        for name, cells in zip(described.columns, described.cells, strict=True)
+        if name not in known and key_column(str(out), [name]) is None
+    }
+    columns = {ID: known.pop(ID), **said, **known}
     write_table(out, columns, kinds={**dict.fromkeys(columns, str), **dict.fromkeys(measured, float)})
 
 

@@ -205,18 +205,20 @@ class History:
     durable: bool  # the log is in a database, where it was written before anything was measured
 
 
+EVENTS = (2**62, 2**62, 0)  # where to go on: after all results and leases, at the first event
+
+
 def history_of(log: base.Log, judged: int) -> History:
     """What the log says of the plans up to `judged`, and of what was set aside. No reward is looked at."""
     tellers: dict[tuple[str, int], Counter[str]] = {}
-    for stored in log.history(judged):
-        plan = stored.plan if stored.status == base.COUNTED else 0
-        found = tellers.setdefault((stored.status, plan), Counter())
-        found[stored.results.source or NOBODY] += int(stored.results.pulls.sum())
+    for told in log.tellers(judged):
+        found = tellers.setdefault((told.status, told.plan if told.status == base.COUNTED else 0), Counter())
+        found[told.source or NOBODY] += told.pulls
     kept = []
     for planned in log.plans():
         if planned.number > judged:
             break
-        events = log.arrivals(planned.number).events
+        events = log.arrivals(planned.number, EVENTS).events
         reasons: Counter[str] = Counter()
         for event in events:
             if event.kind == base.ABANDONED:

@@ -14,6 +14,7 @@ from surepick.certificates.document import certificate_document
 from surepick.core.files import as_path, write_whole
 from surepick.core.records import FloatArray
 from surepick.drawings import cards, html, sentences
+from surepick.drawings.html import PLAIN, Words
 from surepick.drawings.records import Candidates
 from surepick.errors import InvalidInput
 from surepick.policies.prices import cost_of
@@ -21,6 +22,7 @@ from surepick.reports.study import facts as written
 from surepick.reports.study.charts import Foreseen, comparisons, foreseen, spending
 from surepick.reports.study.facts import Document, History
 from surepick.reports.study.lists import arrow, candidate_map, place, standings, star
+from surepick.studies.candidates import words_of
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.progress import confidence_of, times
 from surepick.studies.readings import shown_readings
@@ -92,6 +94,7 @@ def write_report(
         expected=foreseen(study.policy, most_arms=forecast_up_to),
         readings=shown_readings(study),
         candidates=study.candidates(),
+        words=words_of(study),
         source=source,
     )
     write_whole(target, page.encode("utf-8", "replace"), what="the report")  # names may hold what UTF-8 cannot
@@ -114,6 +117,7 @@ def report_page(
     expected: Foreseen,
     readings: tuple[Reading, ...] = (),
     candidates: Candidates | None = None,
+    words: Words = PLAIN,
     source: str = "",
 ) -> str:
     """The report as HTML: what each section draws and says, handed to the templates, which hold the words."""
@@ -125,8 +129,9 @@ def report_page(
         study=study,
         document=document,
         answer=written.answer_section(study),
-        promise="" if candidates is None else sentences.promise(candidates),
-        pictures="" if candidates is None else pictures_of(candidates),
+        promise="" if candidates is None else sentences.promise(candidates, unit=words.unit),
+        made_of=words.line(str(document["best_arm"])),
+        pictures="" if candidates is None else pictures_of(candidates, words),
         comparisons=comparisons(study),
         standings=standings(study),
         map=candidate_map(study, features),
@@ -142,14 +147,14 @@ def report_page(
     )
 
 
-def pictures_of(found: Candidates) -> Markup:
+def pictures_of(found: Candidates, words: Words = PLAIN) -> Markup:
     """The candidates by mean with their bounds, how the gap closed and how the field narrowed, as sections."""
     from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
 
     if not found.trace.rounds:
         return Markup("")
-    means = cards.means_section(found, bounds=any(row.better_at_most is not None for row in found.rows))
-    gap = "" if found.listed or found.gap is None else cards.gap_section(found.trace, found.decimals)
+    means = cards.means_section(found, words, bounds=any(row.better_at_most is not None for row in found.rows))
+    gap = "" if found.listed or found.gap is None else cards.gap_section(found.trace, found.decimals, words)
     beside = [part for part in (gap, "" if found.listed else cards.field_section(found.trace)) if part]
     return Markup(means + (f'<div class="halves gap-above">{"".join(beside)}</div>' if beside else ""))
 

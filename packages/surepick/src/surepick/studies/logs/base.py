@@ -297,6 +297,16 @@ def corrected_rows(told: Stored, made: Sequence[Correction]) -> Iterator[Stored]
     yield told
 
 
+@record
+class Teller:
+    """Measurements that somebody told, of one plan; of a result that was corrected it is who corrected it."""
+
+    status: str  # counted, late or prior
+    plan: int  # number of the plan; 0 for prior results
+    source: str
+    pulls: int
+
+
 @frozen
 class Arrivals:
     """What came to a plan since one looked last: all but rewards, which nobody sees before it is closed."""
@@ -426,6 +436,9 @@ class Log(Protocol):
 
     def history(self, judged: int) -> Iterator[Stored]:
         """The results of the plans up to `judged`, also what was undone or corrected with them, and those set aside."""
+
+    def tellers(self, judged: int) -> list[Teller]:
+        """Who told how much of the plans up to `judged`, and of what was set aside."""
 
     def latest_time(self) -> float:
         """The latest time of the last entries; 0 if there is none."""

@@ -239,6 +239,14 @@ class MemoryLog:
                 told = replace(stored, status=status, results=stored.results.rows([row]))
                 yield from base.corrected_rows(told, [one for one in made if one.result == start + row])
 
+    def tellers(self, judged: int) -> list[base.Teller]:
+        found: dict[tuple[str, int, str], int] = {}
+        for stored in self.history(judged):
+            if stored.status not in (base.UNDONE, base.CORRECTED):
+                who = stored.status, stored.plan, stored.results.source
+                found[who] = found.get(who, 0) + int(stored.results.pulls.sum())
+        return [base.Teller(*who, pulls) for who, pulls in found.items()]
+
     def latest_time(self) -> float:
         return self._latest
 

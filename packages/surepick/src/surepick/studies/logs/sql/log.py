@@ -253,6 +253,24 @@ class SqlLog(chain.ChainedRows):
             status = base.UNDONE if row.id in undone else row.status
             yield from base.corrected_rows(base.Stored(int(row.plan), status, float(row.told_at), told), made[row.id])
 
+    def tellers(self, judged: int) -> list[base.Teller]:
+        columns = tables.observation.c
+        who = columns.status, columns.plan, columns.source
+        kept = sa.select(*who, sa.func.sum(columns.pulls)).where(
+            columns.study == self._study, columns.plan <= judged, columns.id.not_in(chain.UNDONE_ROWS)
+        )
+        made = {one.result: one.source for one in self.corrections() if one.plan <= judged}
+        with self._reading() as connection:
+            mine = {chain.STUDY: self._study}
+            rows = connection.execute(kept.group_by(*who).order_by(sa.func.min(columns.id)), mine).all()
+            corrected = connection.execute(sa.select(columns.id, *who, columns.pulls).where(columns.id.in_(made))).all()
+        found = {(str(status), int(plan), str(source)): int(pulls) for status, plan, source, pulls in rows}
+        for number, status, plan, source, pulls in corrected:
+            by = status, plan, made[number]
+            found[status, plan, source] -= pulls
+            found[by] = found.get(by, 0) + pulls
+        return [base.Teller(*one, pulls) for one, pulls in found.items() if pulls]
+
     def latest_time(self) -> float:
         mine = {chain.STUDY: self._study}
         with self._reading() as connection:

@@ -13,8 +13,8 @@ from sqlalchemy.types import TypeEngine
 from surepick.studies.logs.base import COUNTED, ENDED
 from surepick.studies.logs.hash_chain import chained, row_text, rows_hash
 
-SCHEMA = "2"  # the newest step that this version knows
-OLDER: tuple[str, ...] = ("1",)  # steps from which `surepick migrate` can start
+SCHEMA = "3"  # the newest step that this version knows
+OLDER: tuple[str, ...] = ("1", "2")  # steps from which `surepick migrate` can start
 VERSION_TABLE = "surepick_schema"
 VERSIONS = Table(VERSION_TABLE, sa.MetaData(), Column("version_num", sa.String(32), primary_key=True))  # Alembic's
 
@@ -45,6 +45,19 @@ study = Table(
     Column("created_at", _double(), nullable=False),
     Column("seal", Text, nullable=False),  # SHA-256 of hash, id, created_at, num_arms, num_features
 )
+
+description = Table(  # of what is said for people; the latest of a kind counts
+    "description",
+    metadata,
+    Column("id", _serial(), primary_key=True),
+    Column("study", _serial(), sa.ForeignKey("study.id"), nullable=False),
+    Column("kind", Text, nullable=False),  # candidates, owner, title, archived, note
+    Column("value", Text, nullable=False),
+    Column("source", Text, nullable=False),  # who said it
+    Column("at", _double(), nullable=False),
+    Column("hash", Text, nullable=False),  # SHA-256 of the study's hash and of the row
+)
+Index("descriptions_of_a_study", description.c.study, description.c.kind, description.c.id)
 
 plan = Table(
     "plan",

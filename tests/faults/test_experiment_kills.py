@@ -120,7 +120,7 @@ def test_many_kills(jobs, undisturbed, tmp_path):
 def test_all_are_killed_then_a_worker_which_is_said_and_nothing_is_lost(undisturbed, tmp_path):
     """What is left is done without any worker."""
     out = tmp_path / "r.parquet"
-    kill_at(out, 2, random.Random(0).randint(3, 6))
+    kill_at(out, 2, 1)
     before = parts(out)
     process = subprocess.Popen(
         [*COMMAND, str(RUNS), "--out", str(out), "--jobs", "2"],
@@ -131,10 +131,11 @@ def test_all_are_killed_then_a_worker_which_is_said_and_nothing_is_lost(undistur
     )
     try:
         until = time.monotonic() + 120.0
-        while parts(out) < before + 2 and process.poll() is None and time.monotonic() < until:
+        while not (found := workers(process.pid)) and process.poll() is None and time.monotonic() < until:
             time.sleep(0.01)
-        kept = parts(out)
-        os.kill(workers(process.pid)[0], signal.SIGKILL)
+        while parts(out) < before + 2 and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.001)
+        os.kill(found[0], signal.SIGKILL)  # known by now: what is left lasts less long than a list of processes
         _, said = process.communicate(timeout=120)
     finally:
         process.kill()
@@ -142,7 +143,7 @@ def test_all_are_killed_then_a_worker_which_is_said_and_nothing_is_lost(undistur
     assert process.returncode == 1
     assert "error: a worker process was killed" in said
     assert "Traceback" not in said
-    assert before + 2 <= kept <= parts(out) < REPLICATES
+    assert before + 2 <= parts(out) < REPLICATES
     finish(out, 1, undisturbed)
 
 

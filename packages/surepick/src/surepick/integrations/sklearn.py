@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,13 +47,15 @@ try:
         check_cv,
     )
     from sklearn.model_selection._search import BaseSearchCV, _yield_masked_array_for_each_param
-    from sklearn.utils import check_random_state
+    from sklearn.utils import check_random_state, indexable
     from sklearn.utils._param_validation import Interval
 except ImportError as error:
     raise ImportError('scikit-learn is absent: pip install "surepick[sklearn]".') from error
 
+SEVERAL_SPLITS = hasattr(BaseSearchCV, "_check_input_parameters")  # in one call; before version 1.9 each has its own
 SPLIT = "split"  # what a block is called
 DITHER = 0.2  # of epsilon: the standard deviation of what is added to a score that is told
+FAILED = "fits failed"  # what scikit-learn says where all did
 FIRST_SPLITS = 5  # of a grid with one candidate, of which nothing is asked
 DEPENDENT = (
     "its folds are dependent, and nothing can be certified from them. Give a number k (each random split tests a k-th "
@@ -161,12 +164,19 @@ class RacingSearchCV(BaseSearchCV):  # type: ignore[misc, unused-ignore]  # of n
         self.url, self.name = url, name
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name not in ("study_", "_fits")}
+        return {name: value for name, value in super().__getstate__().items() if name != "study_"}
 
-    def _check_input_parameters(self, X: Any, y: Any, split_params: Any) -> None:
-        """Before the first fit, with the rows."""
-        super()._check_input_parameters(X=X, y=y, split_params=split_params)
-        self._fits = _Fits(self, X, y, _random_splits(self.cv, y, classifier=is_classifier(self.estimator)))
+    def fit(self, X: Any, y: Any = None, **params: Any) -> RacingSearchCV:
+        """Search, and fit the best candidate on all rows, as `GridSearchCV.fit`."""
+        self._validate_params()
+        searching = copy.copy(self)  # whose cv draws one split at a time; the settings stay as they were given
+        searching.cv = _random_splits(self.cv, y, classifier=is_classifier(self.estimator))
+        X, y = indexable(X, y)
+        searching._fits = _Fits(searching, X, y)
+        super(RacingSearchCV, searching).fit(X, y, **params)
+        found = {name: value for name, value in vars(searching).items() if name not in ("cv", "_fits")}
+        vars(self).update(found, n_splits_=len(searching._fits.splits))
+        return self
 
     def _run_search(self, evaluate_candidates: Callable[..., Any]) -> None:
         """Fit what the study asks for, until it has stopped."""
@@ -178,7 +188,7 @@ class RacingSearchCV(BaseSearchCV):  # type: ignore[misc, unused-ignore]  # of n
             fits([found.best_arm] * number, [f"{place}" for place in range(1, number + 1)])
         self.study_, self.certificate_, self._best_place = study, found.certificate, fits.places[found.best_arm]
         self.promise_ = f"{found.certificate.promise} {PROMISE.format(fits.num_rows)}"
-        self.n_splits_, self.n_fits_ = len(fits.splits), fits.made
+        self.n_fits_ = fits.made
         if found.ended_by != "policy":
             warnings.warn(f"The search ended without a certificate: {found.certificate.reason}", ConvergenceWarning, 2)
 
@@ -216,8 +226,8 @@ class RacingSearchCV(BaseSearchCV):  # type: ignore[misc, unused-ignore]  # of n
 class _Fits:
     """The fits of a search: (candidate, split) pairs, made through scikit-learn, and the table of their scores."""
 
-    def __init__(self, search: RacingSearchCV, X: Any, y: Any, cv: Any) -> None:
-        self.search, self.cv = search, cv
+    def __init__(self, search: RacingSearchCV, X: Any, y: Any) -> None:
+        self.search = search
         self.params = list(ParameterGrid(search.param_grid))
         self.arms = Arms(ids=[f"{place}: {_plain(one)}" for place, one in enumerate(self.params)])
         self.places = {name: place for place, name in enumerate(self.arms.ids)}
@@ -225,7 +235,15 @@ class _Fits:
         self.dither = 0.0 if known_scale(_assumed(search.noise)) else DITHER * search.epsilon
         state = search.random_state
         self.seed = "" if state is None else str(check_random_state(state).randint(np.iinfo(np.int32).max))
-        parts = (X, y, _plain(search.estimator), self.arms.ids, _plain(cv), str(search.scoring), str(search.refit))
+        parts = (
+            X,
+            y,
+            _plain(search.estimator),
+            self.arms.ids,
+            _plain(search.cv),
+            str(search.scoring),
+            str(search.refit),
+        )
         self.digest = "" if search.url is None else joblib.hash((*parts, self.seed))[:12]
         self.evaluate: Callable[..., Any] | None = None
         self.splits: dict[str, int] = {}  # name -> its place, in the order of the first fits
@@ -251,8 +269,9 @@ class _Fits:
         alike: dict[tuple[str, ...], list[int]] = {}  # candidates with the same splits are fitted in one call
         for place, names in wanted.items():
             alike.setdefault(tuple(names), []).append(place)
-        for splits_of_all, places in alike.items():
-            self._fit(places, splits_of_all)
+        for shared, places in alike.items():
+            for some in [shared] if SEVERAL_SPLITS else [(one,) for one in shared]:
+                self._fit(places, some)
         self.failed |= {place for (place, _), score in self.scores.items() if not np.isfinite(score)}
         return [np.nan if pair[0] in self.failed else self.scores[pair] + self._own(*pair) for pair in asked]
 
@@ -263,8 +282,16 @@ class _Fits:
         first, pairs = self.made, [(place, one) for place in places for one in splits]
         self.pairs += pairs
         self.search.n_splits_ = len(splits)
-        if self.evaluate is not None:
-            self.evaluate([self.params[place] for place in places], cv=_Splits(self.cv, [*map(self._seed, splits)]))
+        cv = _Splits(self.search.cv, [self._seed(one) for one in splits])
+        try:
+            if self.evaluate is not None:
+                self.evaluate([self.params[place] for place in places], cv=cv)
+        except ValueError as error:
+            if FAILED not in str(error) or not any(map(math.isfinite, self.scores.values())):
+                raise
+            del self.pairs[first:]  # these candidates alone were fitted, and scikit-learn takes them for all
+            self.failed.update(places)
+            return
         self.scores |= {pair: self._score(row) for pair, row in zip(pairs, self.out[first:], strict=True)}
 
     def told(self, out: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -347,7 +374,7 @@ class _Splits:
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[Any]:
         for seed in self.seeds:
             one = copy.copy(self.cv)
-            one.n_splits, one.random_state = 1, seed
+            one.random_state = seed
             yield from one.split(X, y, groups)
 
 
@@ -413,12 +440,14 @@ def _assumed(noise: Any) -> Noise:
 def _random_splits(cv: Any, y: Any, *, classifier: bool) -> Any:
     """The splitter that draws independent random splits."""
     if isinstance(cv, BaseShuffleSplit):
-        return cv
+        drawn = copy.copy(cv)
+        drawn.n_splits = 1
+        return drawn
     if cv is not None and not isinstance(cv, Integral):
         raise InvalidInput(f"cv is {quoted(cv)}: {DEPENDENT}")
     folds = check_cv(cv, y, classifier=classifier)
     kinds: dict[type, type] = {KFold: ShuffleSplit, StratifiedKFold: StratifiedShuffleSplit}
-    return kinds[type(folds)](test_size=1 / folds.get_n_splits())
+    return kinds[type(folds)](1, test_size=1 / folds.get_n_splits())
 
 
 def _plain(thing: Any) -> str:

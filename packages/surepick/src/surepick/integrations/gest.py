@@ -11,6 +11,7 @@ import math
 import re
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Unpack
 
 import numpy as np
@@ -101,8 +102,8 @@ class CertifiedGenerator(Generator):  # type: ignore[misc, unused-ignore]  # wit
         if policy.traits.items is not None or policy.traits.blocks is not None:
             raise InvalidInput("points have no test items and no blocks: leave out items, blocks and streams.")
         self.study, known = kept_study(url, name, arms, policy, minimize=minimize)
-        if known and not self.study.stopped and self.study.log.last_plan() is not None:
-            self.study.release(US)
+        if known:
+            self._release()
         self._pulls: dict[str, _Pull] = {}
 
     def __deepcopy__(self, _: Any) -> CertifiedGenerator:
@@ -158,7 +159,11 @@ class CertifiedGenerator(Generator):  # type: ignore[misc, unused-ignore]  # wit
 
     def finalize(self) -> None:
         """Give back the points that are out; results of them that come later still count."""
-        if not self.study.stopped and self._pulls:
+        self._release()
+
+    def _release(self) -> None:
+        """Points that are out are suggested again."""
+        with suppress(OutOfTurn):  # no round is open
             self.study.release(US)
 
     def _validate_vocs(self, vocs: VOCS) -> None:

@@ -175,7 +175,7 @@ class RacingSearchCV(BaseSearchCV):  # type: ignore[misc, unused-ignore]  # of n
         searching._fits = _Fits(searching, X, y)
         super(RacingSearchCV, searching).fit(X, y, **params)
         found = {name: value for name, value in vars(searching).items() if name not in ("cv", "_fits")}
-        vars(self).update(found, n_splits_=len(searching._fits.splits))
+        self.__dict__.update(found, n_splits_=len(searching._fits.splits))
         return self
 
     def _run_search(self, evaluate_candidates: Callable[..., Any]) -> None:
@@ -220,7 +220,8 @@ class RacingSearchCV(BaseSearchCV):  # type: ignore[misc, unused-ignore]  # of n
         if callable(refit):
             chosen: int = super()._select_best_index(refit, refit_metric, results)
             return chosen
-        return self._best_place
+        named: int = self._best_place
+        return named
 
 
 class _Fits:

@@ -181,12 +181,3 @@ def test_results_of_the_points_of_before_still_count(sqlite_url):
     generator = CertifiedGenerator(vocs(), url=sqlite_url, **ASKED)
     generator.ingest(measured(before, np.random.default_rng(0)))
     assert generator.study.progress().told == 2
-
-
-def test_without_gest_api_a_sentence_says_how_to_get_it(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "gest_api.generator", None)
-    monkeypatch.delitem(sys.modules, "surepick.integrations.gest")
-    with pytest.raises(ImportError, match=r'gest_api is absent: pip install "surepick\[gest-api\]"'):
-        import surepick.integrations.gest  # noqa: F401

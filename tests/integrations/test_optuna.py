@@ -187,12 +187,3 @@ def test_an_open_look_goes_on_with_its_finalists(optuna):
     assert study.user_attrs["surepick_look"]["finalists"] == begun["finalists"]
     assert not study.user_attrs["surepick_look"]["open"]
     assert math.isfinite(ends.result.certificate.certified_gap)
-
-
-def test_without_optuna_a_sentence_says_how_to_get_it(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    monkeypatch.delitem(sys.modules, "surepick.integrations.optuna", raising=False)
-    with pytest.raises(ImportError, match=r'optuna is absent: pip install "surepick\[optuna\]"'):
-        import surepick.integrations.optuna  # noqa: F401

@@ -267,12 +267,3 @@ def test_a_score_of_their_own_is_taken():
     models = {"low": Constant(0.0), "middle": Constant(0.5)}
     near = best_of_fitted(models, truth[:, None], truth, epsilon=0.05, score=lambda t, p: 1.0 - np.abs(t - p), seed=1)
     assert near.best_arm == "middle"
-
-
-def test_without_scikit_learn_a_sentence_says_how_to_get_it(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "sklearn.base", None)
-    monkeypatch.delitem(sys.modules, "surepick.integrations.sklearn")
-    with pytest.raises(ImportError, match=r'scikit-learn is absent: pip install "surepick\[sklearn\]"'):
-        import surepick.integrations.sklearn  # noqa: F401

@@ -23,9 +23,9 @@ docs-test: .venv/.dev
 browser: .venv/.dev
 	$(BIN)/python -m pytest -q tests/browser
 
-# Adapters of packages that are large (Ray, Xopt): an environment of its own, which has all of .venv beside them.
+# Adapters of packages that are large (Ray, Xopt, libEnsemble): an environment of its own, which has all of .venv beside them.
 integrations: .venv-integrations/.done
-	.venv-integrations/bin/python -m pytest -q tests/integrations/test_ray.py tests/integrations/test_xopt.py
+	.venv-integrations/bin/python -m pytest -q tests/integrations/test_ray.py tests/integrations/test_xopt.py tests/integrations/test_libensemble.py
 
 # Long proofs, every example of the properties, of which `make test` tries an eighth, and every case of a test.
 prove: export SUREPICK_ALL_EXAMPLES = 1

@@ -95,7 +95,7 @@ def test_points_of_others_count_for_the_open_round():
 
 def test_what_it_does_not_know_is_refused():
     generator = CertifiedGenerator(vocs(), **ASKED)
-    with pytest.raises(ValueError, match="no point was suggested with _id 'mine'"):
+    with pytest.raises(ValueError, match="was not suggested with _id 'mine'"):
         generator.ingest([{"a": 2, "b": "left", "f": 0.5, "_id": "mine"}])
     with pytest.raises(ValueError, match="is no candidate"):
         generator.ingest([{"a": 9, "b": "left", "f": 0.5}])
@@ -116,6 +116,16 @@ def test_a_finished_one_suggests_nothing():
     assert generator.suggest() == []
     with pytest.raises(ValueError, match="the study has stopped"):
         generator.suggest(1)
+
+
+def test_a_finished_one_may_repeat_the_point_that_is_named():
+    generator = CertifiedGenerator(vocs(), when_finished="repeat", **ASKED)
+    run(generator, np.random.default_rng(0))
+    pulls = generator.study.progress().pulls
+    points = generator.suggest(3)
+    assert [(point["a"], point["b"]) for point in points] == [(2, "right")] * 3
+    generator.ingest(measured(points, np.random.default_rng(1)))
+    assert generator.study.progress().pulls == pulls
 
 
 @pytest.mark.parametrize(
@@ -158,7 +168,7 @@ def kept(url, calls):
     generator, rng = CertifiedGenerator(vocs(), url=url, **ASKED), np.random.default_rng(0)
     while not generator.finished:
         for point in generator.suggest(4):
-            calls.note(point["_id"])
+            calls.note(generator._pulls[point["_id"]].key)
             generator.ingest(measured([point], rng))
     return generator
 
@@ -179,5 +189,8 @@ def test_a_killed_one_goes_on(tmp_path, sqlite_url):
 def test_results_of_the_points_of_before_still_count(sqlite_url):
     before = CertifiedGenerator(vocs(), url=sqlite_url, **ASKED).suggest(2)
     generator = CertifiedGenerator(vocs(), url=sqlite_url, **ASKED)
-    generator.ingest(measured(before, np.random.default_rng(0)))
+    with pytest.raises(ValueError, match="leave _id out"):
+        generator.ingest(measured(before, np.random.default_rng(0)))
+    generator.suggest(1)
+    generator.ingest([{**point, "_id": None} for point in measured(before, np.random.default_rng(0))])
     assert generator.study.progress().told == 2

@@ -1,24 +1,25 @@
 """gest-api: a generator whose points are measurements of candidates, for Xopt, libEnsemble, Optimas and others.
 
 Candidates are points with a value for each variable, known from the beginning. A suggested point is a pull that the
-study leases; its `_id` is the key of that pull, under which its result counts once, whoever brings it.
+study leases; its `_id` is a number that stands for the key of that pull, under which its result counts once.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import re
+import secrets
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from surepick.core.arms import Arms
 from surepick.core.certificate import Certificate
 from surepick.core.records import record
+from surepick.core.values import check_choice
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import Noise
 from surepick.policies.option_types import Options
@@ -34,6 +35,7 @@ try:
 except ImportError as error:
     raise ImportError('gest_api is absent: pip install "surepick[gest-api]".') from error
 
+FIRST_IDS = 2**40  # the first one is drawn below it: programs share none, and tables of floats keep it
 US = "gest-api"  # who holds the leases of suggested points
 MOST_GRID = 100_000  # points of a grid
 
@@ -44,6 +46,7 @@ class _Pull:
 
     candidate: str
     plan: int
+    key: str
     worker: str  # who holds its lease; "": it was not asked for, and counts as long as its round is open
 
 
@@ -68,7 +71,10 @@ class CertifiedGenerator(Generator):  # type: ignore[misc, unused-ignore]  # wit
         delta, noise, options: as in `find_best`. Where all values are numbers they are features, for options that use
             some (`assume`, `norm_bound`).
         url, name: as in `find_best`: results are kept there, and a killed program goes on. What it had suggested is
-            suggested again; results of the points of before still count. One program at a time.
+            suggested again; results of the points of before still count, without their `_id`. One program at a time.
+        when_finished: what becomes of points that are wanted once the study has stopped: "raise" an error; or "repeat"
+            the point that is named, for programs that end by a number of points (libEnsemble); its results are kept
+            apart.
 
     Attributes:
         study: the `Study`, for `write_certificate` and `write_report`.
@@ -88,10 +94,13 @@ class CertifiedGenerator(Generator):  # type: ignore[misc, unused-ignore]  # wit
         noise: Noise | str | None = None,
         url: str | None = None,
         name: str = US,
+        when_finished: Literal["raise", "repeat"] = "raise",
         **options: Unpack[Options],
     ) -> None:
         super().__init__(vocs)
         self.vocs = vocs
+        check_choice("when_finished", when_finished, ("raise", "repeat"))
+        self._repeats = when_finished == "repeat"
         self.points = _grid(vocs) if candidates is None else _checked(vocs, candidates)
         ids = [", ".join(f"{name}={point[name]}" for name in vocs.variables) for point in self.points]
         arms = _arms(ids, self.points)
@@ -104,7 +113,8 @@ class CertifiedGenerator(Generator):  # type: ignore[misc, unused-ignore]  # wit
         self.study, known = kept_study(url, name, arms, policy, minimize=minimize)
         if known:
             self._release()
-        self._pulls: dict[str, _Pull] = {}
+        self._pulls: dict[int, _Pull] = {}
+        self._next = secrets.randbelow(FIRST_IDS)
 
     def __deepcopy__(self, _: Any) -> CertifiedGenerator:
         return self  # Xopt copies generators, and there is one study
@@ -142,20 +152,28 @@ class CertifiedGenerator(Generator):  # type: ignore[misc, unused-ignore]  # wit
         Where the objective is NaN or absent, or `xopt_error` says that it failed, the point is suggested again.
 
         Raises:
-            InvalidInput (a ValueError): an `_id` was never given; a point is no candidate.
+            InvalidInput (a ValueError): a point was not suggested with its `_id`, or is no candidate.
         """
         for result in results:
-            key, value = result.get("_id"), result.get(self._objective)
+            number, value = result.get("_id"), result.get(self._objective)
             value = math.nan if result.get("xopt_error") or value is None else float(value)
             failed = math.isnan(value)
-            if not isinstance(key, str):
-                pull, key = _Pull(self._candidate(result), 0, ""), f"given {uuid.uuid4().hex}"
+            candidate = self._candidate(result)
+            if number is None or (
+                isinstance(number, float) and math.isnan(number)
+            ):  # NaN, in tables where others have one
+                pull = _Pull(candidate, 0, f"given {uuid.uuid4().hex}", "")
+            elif number not in self._pulls or self._pulls[int(number)].candidate != candidate:
+                raise InvalidInput(
+                    f"{quoted(candidate)} was not suggested with _id {quoted(number)}; leave _id out of points of "
+                    "others."
+                )
             else:
-                pull = self._pull_of(key)
+                pull = self._pulls[int(number)]
             if not failed:
-                self._tell(pull, key, value)
+                self._tell(pull, value)
             elif pull.worker:
-                self.study.fail([pull.candidate], [key])
+                self.study.fail([pull.candidate], [pull.key])
 
     def finalize(self) -> None:
         """Give back the points that are out; results of them that come later still count."""
@@ -183,53 +201,38 @@ class CertifiedGenerator(Generator):  # type: ignore[misc, unused-ignore]  # wit
         worker = f"{US}/{uuid.uuid4().hex[:8]}"
         batch = self.study.lease(most, worker=worker)
         if batch is None:
-            if most is None:
+            if most is None or self._repeats:
                 return []
             named = self.study.recommend()
             raise InvalidInput(f"the study has stopped, with {quoted(named)}: there is nothing left to measure.")
         found = []
         for candidate, key in batch.keys():  # noqa: SIM118 (a method of batches)
-            self._pulls[key] = _Pull(candidate, batch.number, worker)
-            found.append(self._point(candidate, key))
+            found.append(self._point(_Pull(candidate, batch.number, key, worker)))
         return found
 
     def _beyond(self, number: int) -> list[dict[str, Any]]:
-        """More measurements of what the open round asks for, which only counts decide."""
+        """More measurements of what the open round asks for, which only counts decide; of the one that is named."""
         batch = self.study.ask()
-        if batch is None:
-            raise InvalidInput("the study has stopped: there is nothing left to measure.")
-        asked = itertools.islice(itertools.cycle(batch.pulls()), number)
-        found = []
-        for candidate in asked:
-            key = f"beyond {uuid.uuid4().hex}"
-            self._pulls[key] = _Pull(candidate, batch.number, "")
-            found.append(self._point(candidate, key))
-        return found
+        pulls, plan = ([self.study.recommend()], 0) if batch is None else (batch.pulls(), batch.number)
+        asked = itertools.islice(itertools.cycle(pulls), number)
+        return [self._point(_Pull(candidate, plan, f"beyond {uuid.uuid4().hex}", "")) for candidate in asked]
 
-    def _point(self, candidate: str, key: str) -> dict[str, Any]:
+    def _point(self, pull: _Pull) -> dict[str, Any]:
         constants = {name: one.value for name, one in self.vocs.constants.items()}
-        return {**self.points[self._place[candidate]], **constants, "_id": key}
+        self._next += 1
+        self._pulls[self._next] = pull
+        return {**self.points[self._place[pull.candidate]], **constants, "_id": self._next}
 
-    def _pull_of(self, key: str) -> _Pull:
-        """The pull with that key, of this program or of one before it."""
-        if key in self._pulls:
-            return self._pulls[key]
-        written = re.match(r"p(\d+)\.\d+@(.*)", key, re.DOTALL)  # by `pull_key`
-        if written and written[2] in self._place:
-            return _Pull(written[2], int(written[1]), US)
-        raise InvalidInput(f"no point was suggested with _id {quoted(key)}; leave _id out of points of your own.")
-
-    def _tell(self, pull: _Pull, key: str, value: float) -> None:
+    def _tell(self, pull: _Pull, value: float) -> None:
         """Report a result. One that the open round does not ask for is kept, and does not count."""
-        ours: dict[str, Any] = {} if not pull.worker or pull.worker == US else {"worker": pull.worker}
-        number: dict[str, Any] = {"plan": pull.plan} if pull.plan else {}
+        told: dict[str, Any] = {"ids": [pull.candidate], "rewards": [value], "keys": [pull.key]}
+        whose = {"worker": pull.worker or None, "plan": pull.plan or None}
         try:
-            told: dict[str, Any] = {"ids": [pull.candidate], "rewards": [value], "keys": [key], **ours, **number}
-            tell_measured(lambda accept: self.study.tell(**told, accept_unusual=accept), "warn")
+            tell_measured(lambda accept: self.study.tell(**told, **whose, accept_unusual=accept), "warn")
         except (InvalidInput, OutOfTurn):
             if pull.worker:
                 raise
-            self.study.tell_prior([pull.candidate], [value], [key])
+            self.study.tell_prior(**told)
 
     def _candidate(self, result: Mapping[str, Any]) -> str:
         """The candidate that a point without `_id` is."""

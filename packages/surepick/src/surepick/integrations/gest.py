@@ -226,7 +226,7 @@ class CertifiedGenerator(Generator):  # type: ignore[misc, unused-ignore]  # wit
     def _tell(self, pull: _Pull, value: float) -> None:
         """Report a result. One that the open round does not ask for is kept, and does not count."""
         told: dict[str, Any] = {"ids": [pull.candidate], "rewards": [value], "keys": [pull.key]}
-        whose = {"worker": pull.worker or None, "plan": pull.plan or None}
+        whose: dict[str, Any] = {"worker": pull.worker or None, "plan": pull.plan or None}
         try:
             tell_measured(lambda accept: self.study.tell(**told, **whose, accept_unusual=accept), "warn")
         except (InvalidInput, OutOfTurn):

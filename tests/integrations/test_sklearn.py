@@ -136,7 +136,7 @@ def wrong_answers(runs):
 
 
 def test_it_is_wrong_in_at_most_delta():
-    assert wrong_answers(50) <= failures_allowed(50, 0.05)
+    assert wrong_answers(40) <= failures_allowed(40, 0.05)
 
 
 def test_that_would_notice_splits_that_are_not_drawn_anew(monkeypatch):

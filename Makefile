@@ -6,7 +6,11 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE # else every process, the tests' own among them, compiles surepick and its tests anew
 
-.PHONY: demo test docs-test browser integrations prove check site clean
+# Tests of what is installed: no torch, no server, no database but SQLite.
+SMOKE := tests/core tests/designs tests/estimators tests/environments tests/linalg tests/tables tests/test_noise.py \
+	tests/test_questions.py --ignore=tests/estimators/test_network_training.py
+
+.PHONY: demo test docs-test browser integrations prove check site clean dist release-check oldest newest
 
 demo: .venv/.demo
 	@$(BIN)/surepick demo
@@ -43,6 +47,24 @@ site: .venv/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict  # a notice of the theme's makers is silenced
 	@echo "The documents are in site/. Open site/index.html in a browser; no server is needed."
 
+# Wheels and source archives in dist/, built twice to the same bytes.
+dist: .venv/.release
+	.venv/release/bin/python release/build.py dist
+	.venv/release/bin/twine check --strict dist/*.whl dist/*.tar.gz
+	.venv/release/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+
+# What the README shows, in an empty environment with what dist/ has.
+release-check: dist
+	.venv/release/bin/python release/rehearse.py dist
+
+# Tests of what dist/ has, with the oldest versions of all that it needs, and with the newest.
+oldest newest: .venv/.release
+	$(PYTHON) -m venv --clear .venv/$@
+	.venv/release/bin/python release/needed.py > .venv/newest.txt
+	.venv/release/bin/uv pip install --quiet --python .venv/$@/bin/python -r release/smoke.txt -r $(if $(filter oldest,$@),release,.venv)/$@.txt
+	.venv/release/bin/uv pip install --quiet --python .venv/$@/bin/python --no-deps dist/*.whl
+	.venv/$@/bin/python -m pytest -q -m "not slow" -p no:cacheprovider $(SMOKE)
+
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
@@ -61,5 +83,10 @@ site: .venv/.dev
 	.venv-integrations/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-integrations.txt
 	@touch $@
 
+.venv/.release: .venv/bin/python release/requirements.txt
+	$(PYTHON) -m venv .venv/release
+	.venv/release/bin/python -m pip install --quiet --disable-pip-version-check -r release/requirements.txt
+	@touch $@
+
 clean:
-	rm -rf .venv .venv-integrations site
+	rm -rf .venv .venv-integrations site dist

@@ -15,7 +15,7 @@ learns from more than 60. What is assumed holds by construction here: each measu
 How the settings lie to one another is not used. A kernel over log C and log gamma would claim that the mean is smooth
 in them, up to a norm that nobody knows, and on this table it saves nothing worth that claim.
 
-    python docs/examples/hyperparameters.py [EPSILON]      # needs scikit-learn: pip install './packages/surepick[demo]'
+    python docs/examples/hyperparameters.py [EPSILON]      # needs scikit-learn: pip install 'surepick[demo]'
 """
 
 import sys

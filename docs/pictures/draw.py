@@ -253,6 +253,7 @@ FLOORS = (  # from the top; the folders and modules of a floor do not see each o
     (("linalg", "factorisations"), ("items", "test items")),
     (("noise", "what is assumed of a measurement"),),
     (("core", "arms, plans, observations, certificates; JSON"),),
+    (("drawings", "what rounds say of candidates, as pictures and text"),),
     (("errors", "what is refused"),),
     (("text", "lines of words"),),
 )

@@ -79,5 +79,7 @@ def test_a_rehearsal_writes_its_certificate_and_its_report(tmp_path):
     answer, document = json.loads(result.stdout), json.loads(file.read_text())
     assert all(answer[name] == document[name] for name in ("best_arm", "pulls", "verdict", "reason", "assumptions"))
     assert cli("verify", str(file)).exit_code == 0
-    assert document["sha256"] in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert document["sha256"] in text
+    assert "Report of a study · cups.csv" in text
     assert isinstance(cli("run", *words, "--report", "r.txt").exception, sp.InvalidInput)

@@ -264,7 +264,7 @@ def test_numbers_are_one_id_in_every_spelling():
         [pd.NA],
         [pd.NaT],
         [None],
-        [np.datetime64("NaT")],
+        [np.datetime64("NaT", "s")],
         [object()],
         [frozenset("ab")],
         [lambda: 1, lambda: 2],

@@ -144,7 +144,7 @@ def test_nothing_stands_in_place_of_what_is_gone():
         ("```sh\nmake no-such-target\n```\n", "No rule to make target"),
         ("```sh\npip install './packages/surepick[no-such]'\n```\n", "no-such"),
         ("```sh\npip install .\n```\n", "pip install ."),
-        ("```sh\npip install surepick\n```\n", "pip install surepick"),
+        ("```sh\npip install surepick-x\n```\n", "pip install surepick-x"),
         ("```python\nraise ValueError('it was run')\n```\n", "it was run"),
         ("```python\nx = (\n```\n", "never closed"),
         ("```python\nimport surepick as sp\nsp.studies.sql_log\n```\n", "no surepick attribute studies"),

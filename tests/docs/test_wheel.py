@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = ROOT / "packages"
 KINDS = {  # distribution -> kinds of files that its wheel must have
-    "surepick": {"py", "pyi", "typed", "html", "css", "js", "json", "mako"},
+    "surepick": {"py", "pyi", "typed", "html", "css", "js", "json", "mako", "csv"},
     "surepick-server": {"py", "typed", "html", "css", "js", "txt"},
     "surepick-bench": {"py", "pyi", "typed"},
 }

@@ -177,8 +177,7 @@ class Reader:
         options = ("-c", "constraints.txt", "-e", "--find-links", "--wheel-dir", "--no-deps", "wheels")
         for word in words[1:]:
             name = word.partition("[")[0]
-            offline = name in paths or "--find-links" in words  # no index has ours
-            assert (name in known and offline) or word in options or f"\n{word.lower()}==" in pinned, line
+            assert name in known or word in options or f"\n{word.lower()}==" in pinned, line
         return ""
 
     def python(self, words: list[str], line: str) -> str:

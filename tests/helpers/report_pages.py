@@ -12,7 +12,7 @@ from surepick.reports.study.charts import Foreseen
 from surepick.reports.study.facts import History, KeptPulls
 from surepick.studies.logs.memory import MemoryLog
 
-VOID = {"meta", "link", "br", "path", "rect", "line", "circle"}
+VOID = {"meta", "link", "br", "col", "path", "rect", "line", "circle"}
 
 
 NO_LOG = History((KeptPulls(1, 0.0, 0.0, 0, (), ()),), (), (), durable=True)

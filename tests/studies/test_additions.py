@@ -4,6 +4,7 @@ import math
 import os
 import signal
 
+import numpy as np
 import pytest
 from databases import first_on
 from study_commands import surepick
@@ -42,7 +43,7 @@ def test_who_came_is_measured_and_named(kind):
 
 
 def test_the_price_of_each_group():
-    """delta is .05, and a tenth is set aside."""
+    """delta is .05, and as much of it is set aside as may come: two of five, who come one after the other."""
     study = grown()
     study.ask()
     study.add(["a"])
@@ -50,9 +51,37 @@ def test_the_price_of_each_group():
     state = study.replay.state_of(study.log.last_decision())
     assert state.roster.cohorts.tolist() == [2, 0, 0, 0, 1]
     found = study.policy._situation.thresholds(state.roster)
-    deltas = [0.05 * 0.1 / 6, *[0.05 * 0.9] * 3, 0.05 * 0.1 / 2]
+    deltas = [0.05 * 0.4 / 2, *[0.05 * 0.6] * 3, 0.05 * 0.4 / 2]
     assert found == pytest.approx([-math.log(one) for one in deltas])
-    assert sum(deltas) - 2 * 0.05 * 0.9 <= 0.05
+    assert deltas[0] + deltas[1] + deltas[4] == pytest.approx(0.05)
+
+
+def test_who_comes_together_shares_no_price():
+    study = grown()
+    study.add(["a"])  # in the same pause as e
+    tell_plan(study)
+    roster = study.replay.state_of(study.log.last_decision()).roster
+    prices = np.exp(-study.policy._situation.thresholds(roster)) / 0.05
+    groups = {int(group): float(price) for group, price in zip(roster.cohorts, prices, strict=True)}
+    assert groups[0] == pytest.approx(0.6)
+    assert sum(groups.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("later", "share", "aside"), [(1, None, 0.1), (3, None, 0.3), (8, None, 0.5), (3, 0.05, 0.05)])
+def test_as_much_is_set_aside_as_may_come(later, share, aside):
+    """Of ten candidates: at least a tenth and at most half."""
+    ids = [f"p{number}" for number in range(10)]
+    policy = sp.make_policy(
+        "certified-independent",
+        sp.Arms(ids=ids),
+        epsilon=1.0,
+        delta=0.05,
+        noise="bernoulli",
+        later=ids[-later:],
+        later_share=share,
+    )
+    assert policy.spec["later_share"] == aside
+    assert policy._situation.thresholds(policy.init().roster)[0] == pytest.approx(-math.log(0.05 * (1.0 - aside)))
 
 
 def test_studies_to_which_nobody_comes_pay_nothing():

@@ -1,5 +1,7 @@
 """find_best and Study.run: ask, measure, tell until the study stops."""
 
+import re
+
 import numpy as np
 import pytest
 from together import of_each
@@ -25,7 +27,26 @@ def test_the_best_is_found_and_the_study_is_at_hand():
     assert found.pulls == found.certificate.pulls == sum(row.pulls for row in found.certificate.rounds)
     assert found.certificate.delta == 0.05
     assert str(found) == str(found.certificate)
-    assert found._repr_html_() == found.certificate._repr_html_()
+    page = found._repr_html_()
+    assert "✓ Certified" in page
+    shown = re.findall(r'<th scope="row"><span[^>]*>.</span>(\w)<span class="unseen">, ([a-z ]+)</span>', page)
+    assert [name for name, _ in shown] == ["b", "c", "a"]
+    assert shown[0][1] == "recommended"
+    assert "It holds if" in page
+    assert "<script" not in page
+
+
+def test_a_study_in_a_notebook_shows_its_closed_rounds_and_counts_of_the_open_one():
+    study = sp.Study(sp.make_policy("lucb", sp.Arms(ids=list(MEANS)), epsilon=0.01, delta=0.1, noise="bernoulli"))
+    assert "nothing is known before the first round is complete" in study._repr_html_().lower()
+    study.tell(study.ask(), [0.0 for _ in study.ask().pulls()])
+    batch = study.ask()
+    before = study.candidates()
+    study.tell(batch.pulls()[:1], [1.0])
+    page = study._repr_html_()
+    assert f"Round 2: 1 of {batch.counts.sum()} in" in page
+    assert study.candidates() == before
+    assert "The candidates, best mean first" in page
 
 
 def test_small_rewards_can_be_good():
@@ -185,6 +206,8 @@ def test_reprs_are_one_line():
         (found, "certified"),
         (found.study, "candidates, certified-independent, epsilon 0.3, delta 0.05"),
         (found.study.policy.traits, "certifies='candidate'"),
+        (found.study.policy, "<certified-independent: 3 candidates, epsilon 0.3, delta 0.05, noise bounded:0.0:1.0>"),
+        (sp.forecast(found.study.policy), "measurements in"),
     ):
         assert words in repr(one)
         assert len(repr(one)) < 200

@@ -36,7 +36,7 @@ def test_who_is_out_of_stock_is_neither_measured_nor_named(kind):
     assert (answer.verdict, answer.best_arm) == ("certified", "c")
     assert "of all that are left" in answer.promise
     assert str(answer).splitlines()[0] == "c   certified, for the list that was left"
-    assert "c: certified, for the list that was left" in answer._repr_html_()
+    assert "✓ Certified, for the list that was left" in answer._repr_html_()
     assert any("2 candidates withdrawn between" in sentence for sentence in answer.assumptions)
     assert answer.certified_gap <= 0.2
 

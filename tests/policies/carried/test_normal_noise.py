@@ -76,11 +76,12 @@ def rewards_of(tails: str, rng: np.random.Generator, counts: np.ndarray) -> sp.O
     return sp.Observations(counts, sums, squares)
 
 
-@pytest.mark.parametrize("tails", ["normal", "heavy"])
-def test_results_that_are_far_outside_are_an_alarm(tails):
-    policy = sp.make_policy("certified-independent", ARMS, **{**ASKED, "epsilon": 0.02})
+@pytest.mark.parametrize(("tails", "studies"), [("normal", 10), ("heavy", 25)])
+def test_results_that_are_far_outside_are_an_alarm(tails, studies):
+    """In about a quarter of studies: most have too few results to show it."""
+    policy = sp.make_policy("certified-independent", ARMS, **{**ASKED, "epsilon": 0.001})
     noticed = 0
-    for seed in range(10):
+    for seed in range(studies):
         state, rng = policy.init(), np.random.default_rng([seed, 5])
         for _ in range(25):
             plan = policy.ask(state)
@@ -91,7 +92,7 @@ def test_results_that_are_far_outside_are_an_alarm(tails):
         said = sp.policies.verdict.certificate_of(policy, state)
         assert not state.alarms or said.verdict in {"heuristic", "not-yet"}
         assert ("speak against normal noise" in said.reason) == bool(state.alarms and said.verdict == "heuristic")
-    assert noticed == 0 if tails == "normal" else noticed >= 5
+    assert noticed == 0 if tails == "normal" else noticed >= 4
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -24,7 +24,6 @@ def test_headings_are_in_order_and_landmarks_are_there(readable):
     assert [tag for tag, _ in readable.elements if tag in {"header", "nav", "main", "footer"}] == [
         "header",
         "main",
-        "nav",
         "footer",
     ]
     assert readable.all("html") == [{"lang": "en"}]
@@ -38,22 +37,24 @@ def test_every_reference_inside_the_page_holds(readable):
     named = [word for _, attributes in readable.elements for word in attributes.get("aria-labelledby", "").split()]
     linked = [attributes["href"].removeprefix("#") for attributes in readable.all("a")]
     assert {*named, *linked} <= set(ids)
-    assert all("aria-label" in nav for nav in readable.all("nav"))
 
 
 def test_every_picture_says_what_it_shows(readable):
-    pictures = readable.all("svg")
-    assert len(pictures) >= 5
-    said = dict(re.findall(r'<span[^>]* id="([a-z-]+)">(.*?)</span>', readable.source, re.S))
+    """Marks in the cells of a table need no words: the other cells of their row are the words."""
+    pictures = [one for one in readable.all("svg") if one.get("aria-hidden") != "true"]
+    assert len(pictures) >= 3
+    said = dict(re.findall(r'<(?:span|h2|p)[^>]* id="([a-z-]+)">(.*?)</(?:span|h2|p)>', readable.source, re.S))
     for one in pictures:
         assert said[one["aria-labelledby"]].strip()
-        assert said[one["aria-describedby"]].strip()
+        assert one.get("aria-label") or said[one["aria-describedby"]].strip()
     assert any("None crosses its limit" in text for text in said.values())
 
 
 def test_every_mark_of_a_candidate_has_its_name(readable):
     """A picture is an image as a whole, or a group of marks that are images with names; axes are not read aloud."""
-    for role, drawing in re.findall(r'<svg role="([a-z]+)"[^>]*>(.*?)</svg>', readable.source, re.S):
+    found = re.findall(r'<svg role="([a-z]+)"[^>]*>(.*?)</svg>', readable.source, re.S)
+    assert found
+    for role, drawing in found:
         assert role in {"img", "group"}
         named = re.findall(r'<g role="img"><title>[^<]+</title>', drawing)
         assert len(named) == drawing.count('role="img"')
@@ -63,7 +64,7 @@ def test_every_mark_of_a_candidate_has_its_name(readable):
 
 
 def test_the_numbers_behind_each_picture_can_be_opened(readable):
-    assert len(readable.all("table")) >= 5
+    assert len(readable.all("table")) >= 4
     assert len(readable.texts["caption"]) == len(readable.all("table"))
     assert all(header["scope"] in {"col", "row"} for header in readable.all("th"))
     regions = [one for one in readable.all("div") if one.get("class") == "scroll"]

@@ -68,7 +68,6 @@ def test_a_guess_is_said_to_be_one_everywhere():
     assert (
         "By the rule of the algorithm, which is not proved, no other candidate can be better by more than 0.2" in words
     )
-    assert "it is worse than the best by at most (by the rule; not proved)" in words
     assert "ruled out" not in words.replace("hardest to rule out", "")
     assert "A proof. A rule of thumb." in words
 
@@ -84,10 +83,6 @@ def test_a_candidate_that_was_never_measured_is_said_so_and_shown():
     found["pulls"][0], found["means"][0] = 0, None
     page = rendered(document)
     assert "0 itself was never measured; what we say of it comes from similar candidates" in page.words
-    assert "and 0" in next(one for one in page.texts["figcaption"] if "most measured" in one)
-    rows = [row for row in page.all("tr") if "data-pulls" in row]
-    assert len(rows) == 300
-    assert [row["data-pulls"] for row in rows if row["data-candidate"] == "0"] == ["0"]
     document["traits"] = {"uses_features": False, "certifies": "candidate"}
     assert "similar candidates" not in rendered(document).words
 
@@ -137,19 +132,6 @@ def test_bars_that_compare_with_another_than_the_star_say_why():
         document["intervals"][name][0] = value
     assert "that of 0 compares it with 3, which was under test before." in rendered(document).words
     assert "The star" not in rendered(made_up(5)).words
-
-
-def test_where_the_line_rises_the_new_candidate_is_named():
-    document = made_up(6)
-    first = document["rounds"][0]
-    for number_of, active, tested in ((2, 2, "0"), (3, 5, "4")):
-        look = first["looks"][0] | {"plan": number_of, "active": active, "candidate": tested, "joined": [1]}
-        document["rounds"].append(first | {"round": number_of, "looks": [look]})
-    words = rendered(document).words
-    assert "now testing 4" in words
-    assert "now testing 0" not in words
-    document["rounds"][2]["looks"][0]["candidate"] = "0"
-    assert "now testing" not in rendered(document).words
 
 
 def test_one_word_for_steps_that_are_one_batch_each():
@@ -220,7 +202,7 @@ def test_before_the_first_round_nothing_is_named(tmp_path):
 
 def test_a_leader_of_whom_nothing_is_proved_is_not_called_recommended(tmp_path):
     page = page_of(finished(most_plans=1, largest_batch=5), tmp_path)
-    assert "★\xa0best\xa0so\xa0far" in page.texts["td"]
+    assert any(header.startswith("★") and header.endswith(", best so far") for header in page.texts["th"])
     assert "recommended" not in page.words
 
 

@@ -1,5 +1,7 @@
 """The intervals and bars of a report are those of the certificate."""
 
+import re
+
 import numpy as np
 import pytest
 from report_pages import POLICIES, finished, made_up, page_of, rendered
@@ -67,18 +69,18 @@ def test_bars_end_where_the_certificate_says(large):
     assert float(limit["x1"]) == pytest.approx(slope * 0.2 + offset, abs=0.05)
 
 
-def test_each_candidate_has_its_measurements_mean_and_fate(certified, tmp_path):
-    found = certificate_document(certified)["candidates"]
-    rows = {int(row["data-candidate"]): row for row in page_of(certified, tmp_path).all("tr") if "data-pulls" in row}
+def test_each_candidate_has_its_mean_and_measurements_and_its_bound(certified, tmp_path):
+    found = {row.id: row for row in certified.candidates().rows}
+    page = page_of(certified, tmp_path).source
+    rows = re.findall(r'<tr class="(?:best|possible|out)">(.*?)</tr>', page, re.DOTALL)
     assert len(rows) == 5
-    for arm, (pulls, mean) in enumerate(zip(found["pulls"], found["means"], strict=True)):
-        assert (rows[arm]["data-pulls"], rows[arm]["data-mean"]) == (str(pulls), repr(mean))
-
-
-def test_the_line_of_those_still_possible_is_the_trace(certified, tmp_path):
-    page = page_of(certified, tmp_path)
-    rows = [(int(row["data-spent"]), int(row["data-active"])) for row in page.all("tr") if "data-spent" in row]
-    assert rows == [(one.total_pulls, len(one.active)) for one in certified.trace]
+    for row in rows:
+        name = re.search(r"</span>(\d+)<span", row)[1]
+        mean, times, bound = re.findall(r'<td class="right">([^<]*)', row)
+        assert abs(float(mean.replace("−", "-")) - found[name].mean) <= 0.005
+        assert int(times) == found[name].times
+        known = found[name].better_at_most
+        assert bound == "" if known is None else 0 <= float(bound.replace("−", "-")) - known <= 0.01
 
 
 def test_a_bar_far_beyond_the_others_is_cut_and_its_number_stays():

@@ -58,7 +58,7 @@ def test_names_are_made_longer_until_they_differ():
 def test_a_short_name_comes_with_the_whole_one():
     ids = [f"a very long name that nobody can read at once {arm}" for arm in range(4)]
     titles = rendered(made_up(ids=ids)).texts["title"]
-    assert set(ids) <= {title.split(":")[0] for title in titles}
+    assert set(ids[1:]) <= {title.split(":")[0] for title in titles}  # a bar each but for the recommended one
 
 
 def test_the_words_of_the_field_are_replaced_but_not_those_of_users():

@@ -8,4 +8,4 @@ pages/     pages for people
 web/       limits, headers, errors: what holds for all routes
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

@@ -11,7 +11,7 @@ print(found.certificate)
 
 import lazy_loader
 
-__version__ = "0.2.0"  # changes whenever a design can come out otherwise: certificates say who wrote them
+__version__ = "0.3.0"  # changes whenever a design can come out otherwise: certificates say who wrote them
 
 EXTRAS = {  # package -> the extra that installs it
     "sqlalchemy": "studies",

@@ -7,9 +7,8 @@ from markupsafe import Markup
 
 from surepick.linalg.rows import one_thread
 from surepick.reports.study import facts as written
-from surepick.reports.study.charts import effort, gaps, narrowing
 from surepick.reports.study.lists import standings
-from surepick.reports.study.page import report_document, report_environment
+from surepick.reports.study.page import pictures_of, report_document, report_environment
 from surepick.studies.readings import shown_readings
 from surepick.studies.study import Study
 from surepick_server.api import documents
@@ -30,22 +29,17 @@ def drawings_of(server: ServerState, name: str) -> Drawings:
 
 
 def report_drawings(study: Study) -> Drawings:
-    """Those of a study, for a page that has `report.css`."""
+    """Those of a study, for a page that has `report.css` and `drawings.css`."""
     document = report_document(study)
     facts = written.facts_of(document)
-    drawn: dict[str, Any] = {"narrowing": narrowing(facts), "gaps": gaps(facts), "standings": standings(facts)}
-    drawn |= {"effort": effort(facts), "readings": shown_readings(study)}
-    lists = facts.lists is not None
-    two = facts.list_names is None or bool(facts.list_names.second)
-    narrows = drawn["narrowing"] is not None and not facts.shortens and two
-    shown = (
-        ("readings", "Up to where the answer stands", bool(drawn["readings"])),
-        ("narrowing", "How the lists filled" if lists else "How the field narrowed", narrows),
-        ("gap", "How close to the best", drawn["gaps"] is not None),
-        ("standings", "Where the candidates stand", bool(drawn["standings"])),
-        ("effort", "Where the measurements went", drawn["effort"] is not None),
-    )
+    drawn: dict[str, Any] = {"standings": standings(facts), "readings": shown_readings(study)}
+    shown = (("readings", "Up to where the answer stands"), ("standings", "Where the candidates stand"))
     environment = report_environment(written.users_words(facts))
     values = {"study": facts, "document": document, **drawn}
-    there = [(key, heading) for key, heading, is_there in shown if is_there]
-    return [(key, heading, Markup(environment.get_template(f"{key}.html").render(values))) for key, heading in there]
+    pictures = Markup('<div class="surepick">{}</div>').format(pictures_of(study.candidates()))
+    own = [
+        (key, title, Markup(environment.get_template(f"{key}.html").render(values)))
+        for key, title in shown
+        if drawn[key]
+    ]
+    return [("candidates", "What was measured", pictures), *own]

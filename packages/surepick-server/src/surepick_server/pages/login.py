@@ -12,6 +12,7 @@ from urllib.parse import quote
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
+from surepick.drawings.html import STYLE
 from surepick.errors import InvalidInput, SurepickError
 from surepick.reports.study.page import TEMPLATES
 from surepick.studies.logs.base import system_clock
@@ -37,7 +38,7 @@ STATIC = {
     path.name: (path, KINDS[path.suffix])
     for path in (*(FOLDER / "static").iterdir(), TEMPLATES / "report.css")
     if path.suffix in KINDS
-}
+} | {"drawings.css": (STYLE, KINDS[".css"])}
 
 
 @routes.add("GET", "/static/{file}", Visibility.nothing, who=None)

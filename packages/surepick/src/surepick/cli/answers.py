@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surepick.cli.options import Goal
-from surepick.cli.output import Text, known, picked, print_table, say
+from surepick.cli.output import Text, known, picked, print_table, say, terminal_width
 from surepick.core.arms import Arms
 from surepick.core.certificate import MOST_NAMED, Certificate, Listed, named
-from surepick.core.plans import RoundRecord
 from surepick.core.records import FloatArray, encode
+from surepick.drawings import sentences, terminal
+from surepick.drawings.records import Candidates
 from surepick.environments.environment import Environment
 from surepick.environments.rewards import RecordedRewards
 from surepick.errors import InvalidInput
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from surepick.assumptions import Reading
 
 ASCII = str.maketrans("█░", "#.")
-MOST_ROWS = 20
 OTHER_DELTAS = (0.01, 0.05, 0.1, 0.2)  # at which a gap is shown as well
 FEWEST_ARMS = 16  # of which it is said what a class of means would save
+KIND_STYLES = {"best": "bold blue", "possible": "yellow", "out": "dim"}
 VERDICT_STYLES = {"certified": "bold green", "heuristic": "bold yellow"}
 
 
@@ -58,8 +59,9 @@ def run_json(run: Run) -> dict[str, Any]:
 
 
 def print_answer(answer: Certificate, policy: Policy[Any], study: Study | None = None) -> None:
-    """The rounds, the verdict, and under which classes of means the answer of the study stands."""
-    print_rounds(answer.rounds, policy)
+    """The candidates by mean, the verdict, and under which classes of means the answer of the study stands."""
+    if study is not None and study.elsewhere is None:
+        print_picture(study.candidates())
     print_certificate(answer, policy.problem)
     if study is not None and policy.traits.uses_features and policy.traits.weigh is not None:
         from surepick.studies.readings import shown_readings  # noqa: PLC0415 (few studies are read)
@@ -72,73 +74,17 @@ def print_answer(answer: Certificate, policy: Policy[Any], study: Study | None =
             say(f"Worse than the best by at most so much at other error probabilities, chosen beforehand: {said}.")
 
 
-def print_rounds(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> None:
-    """The table of rounds; of very many rounds a selection, the first and the last among them."""
-    if not rounds:
+def print_picture(found: Candidates) -> None:
+    """The candidates by mean, the gap and the field round by round, in 60 columns; nothing before the first round."""
+    if not found.trace.rounds:
         return
-    shown = spaced(len(rounds), MOST_ROWS)
-    rows = [_cells(rounds, position, policy) for position in shown]
-    title = f"{policy.problem.num_arms:,} candidates, round by round"
-    print_table(tuple(rows[0]), [tuple(row.values()) for row in rows], title=title)
-    if len(shown) < len(rounds):
-        say((f"({len(shown)} of {len(rounds)} rounds shown)", "dim"))
-    if policy.traits.certifies == "lists":
-        say("undecided: all that are on neither list; to come: a rough prediction")
-    elif _predicts(policy):
-        possible = f"the best so far, and all that may yet be better by more than {policy.problem.epsilon:g}"
-        if policy.traits.eliminates:
-            possible = "all that are not ruled out as the best"
-        say(f"still possible: {possible}; to come: a rough prediction")
-
-
-def spaced(total: int, most: int) -> list[int]:
-    """At most so many of the positions 0, 1, ..., total - 1, evenly spaced, the first and the last among them."""
-    if total <= most:
-        return list(range(total))
-    return sorted({round(step * (total - 1) / (most - 1)) for step in range(most)})
-
-
-def _predicts(policy: Policy[Any]) -> bool:
-    """Whether its rounds predict how many pulls certifying a candidate still takes; others rule candidates out."""
-    return policy.traits.certifies in ("candidate", "lists")
-
-
-def _cells(rounds: Sequence[RoundRecord], at: int, policy: Policy[Any]) -> dict[str, str]:
-    """Header -> cell of one round."""
-    row, num_arms = rounds[at], policy.problem.num_arms
-    cells = {"round": str(row.round)}
-    if any(0 < each.dim < num_arms if _predicts(policy) else each.dim for each in rounds):
-        cells["dims"] = str(row.dim)
-        if not _predicts(policy):
-            value, bound = row.design_value, row.lower_bound
-            cells |= {"design": _number(value, ""), "gap": f"{value / bound - 1:.2%}" if value and bound else ""}
-    cells |= {"measured": f"{row.pulls:,}", "total": f"{row.total_pulls:,}"}
-    gap = _gap(row, policy)
-    if not _predicts(policy):
-        return cells | {"left": f"{len(row.active):,}", "off by at most": _number(gap, "?")}
-    left = "undecided" if policy.traits.certifies == "lists" else "still possible"
-    cells |= {left: f"{len(row.active):,}", "to come": _to_come(rounds, at, policy.problem.epsilon)}
-    if policy.traits.eliminates and any(_gap(each, policy) is not None for each in rounds):
-        cells["off by at most"] = _number(gap, "?")
-    return cells
-
-
-def _gap(row: RoundRecord, policy: Policy[Any]) -> float | None:
-    return informative(row.certified_gap, policy.problem.noise, policy.problem.gap_bound)
-
-
-def _number(value: float | None, otherwise: str) -> str:
-    return otherwise if value is None else f"{value:.4g}"
-
-
-def _to_come(rounds: Sequence[RoundRecord], at: int, epsilon: float) -> str:
-    """What the next round predicted before it measured, to two digits; "?" where the study ended without an answer."""
-    if at + 1 < len(rounds):
-        predicted = rounds[at + 1].predicted_pulls
-        return "?" if predicted is None else f"{float(f'{predicted:.2g}'):,.0f}"
-    last = rounds[at]
-    near = last.certified_gap is not None and last.certified_gap <= epsilon
-    return "0" if near or len(last.active) <= 1 else "?"
+    signs = terminal.signs_for(sys.stdout.encoding)
+    say((sentences.terminal_heading(found), "dim"))
+    for line in terminal.means_lines(found, width=terminal_width(), signs=signs):
+        say((line.text, KIND_STYLES.get(line.kind, "")))
+    rounds = terminal.trace_lines(found.trace, found.decimals, signs=signs, eliminates=not found.listed)
+    for text in ("", *(line.text for line in rounds), *([""] if rounds else [])):
+        say(text)
 
 
 def print_certificate(answer: Certificate, problem: Problem) -> None:

@@ -46,7 +46,7 @@ PANELS = {  # panel of --help -> its commands, FILE:FUNCTION
     "Try": "run:demo analyze:analyze run:run forecast:design forecast:forecast forecast:tune policies:policies",
     "Studies": "confirm:confirm create:create measure:ask measure:tell run_study:run_study studies:status "
     "studies:recommend studies:interim studies:release studies:abandon studies:add create:shortlist measure:undo "
-    "measure:correct studies:withdraw studies:close studies:list_studies studies:migrate",
+    "measure:correct studies:withdraw studies:close studies:list_studies studies:migrate mcp:mcp",
     "Share and check": "certificate:certificate certificate:report certificate:read certificate:verify "
     "certificate:export",
 }

@@ -39,6 +39,11 @@ def say(*parts: str | tuple[str, str], err: bool = False) -> None:
     Console(stderr=err, highlight=False, soft_wrap=True).print(Text.assemble(*parts))
 
 
+def terminal_width() -> int:
+    """Columns of standard output."""
+    return Console().width
+
+
 def note(*sentences: str) -> None:
     """Sentences on standard error."""
     for sentence in sentences:

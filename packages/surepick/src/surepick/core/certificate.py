@@ -2,7 +2,10 @@
 
 from surepick.core.plans import RoundRecord
 from surepick.core.records import record
-from surepick.text import html_table, money, printable
+from surepick.drawings import cards, sentences
+from surepick.drawings.numbers import decimals_for
+from surepick.drawings.records import Candidates, ClosedRound, Trace
+from surepick.text import money, printable
 
 
 @record
@@ -136,15 +139,32 @@ class Certificate:
         return "\n".join(printable(line) for line in lines)
 
     def _repr_html_(self) -> str:
-        """The answer and all that it rests on, for notebooks."""
-        rows = [
-            ("promise", self.promise),
-            ("reason", self.reason),
-            ("measurements spent", self.pulls),
-            *([] if self.cost is None else [("money spent", money(self.cost))]),
-            *(("holds if", sentence) for sentence in self.assumptions),
-        ]
-        return html_table((), rows, f"{self.headline}: {self.stated}", most=len(rows))
+        """The answer, how the gap closed, and all that the answer rests on, for notebooks."""
+        return cards.notebook(*self.html_parts(None))
+
+    def html_parts(self, found: Candidates | None) -> list[str]:
+        """The verdict, the pictures and what the answer rests on, as HTML; with the candidates of its study."""
+        best = None if found is None else found.recommended
+        trace = self._trace if found is None else found.trace
+        decimals = decimals_for(trace.tolerance, [one.gap for one in trace.rounds if one.gap is not None])
+        said = self.promise if found is None or best is None else sentences.promise(found)
+        made_of = f"{self.pulls:,} measurements" + ("" if self.cost is None else f" that cost {money(self.cost)}")
+        reason = "" if self.verdict == "certified" and self.lists is None else self.reason
+        question = "" if self.lists is None else self.lists.question
+        whom = self.stated.removeprefix(self.verdict)
+        parts = [cards.verdict_card(self.verdict, self.headline, question, said, reason, f"{made_of}.", of_whom=whom)]
+        parts += [] if found is None else [cards.means_section(found)]
+        parts += [cards.gap_section(trace, decimals)] if any(one.gap is not None for one in trace.rounds) else []
+        return [*parts, cards.assumptions_section(self.assumptions)]
+
+    @property
+    def _trace(self) -> Trace:
+        """The gap round by round, as far as it can be said without the study."""
+        said = () if self.verdict == "heuristic" or self.lists is not None else self.rounds
+        rounds = (
+            ClosedRound(row.round, row.total_pulls, row.certified_gap, len(row.active), str(row.leader)) for row in said
+        )
+        return Trace(tuple(rounds), self.epsilon, max((len(row.active) for row in self.rounds), default=0))
 
 
 MOST_NAMED = 20

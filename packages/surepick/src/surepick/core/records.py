@@ -24,6 +24,7 @@ from surepick.text import quoted
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+_ARRAY = get_origin(FloatArray)  # np.ndarray; from numpy 2.5 on NDArray, an alias of its own
 
 T = TypeVar("T")
 
@@ -269,8 +270,9 @@ def _decode(hint: Any, data: Any) -> Any:
         if data is None:
             return None
         return _decode(next(part for part in get_args(hint) if part is not type(None)), data)
-    if origin is np.ndarray:
-        return _decode_array(data, np.dtype(get_args(get_args(hint)[1])[0]))
+    if origin is _ARRAY:
+        kind = get_args(hint)[-1]  # the kind of its numbers; up to numpy 2.4 inside np.dtype
+        return _decode_array(data, np.dtype(*(get_args(kind) or [kind])))
     if origin is tuple:
         return tuple(_decode(get_args(hint)[0], item) for item in data)
     if is_dataclass(hint):

@@ -90,6 +90,12 @@ class Forecast:
             return f"{most:,} batch" + "es" * (most != 1)
         return f"{self.batches:,} ({fewest:,} to {most:,}) batches"
 
+    def __repr__(self) -> str:
+        case = "under the guess" if self.guess else "in the worst case"
+        spread = "" if self.lowest == self.highest else f" ({self.lowest:,} to {self.highest:,})"
+        taken = f"{self.total_said}{spread} measurements in {self.batches_said}"
+        return f"<Forecast: {taken} {case}, epsilon {self.epsilon:g}; uniform sampling {self.uniform:,}>"
+
     def _repr_html_(self) -> str:
         """The cost, the warnings and the rounds, for notebooks."""
         case = "under the guess" if self.guess else "in the worst case"

@@ -119,6 +119,22 @@ def simulate_studies(
     return runs
 
 
+def simulate_each(
+    policy: Policy[Any], means: Sequence[FloatArray], noise: Noise, limit: Limit, *, seed: int, sign: float
+) -> list[SimulatedStudy]:
+    """A simulated study for each of these means, large ones good, until the effort is over."""
+    runs = list[SimulatedStudy]()
+
+    def rewards(number: int) -> _Rewards:
+        return _Rewards(sign * means[number], noise, sign, stream(seed, "forecast", number))
+
+    for run in _studies(policy, limit, _opening(policy), [partial(rewards, one) for one in range(len(means))]):
+        runs.append(run)
+        if limit.effort.over:
+            break
+    return runs
+
+
 def _opening(policy: Policy[Any]) -> tuple[Plan, ...]:
     """The first plan, if there is one."""
     start = policy.init()

@@ -19,6 +19,7 @@ from surepick.errors import InvalidInput
 from surepick.items import ItemOrder
 from surepick.noise import Noise, failure_probability, known_scale, largest_scale, scales
 from surepick.questions import Question
+from surepick.text import shortened
 
 if TYPE_CHECKING:
     from surepick.assumptions import Assumption
@@ -317,6 +318,18 @@ def name_of(policy: Policy[Any]) -> str:
     """The name under which `make_policy` knows it, else that of its class."""
     spec = spec_of(policy)
     return type(policy).__name__ if spec is None else str(spec["name"])
+
+
+def in_a_line(policy: Policy[Any]) -> str:
+    """What a notebook shows of it: its name, and what is asked; the spec has the rest."""
+    asked, traits = policy.problem, policy.traits
+    known = [f"{asked.num_arms:,} candidates"]
+    if traits.uses_features and traits.embedding is not None:
+        known.append(f"at most {traits.embedding.max_dim:,} dimensions")
+    known.append(f"budget {traits.budget:,}" if traits.any_gap else f"epsilon {asked.epsilon:g}")
+    known += [f"delta {asked.delta:g}", f"noise {shortened(asked.noise.spec, 40)}"]
+    question = None if asked.question is None else type(asked.question).__name__
+    return f"<{name_of(policy)}: {', '.join([*known, *([f'question {question}'] if question else [])])}>"
 
 
 def stopped(policy: Policy[State], state: State) -> bool:

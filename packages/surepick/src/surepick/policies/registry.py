@@ -14,12 +14,13 @@ from typing import Any, Unpack
 from surepick.chunks.sources import RowBlocks
 from surepick.core.arms import Arms
 from surepick.core.plugins import EMBEDDINGS, POLICIES, QUESTIONS, check_packages, package_of, plugin, plugin_names
+from surepick.core.records import SHARED
 from surepick.core.values import check_choice, setting
 from surepick.errors import InvalidInput
 from surepick.items import Items
 from surepick.noise import USUAL_NOISE, Noise, Normal, known_scale, parse_noise
 from surepick.policies import options as parts_of
-from surepick.policies.base import Policy, Problem, doubts_of_delta
+from surepick.policies.base import Policy, Problem, doubts_of_delta, in_a_line
 from surepick.policies.option_types import Options
 from surepick.policies.options import MakeParts, Parts, PolicySpec, taken
 from surepick.policies.paper.arm_elimination import AdaptiveDimension, FixedDimension, WholeSpace
@@ -353,7 +354,14 @@ def built_policy(
     given = {each: value for each, value in given.items() if value is not None or each in known}
     policy: Policy[Any] = entry.record(kind)(problem, **parts, **entry.set, **given)
     object.__setattr__(policy, "spec", _spec(name, entry, policy, parts, options.get("embedding")))
+    _show_in_a_line(type(policy))
     return policy
+
+
+def _show_in_a_line(cls: type) -> None:
+    """Its policies are shown in a line, in place of all their parts as other records."""
+    if cls.__repr__ is SHARED["__repr__"]:
+        cls.__repr__ = in_a_line  # type: ignore[assignment]
 
 
 def rehearsed(name: str, options: Mapping[str, Any], seed: int) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from surepick.core.certificate import Certificate, Listed
 from surepick.core.plans import RoundRecord
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.core.values import as_number, check_order, real_numbers, reason, whole_number
+from surepick.drawings import cards
+from surepick.drawings.records import Candidates
 from surepick.errors import InvalidInput, MeasurementFailed, SurepickError, UnusualResult, UnusualWarning
 from surepick.noise import known_scale
 from surepick.policies.base import Policy
@@ -155,6 +157,7 @@ class Askable(Protocol):
     def fail(self, ids: Sequence[object]) -> object: ...
     def withdraw(self, ids: Sequence[object], reason: str) -> None: ...
     def certificate(self) -> Certificate: ...
+    def candidates(self) -> Candidates: ...
     def read(self, assumed: str | Assumption) -> Reading: ...
 
 
@@ -218,10 +221,13 @@ class Result:
         return f"<Result: {self.certificate.headline}, {self.verdict}{proved}, {self.pulls:,} measurements>"
 
     def _repr_html_(self) -> str:
+        """The answer, the candidates by mean, how the gap closed, and what it rests on, for notebooks."""
         from surepick.assumptions.shown import html_of  # noqa: PLC0415 (few answers are shown so)
         from surepick.studies.readings import shown_readings  # noqa: PLC0415
 
-        return self.certificate._repr_html_() + html_of(shown_readings(self.study))
+        found = None if getattr(self.study, "elsewhere", None) is not None else self.study.candidates()
+        readings = html_of(shown_readings(self.study))
+        return cards.notebook(*self.certificate.html_parts(found), readings)
 
 
 def run_closed_loop(

@@ -132,6 +132,11 @@ class Progress:
     steered: bool = False
 
     @property
+    def in_hand(self) -> int:
+        """Measurements of the open plan that somebody has."""
+        return min(sum(part.pulls for part in self.out), max(self.asked - self.told, 0))
+
+    @property
     def done_by(self) -> float | None:
         """When the open plan will be complete at the pace so far; None while nothing is in."""
         spent = self.now - self.opened_at
@@ -272,7 +277,7 @@ def progress_of(
     log = replay.log
     decision, planned, now = log.last_decision(), log.last_plan(), log.clock()
     row = None if decision is None else decision.row
-    proved = decision is not None and row is not None and _proves(terms, decision)
+    proved = decision is not None and row is not None and proves(terms, decision)
     away = () if row is None or row.withdrawn is None else row.withdrawn
     waiting = terms.later if row is None or row.waiting is None else row.waiting
     number = len(ids) - waiting
@@ -341,7 +346,7 @@ def _alone(log: Log, judged: int) -> int:
     return sum(planned.plan.total == 0 for planned in map(log.plan, made) if planned is not None)
 
 
-def _proves(terms: PolicySummary, decision: Decision) -> bool:
+def proves(terms: PolicySummary, decision: Decision) -> bool:
     """Whether what the policy says after a decision is proved, as far as this and its row tell."""
     told = decision.deviations
     if told.doubtful or told.contradicted or (decision.row is not None and decision.row.alarms):

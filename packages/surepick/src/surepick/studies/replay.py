@@ -216,6 +216,7 @@ class Replay:
         self._built: tuple[Arms, Policy[Any]] | None = None
         self._open_plan: OpenPlan | None = None
         self._state: tuple[int, Any] | None = None
+        self._step: tuple[int, Step[Any]] | None = None
         self._seen: tuple[int, Observations | None] = (0, None)
         self._trace: dict[int, RoundRecord] = {}
         self._digested = -1
@@ -275,6 +276,7 @@ class Replay:
                     found, now = contradiction(repeats, closed), self.log.clock()
                     doubtful = decision.deviations.doubtful
                     self._add(decision_on(policy, judged, doubtful=doubtful, contradicted=found, at=now))
+                    self._step = (closed.number, judged.step)
             except NOT_OF_RESULTS:
                 raise
             except Exception as error:  # of a policy, which may be anybody's; what it refuses must not end the study
@@ -306,6 +308,18 @@ class Replay:
                 state = from_json(type(self.policy.init()), state)
             self._state = (decision.plan, state)
         return self._state[1]
+
+    def last_step(self) -> Step[Any] | None:
+        """What the policy made of the last plan that was judged, computed again if it was judged elsewhere."""
+        judged = self.settle().decision.plan
+        if judged > 0 and (self._step is None or self._step[0] != judged):
+            looks = judged_plans(self.log, self._num_arms, minimize=self.minimize)[:judged]
+            before = next((one.state for one in self.log.decisions(judged - 2) if one.plan == judged - 1), None)
+            if isinstance(before, str):
+                before, looks = from_json(type(self.policy.init()), before), looks[-1:]
+            for one in replay(self.policy, in_order(looks), state=before):
+                self._step = (judged, one.step)
+        return self._step[1] if judged > 0 and self._step is not None else None
 
     def seen_up_to(self, judged: int) -> Observations | None:
         """All seen in the plans up to that one, in the policy's sign, squares at their least; None before the first."""
@@ -362,4 +376,4 @@ class Replay:
 
     def forget(self) -> None:
         """Forget what we read inside a turn that failed."""
-        self._open_plan = self._state = None
+        self._open_plan = self._state = self._step = None

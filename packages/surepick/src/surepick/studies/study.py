@@ -35,6 +35,7 @@ from surepick.studies.replay import Build, Replay, judged_plans, relisted
 
 if TYPE_CHECKING:
     from surepick.assumptions import Assumption, Reading
+    from surepick.drawings.records import Candidates
 
 
 class Study(Operations, Stated, Home):
@@ -166,6 +167,19 @@ class Study(Operations, Stated, Home):
         aim = f"budget {traits.budget:,}" if traits.any_gap else f"epsilon {asked.epsilon:g}"
         promised = f"{aim}, delta {asked.delta:g}"
         return f"<Study: {len(self.ids):,} candidates, {name_of(self.policy)}, {promised}>"
+
+    def _repr_html_(self) -> str:
+        """Where it stands, the candidates by mean and how the gap closed, for notebooks: closed rounds alone."""
+        from surepick.drawings import cards  # noqa: PLC0415 (most studies are never looked at)
+
+        progress = self.progress()
+        if self.elsewhere is not None:
+            return cards.notebook(cards.standing_card(str(progress), progress.verdict))
+        found = self.candidates()
+        parts = [cards.standing_card(str(progress), progress.verdict), cards.means_section(found)]
+        if progress.plan:
+            parts.append(cards.round_section(progress.told, progress.in_hand, progress.asked, progress.round))
+        return cards.notebook(*parts, cards.gap_section(found.trace, found.decimals))
 
     def gap_at(self, delta: float) -> float | None:
         """By how much the answer of the closed rounds is worse than the best at most, had this delta been asked for.
@@ -373,6 +387,19 @@ class Study(Operations, Stated, Home):
     def trace(self) -> tuple[RoundRecord, ...]:
         """One record a round; `.active` holds the indices of the arms not ruled out."""
         return self.replay.trace(self.replay.settle().decision.plan)
+
+    def candidates(self) -> Candidates:
+        """What the closed rounds say of each candidate: mean, standard error, measurements, bound and state.
+
+        `.to_frame()` has them as columns, `.trace.to_frame()` the gap and the candidates left, round by round.
+
+        Raises InvalidInput for a study on a server: it is judged there.
+        """
+        from surepick.studies.candidates import candidates_of  # noqa: PLC0415 (most studies are never looked at)
+
+        if self.elsewhere is not None:
+            raise InvalidInput("a study on a server is judged there: its page shows the candidates and their means.")
+        return candidates_of(self, self._terms())
 
     def progress(self) -> Progress:
         """Where the study stands; nothing is computed or written for it."""

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
@@ -50,6 +51,9 @@ def certificate(
     *,
     out: Path | None = opt("Write it to this JSON file, which surepick verify checks."),
     sign: Path | None = opt("Sign with this Ed25519 key (PEM, OpenSSH).", "KEYFILE"),
+    in_toto: Path | None = opt("Write an in-toto statement about the file of --out; with --sign in an envelope."),
+    every_eval_ever: Path | None = opt("Write a file of results for each candidate into this folder.", "FOLDER"),
+    organization: str = opt("In these files: who measured.", default="unknown"),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """State the answer and the assumptions that it rests on.
@@ -58,9 +62,11 @@ def certificate(
     surepick verify needs to compute every number again on another machine, without the database. Exit code 3 if it is
     not certified.
     """
-    whole = out is not None or output is options.Format.json
+    whole = out is not None or output is options.Format.json or every_eval_ever is not None
+    if in_toto is not None and out is None:
+        raise InvalidInput("--in-toto makes a statement about the file of the certificate: add --out FILE.")
     if sign is not None:
-        if not whole:
+        if out is None and output is not options.Format.json:
             raise InvalidInput("--sign signs the file, which is not written: add --out FILE, or --format json.")
         signing_key(sign)  # before the work, so that a wrong key costs nothing
     study = resume_study(url, name)
@@ -70,6 +76,7 @@ def certificate(
     answer = study.certificate()
     if out is not None:
         write_document(document, out)
+    more = _others(document, out, in_toto, sign, every_eval_ever, organization) if whole else []
     if output is options.Format.json:
         print_json(document)
     else:
@@ -77,7 +84,26 @@ def certificate(
         print_registration(study.registration)
         if out is not None:
             say(f"Written to {out}. Next: surepick verify {quote(str(out))}")
+        for line in more:
+            say(line)
     end_by(answer.verdict)
+
+
+def _others(
+    document: dict[str, Any], out: Path | None, in_toto: Path | None, sign: Path | None, folder: Path | None, who: str
+) -> list[str]:
+    """Write the certificate in forms of other programs, where they are asked for; what was written."""
+    said = []
+    if in_toto is not None and out is not None:
+        from surepick.integrations.in_toto import write_statement  # noqa: PLC0415 (for those who ask for it)
+
+        said.append(f"{write_statement(out, in_toto, sign=sign)}: an in-toto statement about {out}.")
+    if folder is not None:
+        from surepick.integrations.every_eval_ever_results import write_results  # noqa: PLC0415
+
+        files = write_results(document, folder, seconds=int(time.time()), organization=who)
+        said.append(f"{folder}: {len(files):,} files of results by the schema of every-eval-ever.")
+    return said
 
 
 # --- `surepick verify`: a certificate checked by somebody else, on another machine, without the database.

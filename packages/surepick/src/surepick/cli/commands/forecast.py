@@ -1,6 +1,7 @@
 """`surepick forecast`: what a study will cost, before it starts."""
 
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from rich.console import Console
 
 from surepick.chunks.sources import RowBlocks
 from surepick.cli import options
-from surepick.cli.answers import advice_for, advice_from, spaced
+from surepick.cli.answers import advice_for, advice_from
 from surepick.cli.options import opt
 from surepick.cli.output import Text, note, picked, print_either, print_json, print_table, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
@@ -21,10 +22,19 @@ from surepick.core.plans import Design, DesignOfRows
 from surepick.core.random_streams import stream
 from surepick.core.records import FloatArray, encode
 from surepick.designs import solve_design
+from surepick.drawings.terminal import signs_for
 from surepick.environments import Environment, RecordedRewards
 from surepick.environments.environment import quieter_records
 from surepick.errors import ContractError, InvalidInput, NotConverged
-from surepick.forecasts import Forecast, ForecastRow, advice, compare_settings, forecast_gap, noise_to_draw
+from surepick.forecasts import (
+    Forecast,
+    ForecastRow,
+    advice,
+    compare_settings,
+    forecast_gap,
+    forecast_ranges,
+    noise_to_draw,
+)
 from surepick.forecasts.simulated_studies import USUAL_STUDIES, forecast_of_rows
 from surepick.linalg.rows import one_thread
 from surepick.noise import Noise, largest_scale, parse_noise
@@ -37,6 +47,7 @@ from surepick.tuning.kernel import KernelChoice, choose_kernel
 from surepick.tuning.noise_pilot import repeated_pulls
 
 MOST_ROUNDS = 6
+RANGES_SECONDS = 10.0  # of processor time, for 60 simulated studies
 WHY_NOISE = "The cost is proportional to the square of SIGMA."
 
 
@@ -131,8 +142,8 @@ def forecast(
         forecast_figure(rows, uniform, figure, title=f"{subject.arms.num_arms:,} candidates, {goal}")
     if output is options.Format.text:
         _print_forecast(subject, rows, uniform, policy.asked(goal, by_segment=table.segments is not None))
-        say()
         say((counsel, "bold"))
+        _print_ranges(subject, [spec for _, spec in forecasts], seed)
         return
     print_json(
         {
@@ -213,6 +224,21 @@ def _print_forecast(subject: Subject, rows: Sequence[ForecastRow], uniform: int 
     norms = sorted({f"{row.guess.guess_norm:.3g}" for row in rows if row.guess and row.guess.guess_norm is not None})
     if norms:
         say(f"Norm that the guessed means need: {', '.join(norms)}.")
+    say()
+
+
+def _print_ranges(subject: Subject, specs: Sequence[Spec | None], seed: int) -> None:
+    """What a study takes where candidates differ clearly, as usual, and hardly; nothing where several are compared,
+    means are guessed, or something else is asked."""
+    spec = specs[0] if len(specs) == 1 and subject.means is None else None
+    if spec is None or spec.get("question") is not None or "items" in spec:
+        return
+    policy = make_policy(arms=subject.arms, **spec)
+    with one_thread(), Console(stderr=True).status("simulating 60 studies ..."):
+        how = picked(subject, "minimize", "assume_scale")
+        found = forecast_ranges(policy, seed=seed, most_seconds=RANGES_SECONDS, **how)
+    for line in ("", *found.lines(signs_for(sys.stdout.encoding))):
+        say(line)
 
 
 def _cells(row: ForecastRow, guessed: bool, priced: bool, notes: dict[str, int]) -> list[str | Text]:
@@ -394,3 +420,10 @@ def _print_design(shares: Sequence[tuple[str, float]], number: int, found: Desig
         f"Measure {len(ranked):,} of {number:,} candidates. Design value {found.value:.6g}; no design in "
         f"these {rank} dimensions goes below {found.lower_bound:.6g} (proved gap {found.gap:.3%})."
     )
+
+
+def spaced(total: int, most: int) -> list[int]:
+    """At most so many of the positions 0, 1, ..., total - 1, evenly spaced, the first and the last among them."""
+    if total <= most:
+        return list(range(total))
+    return sorted({round(step * (total - 1) / (most - 1)) for step in range(most)})

@@ -69,7 +69,7 @@ def ask(
         _write_plan(plan, out, program, beside)
     progress = study.progress()
     if output is options.Format.json:
-        print_json(_plan_json(progress, plan) | _cost(study, progress, plan))
+        print_json(plan_json(progress, plan) | _cost(study, progress, plan))
     elif plan is None:
         say(f"Nothing to measure. {name}: {progress}")
     else:
@@ -90,7 +90,7 @@ def _checked(url: str, name: str, out: Path | None, program: RecognisedProgram |
     return study
 
 
-def _plan_json(progress: Progress, plan: Batch | None) -> dict[str, Any]:
+def plan_json(progress: Progress, plan: Batch | None) -> dict[str, Any]:
     lease = None if plan is None else plan.lease
     keyed = () if plan is None or (lease is None and plan.items is None) else plan.keys()
     items = () if plan is None else plan.item_ids

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surepick.cli import options
 from surepick.cli.answers import advice_from, print_answer, print_saving, print_truth, run_json
 from surepick.cli.options import opt
-from surepick.cli.output import end_by, note, print_json, say
+from surepick.cli.output import end_by, note, print_either, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.tables import TableOptions
+from surepick.core.files import write_whole
 from surepick.core.values import whole_number
 from surepick.environments import Environment, digits
 from surepick.environments.environment import check_kind, check_recorded_repeats, doubts_of_noise, recorded_totals
@@ -91,7 +93,7 @@ def run(
         if report is not None:
             from surepick.reports.study.page import write_report  # noqa: PLC0415 (jinja2: an extra)
 
-            write_report(finished.study, report)
+            write_report(finished.study, report, source=Path(source).name)
     if max_pulls is None and finished.ended_by == "pulls":
         note(USUAL.format(most))
     if pilot is not None:
@@ -176,6 +178,7 @@ def _with_pilot(run: Run, pilot: NoisePilot) -> Run:
 # --- `surepick demo`: the main job on real handwritten digits, without a download.
 
 NORM_BOUND = "2"
+TASTINGS = "coffee.csv"
 
 
 def demo(
@@ -183,9 +186,14 @@ def demo(
     epsilon: float = opt(options.EPSILON, default=0.1),
     delta: options.DeltaOption = 0.05,
     seed: options.SeedOption = 0,
+    table: Path | None = opt("Write a small table to try commands on, made-up tastings of coffee, and do no more."),
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Find a seven among 60 real handwritten digits under heavy noise (no download)."""
+    if table is not None:
+        write_whole(table, files("surepick.environments").joinpath(TASTINGS).read_bytes())
+        print_either(output, {"file": str(table)}, f"{table}: 45 tastings of 9 recipes.")
+        return
     goal, environment = options.Goal(epsilon, delta), digits(seed)
     policy = PolicyOptions(norm_bound=NORM_BOUND).chosen(environment.arms, environment.noise, goal)
     if output is options.Format.text:
@@ -201,7 +209,7 @@ def demo(
     if output is options.Format.json:
         print_json({**run_json(run), "uniform_pulls": uniform, "policy": spec_of(policy)})
     else:
-        print_answer(run.certificate, policy)
+        print_answer(run.certificate, policy, run.study)
         say(_against_uniform(run.pulls, uniform))
         print_truth(run, environment, goal.epsilon)
     end_by(run.verdict)

@@ -102,7 +102,7 @@ def measure_until_done(
     if output is options.Format.json:
         print_json({"study": name, **said, **certificate_json(answer, study.progress())})
     else:
-        print_answer(answer, study.policy)
+        print_answer(answer, study.policy, study)
         if not finished:
             progress, max_cost = study.progress(), loop.most_money
             over = max_cost is not None and (progress.cost_after or 0.0) > max_cost

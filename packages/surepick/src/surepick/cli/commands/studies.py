@@ -1,11 +1,13 @@
 """What is asked of a study, or done to it, beside measuring: status, judge, withdraw, close, ..."""
 
+import sys
 from typing import Any
 
 from surepick.cli import options
-from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument
+from surepick.cli.open_study import DatabaseArgument, NameArgument, UrlArgument, command_line
 from surepick.cli.options import REQUIRED, opt
 from surepick.cli.output import end_by, known, note, picked, print_either, print_json, print_table, say
+from surepick.drawings.terminal import round_line, signs_for
 from surepick.studies import opening
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, INDEPENDENT_OF_VALUE, format_time, format_utc
 from surepick.studies.opening import open_study, resume_study
@@ -196,9 +198,13 @@ def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = 
     study = resume_study(url, name)
     progress = study.progress()
     if output is options.Format.json:
-        print_json({"study": name, **_progress_json(progress), "registration": study.registration})
+        print_json({"study": name, **progress_json(progress), "registration": study.registration})
         return
     say(f"{name}: {progress}")
+    if progress.plan:
+        counts = (progress.told, progress.in_hand, progress.asked)
+        signs = signs_for(sys.stdout.encoding)
+        say(f"  {round_line(*counts, round_number=progress.round, signs=signs)}")
     for part in progress.out:
         say(f"  {times(part.pulls, 'pull')} with {part.worker} until {format_time(part.until)}")
     if progress.out and progress.free:
@@ -216,9 +222,11 @@ def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = 
         for line in standing_so_far(study):
             say(f"  {line}")
     say(f"  registration code {study.registration}")
+    over = progress.stopped or progress.ended is not None
+    say(f"  next: {command_line('certificate' if over else 'ask', url, name)}")
 
 
-def _progress_json(progress: Progress) -> dict[str, Any]:
+def progress_json(progress: Progress) -> dict[str, Any]:
     late, prior = progress.set_aside
     return {
         "status": str(progress),

@@ -142,7 +142,8 @@ class CarriedElimination(engine.BatchedTest):
         control: id of an arm that every block is to measure; None: no arm is.
         once_a_block: an arm is measured at most once in a block; None: as often as one likes.
         later: ids of arms that are not there when the study begins, and may come; None: all are there.
-        later_share: the share of delta for those that come, in (0, 1); None: a tenth where some may.
+        later_share: the share of delta for those that come, in (0, 1); None: the share of all arms that may come, at
+            least a tenth and at most half.
         prefer: a number of each arm: of those that are certified at the end the one with the smallest is named; None:
             the one that was tested. The study goes on for one with a smaller number that looks good enough.
 
@@ -335,7 +336,9 @@ class CarriedElimination(engine.BatchedTest):
 
     @property
     def _situation(self) -> DecisionContext:
-        return DecisionContext(self.problem, self._levelled, self._cache, self.blocking, self.later_share)
+        return DecisionContext(
+            self.problem, self._levelled, self._cache, self.blocking, self.later_share, len(self.later or ())
+        )
 
     @property
     def _planner(self) -> Planner:

@@ -33,11 +33,10 @@ ENTRIES = 32_768  # of an array that is worked on at a time: some of them stay n
 def together(policy: Any) -> Lockstep | None:
     """The rules for many studies of a `CarriedElimination`; None where they are not among those that are here."""
     problem, sizes = policy.problem, policy._sizes
-    chosen = sizes.exact is None and sizes.most is None and sizes.fixed == 0.0
     alike = problem.relative_costs is None and known_scale(problem.noise) and problem.question is None
     plain = policy.embedding.traits.family == "independent" and policy.blocks is None and policy.later is None
     begins = not problem.answer_without_pulls()[0]
-    fits = chosen and alike and plain and begins and 2 <= problem.num_arms <= MOST_ARMS
+    fits = sizes.free and alike and plain and begins and 2 <= problem.num_arms <= MOST_ARMS
     return Lockstep(problem, sizes.largest) if fits else None
 
 
@@ -154,7 +153,8 @@ class Lockstep:
         usual = np.maximum(tuning.HEURISTIC_BATCH * found.total, tuning.HEURISTIC_LEAST_BATCH * spent[at])
         total[at] = np.minimum(usual, spent[at])
         weights = planning.steadied_weights(rest.pulls / rest.pulls.sum(axis=1, keepdims=True))
-        number = np.maximum(1, np.ceil(total).astype(np.int64))
+        known = means_rule.Known(rows.seen.counts, rows.guesses.scores, rows.guesses.left)
+        weights, number = known.fair_shares(weights, total)
         number = np.maximum(2, number if self.largest is None else np.minimum(number, self.largest))
         return Plans(means_rule.whole_shares(weights, number, np.where(opening, -1, rest.candidates)), ~opening, rest)
 

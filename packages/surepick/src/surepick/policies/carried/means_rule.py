@@ -31,6 +31,10 @@ from surepick.policies import tuning
 from surepick.policies.sequential.state import OpenComparisons, RemainingPulls, anew, nobody, start_weights
 
 HEURISTIC_FORMER = 0.2  # units of evidence that a plan spends on a flow to a former candidate
+HEURISTIC_DOUBTED = 0.25  # of a batch, at most, that goes to arms which may have been unlucky
+HEURISTIC_UNLUCKY = 4.0  # times log(N / K): squared errors by which an arm trails before it is taken for worse
+HEURISTIC_AT_ONCE = 4  # pulls of an arm that a batch may have whatever is known of it
+HEURISTIC_MANY_ARMS = 1000  # of more, rounds are fewer and larger: each takes its time
 
 
 @record
@@ -235,6 +239,44 @@ def whole_shares(weights: FloatArray, total: IntArray, of: IntArray) -> IntArray
         counts[short] = whole_shares(weights[short], total[short] - 1, np.full(len(short), -1))
         counts[short, of[short]] += 1
     return np.asarray(counts)
+
+
+@record
+class Known:
+    """What was seen of each arm, and what is guessed of it; (g, K)."""
+
+    counts: IntArray  # n
+    scores: FloatArray  # f
+    squared_errors: FloatArray  # e^2, of the scores
+    costs: FloatArray | float = 1.0  # of a pull, in those of the cheapest arm
+
+    def fair_shares(self, weights: FloatArray, total: FloatArray) -> tuple[FloatArray, IntArray]:
+        """(how many pulls each arm had better get, (g, K); how many together, (g,)), of a batch in these proportions.
+
+        A batch at most doubles what is known of an arm: of one with few pulls the guess may be far off, and with it all
+        that is planned upon it. And an arm that trails may have been unlucky: of N pulls in all it is to have
+
+            n_j 4 log(N / K) e_j^2 / (max f - f_j)^2,   at most N / K
+
+        since where the best arm starves the others are measured in vain until it is found; where a pull costs more, less
+        by the root of that. A quarter of a batch at most goes to such arms.
+
+        Source: ours, after the indices of upper confidence bounds (Lai and Robbins 1985).
+        """
+        spent, wanted = self.counts.sum(axis=1, dtype=np.float64), weights > 0.0
+        most = np.where(wanted, (self.counts + HEURISTIC_AT_ONCE) / np.where(wanted, weights, 1.0), np.inf).min(axis=1)
+        number = weights.shape[1]
+        least = tuning.HEURISTIC_LEAST_BATCH * max(number / HEURISTIC_MANY_ARMS, 1.0) * spent
+        total = np.minimum(total, np.maximum(most, np.maximum(least, 2.0)))
+        equal = ((spent + total) / number)[:, None]
+        leads = self.scores.max(axis=1, keepdims=True, initial=-np.inf, where=wanted) - self.scores
+        trails = wanted & (leads > 0.0)
+        doubt = HEURISTIC_UNLUCKY * np.log(np.maximum(equal, 1.0)) * self.squared_errors
+        asked = np.minimum(self.counts * doubt / np.where(trails, leads, 1.0) ** 2, equal)
+        lacking = np.where(trails, np.maximum(asked / np.sqrt(self.costs) - self.counts, 0.0), 0.0)
+        some = lacking.sum(axis=1, keepdims=True)
+        lacking *= np.minimum(HEURISTIC_DOUBTED * total[:, None] / np.where(some > 0.0, some, 1.0), 1.0)
+        return np.maximum(weights * total[:, None], lacking), np.ceil(total).astype(np.int64)
 
 
 # --- Of one study.

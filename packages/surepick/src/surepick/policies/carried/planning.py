@@ -14,7 +14,7 @@ from surepick.core.observations import Observations
 from surepick.core.plans import Design, Embedding, Plan
 from surepick.core.records import FloatArray, IntArray, record
 from surepick.designs import DesignInput
-from surepick.estimators.posterior import HEURISTIC_LEAST_WHEN_SWITCHING, Posterior
+from surepick.estimators.posterior import HEURISTIC_LEAST_WHEN_SWITCHING, NUMBER, Posterior
 from surepick.estimators.running_processes import VectorProcesses
 from surepick.noise import known_scale
 from surepick.policies import tuning
@@ -66,7 +66,7 @@ class Planner:
         if self.sizes.is_last(state.round):
             rest = self.surely(state, guess, rest)
         total = self.sizes.testing(state.round, self.spent(state), rest.total, self._grid(rest.dim, state))
-        return self._plan(state, rest, total, candidate=rest.candidate)
+        return self._plan(state, guess, rest, total, candidate=rest.candidate)
 
     def _first_batch(self, round_number: int) -> Plan:
         """All differences alike; without structure a pull of each arm, or as many each where batches are few."""
@@ -174,17 +174,24 @@ class Planner:
         asked = np.maximum(told, likely - epsilon + told)
         rest = self.rest_of(state, self.situation.goal(state, leader, guess, asked.__getitem__))
         total = min(self.sizes.opening(state.round, spent, self._grid(rest.dim, state)), enough - spent)
-        return self._plan(state, rest, total, candidate=None)
+        return self._plan(state, guess, rest, total, candidate=None)
 
-    def _plan(self, state: SequentialState, rest: RemainingPulls, total: float, *, candidate: int | None) -> Plan:
+    def _plan(
+        self, state: SequentialState, guess: Posterior, rest: RemainingPulls, total: float, *, candidate: int | None
+    ) -> Plan:
         """A batch of about that much money in the proportions of what is still to be measured."""
         weights, problem = steadied_weights(rest.pulls / rest.pulls.sum()), self.situation.problem
         costs, lower = rest.costs, rest.lower_bound
         if costs is not None:  # a batch of less than the dearest pull would wait for it; all may go to the dearest arm
             dearest = min(float(costs[rest.pulls > 0.0].max(initial=1.0)), rest.total)
             total, lower = max(total, dearest) * rest.num_pulls / rest.total, lower / float(costs.max())
-        wanted = self.sizes.exact or max(1, math.ceil(total))
         embedded = self.situation.embedded(rest.dim)
+        if not embedded.structured and self.sizes.free:
+            squared_errors = guess.errors(NUMBER) ** 2
+            seen = state.seen.counts[None], guess.scores[None], squared_errors[None]
+            known = means_rule.Known(*seen, 1.0 if costs is None else costs)
+            (weights,), (total,) = known.fair_shares(weights[None], np.array([total]))
+        wanted = self.sizes.exact or max(1, math.ceil(total))
         if not embedded.structured:
             limit = wanted if self.sizes.largest is None else min(wanted, self.sizes.largest)
             counts = means_rule.integer_pulls(weights, max(limit, min(2, len(weights))), of=candidate)

@@ -22,7 +22,7 @@ from surepick.policies.sequential.engine import MOST_DIMENSIONS, Memo, mgf_after
 from surepick.policies.sequential.state import S
 from surepick.text import did_you_mean
 
-LATER_SHARE = 0.1  # of delta
+LATER_SHARES = (0.1, 0.5)  # of delta, for those that come later: the least and the most that is usual
 HEURISTIC_FEW = 8  # arms of which there are less than one in so many are looked at alone
 
 
@@ -35,20 +35,22 @@ class DecisionContext:
     cache: Memo  # of what belongs to the last states
     blocks: Blocking | None = None  # what is said of blocks; None: measurements are independent
     later_share: float | None = None  # the share of delta that is set aside for arms that come later; None: none do
+    num_later: int = 0  # how many may come
 
     def thresholds(self, roster: states.Availability | None) -> FloatArray | float:
         """log(1/delta_j) of the process of each arm, shape (K,), or of all alike.
 
-            delta_j = delta (1 - r) for the first list,   delta r / (g (g + 1)) for what came as the g-th
+            delta_j = delta (1 - r) for the first list,   delta r n_g / n for the n_g of n that came as the g-th group
 
         Source: docs/changing-candidates.md, line 33.
         """
         threshold, share = threshold_of(self.problem), self.later_share
         if share is None or roster is None or roster.cohorts is None:
             return threshold
-        group = np.maximum(roster.cohorts, 1)
+        came = np.bincount(np.maximum(roster.cohorts, 0))[np.maximum(roster.cohorts, 0)]  # n_g, of each arm
+        came = np.where(roster.cohorts > 0, came, 1)  # who is not there yet, has no evidence
         return threshold - np.where(
-            roster.cohorts == 0, math.log1p(-share), math.log(share) - np.log(group * (group + 1.0))
+            roster.cohorts == 0, math.log1p(-share), math.log(share / self.num_later) + np.log(came)
         )
 
     @property
@@ -307,7 +309,8 @@ def checked_later(
             "candidates can come later without blocks, and where the noise scale is declared: the bound on that of the "
             "best candidate holds for one that is there from the start."
         )
-    return tuple(later), LATER_SHARE if share is None else share
+    least, most = LATER_SHARES
+    return tuple(later), min(max(len(later) / len(ids), least), most) if share is None else share
 
 
 def looked_at(state: states.SequentialState, candidate: int) -> bool:

@@ -189,6 +189,11 @@ class BatchSizes:
                 "other limit: give one of the two."
             )
 
+    @property
+    def free(self) -> bool:
+        """Whether batches may have any size, and be as many as one likes."""
+        return self.exact is None and self.most is None and self.fixed == 0.0
+
     def over(self, round_number: int) -> bool:
         """Whether no further batch is allowed, the next of which would be that one."""
         return self.most is not None and round_number > self.most

@@ -13,10 +13,12 @@ from surepick.assumptions import Reading, shown
 from surepick.certificates.document import certificate_document
 from surepick.core.files import as_path, write_whole
 from surepick.core.records import FloatArray
+from surepick.drawings import cards, html, sentences
+from surepick.drawings.records import Candidates
 from surepick.errors import InvalidInput
 from surepick.policies.prices import cost_of
 from surepick.reports.study import facts as written
-from surepick.reports.study.charts import Foreseen, comparisons, effort, foreseen, gaps, narrowing, spending
+from surepick.reports.study.charts import Foreseen, comparisons, foreseen, spending
 from surepick.reports.study.facts import Document, History
 from surepick.reports.study.lists import arrow, candidate_map, place, standings, star
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
@@ -50,7 +52,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 
 def write_report(
-    study: Study, path: str | Path, *, name: str | None = None, forecast_up_to: int = FORECAST_UP_TO
+    study: Study, path: str | Path, *, name: str | None = None, source: str = "", forecast_up_to: int = FORECAST_UP_TO
 ) -> Path:
     """Write what a study found as one static HTML file: the answer in words, pictures, assumptions, and the log.
 
@@ -59,7 +61,8 @@ def write_report(
     Args:
         study: a study, stopped or not.
         path: the file, replaced if it exists.
-        name: what the study is called in it.
+        name: what the study is called in it; its title is the question otherwise.
+        source: what its candidates were read from, for the line above the title.
         forecast_up_to: with more candidates the spending is not compared with a forecast, which would take longer to
             compute than all the rest; 0: never.
 
@@ -88,6 +91,8 @@ def write_report(
         features=study.arms.features,
         expected=foreseen(study.policy, most_arms=forecast_up_to),
         readings=shown_readings(study),
+        candidates=study.candidates(),
+        source=source,
     )
     write_whole(target, page.encode("utf-8", "replace"), what="the report")  # names may hold what UTF-8 cannot
     return target
@@ -108,30 +113,45 @@ def report_page(
     features: FloatArray,
     expected: Foreseen,
     readings: tuple[Reading, ...] = (),
+    candidates: Candidates | None = None,
+    source: str = "",
 ) -> str:
     """The report as HTML: what each section draws and says, handed to the templates, which hold the words."""
     study = written.facts_of(document)
     environment = report_environment(written.users_words(study))
-    style, script = (f"\n{(TEMPLATES / name).read_text('utf-8').strip()}\n" for name in ("report.css", "report.js"))
+    own, script = (f"\n{(TEMPLATES / name).read_text('utf-8').strip()}\n" for name in ("report.css", "report.js"))
+    style = f"{own}{html.style()}\n"
     return environment.get_template("report.html").render(
         study=study,
         document=document,
         answer=written.answer_section(study),
-        narrowing=narrowing(study),
-        gaps=gaps(study),
+        promise="" if candidates is None else sentences.promise(candidates),
+        pictures="" if candidates is None else pictures_of(candidates),
         comparisons=comparisons(study),
         standings=standings(study),
-        effort=effort(study),
         map=candidate_map(study, features),
         spending=spending(study, expected),
         expected=expected,
         readings=readings,
         kept=history,
+        source=source,
         batches=written.batches(study, history),
         style=style,
         script=script,
         policy_of_page=f"default-src 'none'; style-src '{_source(style)}'; script-src '{_source(script)}'",
     )
+
+
+def pictures_of(found: Candidates) -> Markup:
+    """The candidates by mean with their bounds, how the gap closed and how the field narrowed, as sections."""
+    from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
+
+    if not found.trace.rounds:
+        return Markup("")
+    means = cards.means_section(found, bounds=any(row.better_at_most is not None for row in found.rows))
+    gap = "" if found.listed or found.gap is None else cards.gap_section(found.trace, found.decimals)
+    beside = [part for part in (gap, "" if found.listed else cards.field_section(found.trace)) if part]
+    return Markup(means + (f'<div class="halves gap-above">{"".join(beside)}</div>' if beside else ""))
 
 
 def report_document(study: Study, name: str | None = None) -> Document:

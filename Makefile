@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE # else every process, the tests' own among them
 SMOKE := tests/core tests/designs tests/estimators tests/environments tests/linalg tests/tables tests/test_noise.py \
 	tests/test_questions.py --ignore=tests/estimators/test_network_training.py
 
-.PHONY: demo test docs-test browser prove check site clean dist release-check oldest newest
+.PHONY: demo test docs-test browser integrations prove check site clean dist release-check oldest newest
 
 demo: .venv/.demo
 	@$(BIN)/surepick demo
@@ -26,6 +26,10 @@ docs-test: .venv/.dev
 # The pages in a browser (chromium), for those who see, hear or type them. It is passed over where there is none.
 browser: .venv/.dev
 	$(BIN)/python -m pytest -q tests/browser
+
+# Adapters of packages that are large (Ray, Xopt, libEnsemble): an environment of its own, which has all of .venv beside them.
+integrations: .venv-integrations/.done
+	.venv-integrations/bin/python -m pytest -q tests/integrations/test_ray.py tests/integrations/test_xopt.py tests/integrations/test_libensemble.py
 
 # Long proofs, every example of the properties, of which `make test` tries an eighth, and every case of a test.
 prove: export SUREPICK_ALL_EXAMPLES = 1
@@ -72,10 +76,17 @@ oldest newest: .venv/.release
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e "packages/surepick[dev]" -e packages/surepick-server -e packages/surepick-bench
 	@touch $@ .venv/.demo
 
+.venv-integrations/.done: .venv/.dev requirements-integrations.txt
+	$(BIN)/python -m venv .venv-integrations
+	$(BIN)/python -c "import site; print('import site; site.addsitedir(' + repr(site.getsitepackages()[0]) + ')')" > \
+		$$(.venv-integrations/bin/python -c "import site; print(site.getsitepackages()[0])")/of_dev.pth
+	.venv-integrations/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-integrations.txt
+	@touch $@
+
 .venv/.release: .venv/bin/python release/requirements.txt
 	$(PYTHON) -m venv .venv/release
 	.venv/release/bin/python -m pip install --quiet --disable-pip-version-check -r release/requirements.txt
 	@touch $@
 
 clean:
-	rm -rf .venv site dist
+	rm -rf .venv .venv-integrations site dist

@@ -18,10 +18,13 @@ more, so what is known of each trial is stored with the study, under the number 
     python docs/examples/optuna_candidates.py             # needs Optuna: pip install optuna
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import optuna
 
 import surepick as sp
+from surepick.integrations.optuna import confirm
 
 
 def true_score(night: float, minutes: int) -> float:
@@ -34,10 +37,8 @@ def simulate_day(params: dict[str, float], rng: np.random.Generator) -> float:
     return true_score(**params) + rng.normal(0.0, 0.5)
 
 
-def tune(rng: np.random.Generator) -> optuna.Study:
-    """The tuning as it was done before: 200 trials, one day each."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    tuning = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0))
+def objective_of(rng: np.random.Generator) -> Callable[[optuna.Trial], float]:
+    """What Optuna maximizes: one day of the setting that a trial suggests."""
 
     def objective(trial: optuna.Trial) -> float:
         setting = {
@@ -46,38 +47,20 @@ def tune(rng: np.random.Generator) -> optuna.Study:
         }
         return simulate_day(setting, rng)
 
-    tuning.optimize(objective, n_trials=200)
+    return objective
+
+
+def tune(rng: np.random.Generator) -> optuna.Study:
+    """The tuning as it was done before: 200 trials, one day each."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    tuning = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0))
+    tuning.optimize(objective_of(rng), n_trials=200)
     return tuning
 
 
-def best_distinct(tuning: optuna.Study, number: int) -> dict[str, optuna.trial.FrozenTrial]:
-    """The best trials with different settings, under their numbers; of equal settings the better trial."""
-    distinct = {}
-    for trial in sorted(tuning.get_trials(states=[optuna.trial.TrialState.COMPLETE]), key=lambda trial: -trial.value):
-        distinct.setdefault(tuple(trial.params.items()), trial)
-    return {str(trial.number): trial for trial in list(distinct.values())[:number]}
-
-
 def run(tuning: optuna.Study, rng: np.random.Generator) -> sp.Study:
-    """Simulate the twenty again until one is certified; write the answer into the Optuna study."""
-    trials = best_distinct(tuning, 20)
-    arms, scores_of = sp.Arms(ids=list(trials)), {number: [] for number in trials}
-    policy = sp.make_policy("certified-independent", arms, epsilon=0.1, delta=0.05, noise=sp.SubGaussian(0.5))
-
-    def simulate(numbers: list[str]) -> list[float]:
-        scores = [simulate_day(trials[number].params, rng) for number in numbers]
-        for number, score in zip(numbers, scores, strict=True):
-            scores_of[number].append(score)
-        return scores
-
-    study = sp.Study(policy)
-    answer = study.run(simulate).certificate
-    tuning.set_user_attr("surepick_best_trial", int(answer.best_arm))
-    tuning.set_user_attr("surepick_verdict", answer.verdict)
-    tuning.set_user_attr("surepick_promise", answer.promise)
-    tuning.set_user_attr("surepick_pulls", {number: len(scores) for number, scores in scores_of.items()})
-    tuning.set_user_attr("surepick_means", {number: float(np.mean(scores)) for number, scores in scores_of.items()})
-    return study
+    """Simulate the twenty again until one is certified; the answer is written into the Optuna study."""
+    return confirm(tuning, objective_of(rng), top=20, epsilon=0.1, noise="subgaussian:0.5").study
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from .core.plans import Design, Embedding, Plan, Step
 from .designs import allocate, round_design, solve_design
 from .embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding
 from .errors import InvalidInput, OutOfTurn, StorageError, SurepickError
+from .fastest import benchmark
 from .find_best import confirm, find_best, find_best_async, short_list_policy
 from .forecasts import forecast
 from .items import Items
@@ -59,6 +60,7 @@ __all__ = [
     "Traits",
     "allocate",
     "analyze",
+    "benchmark",
     "check_analysis",
     "choose_kernel",
     "confirm",

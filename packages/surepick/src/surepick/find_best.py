@@ -21,6 +21,7 @@ from surepick.policies.options import fitting_policy
 from surepick.policies.registry import USUAL_DELTA, built_policy, make_policy, settled_policy, uses_features
 from surepick.policies.verdict import certificate_of
 from surepick.studies.closed_loop import Measure, OnUnusual, Result, check_measure
+from surepick.studies.opening import kept_study
 from surepick.studies.parallel import OUTER, Outer
 from surepick.studies.study import Study
 from surepick.tables import Names, read_arms
@@ -65,6 +66,7 @@ def short_list_policy(study: Study) -> Policy[Any]:
     return after_selection(built_policy, policy, state, minimize=study.minimize, facts=facts)
 
 
+USUAL_NAME = "best"  # of a study that is kept
 AS_ARMS = "Rows of features go to sp.Arms(X, ids=[...]); where each row itself is a candidate, give tuples"
 
 
@@ -81,9 +83,12 @@ def find_best(
     minimize: bool = False,
     max_pulls: float | None = None,
     max_cost: float | None = None,
+    at_once: int | None = None,
     n_jobs: int = 1,
     progress: bool | None = None,
     unusual: OnUnusual = "warn",
+    url: str | None = None,
+    name: str = USUAL_NAME,
     **options: Unpack[Options],
 ) -> Result:
     """Find an arm whose mean is within epsilon of the best, by measuring what tells most.
@@ -111,10 +116,13 @@ def find_best(
         max_pulls: no batch is begun that would bring the measurements above it; None: 20 times what measuring all
             equally often takes (docs/forecasts.md); math.inf: no limit.
         max_cost: the same in money, for arms that have costs, batches included; None: no limit.
+        at_once: most ids in one call of `measure`; what came of a call is stored before the next. None: a batch.
         n_jobs: most calls of `measure` at a time, in threads or in what `joblib.parallel_config` says; a batch is
             divided among them (docs/parallel.md).
         progress: show a bar on standard error; None: if that is a terminal.
         unusual: what becomes of results that stand out, as in `Study.run`: "warn", "accept" or "refuse".
+        url, name: keep results in this database, or on this server, as `create_study`, under that name: after a kill
+            the same call goes on, and at the end `surepick verify`, `report` and the like work on it. None: in memory.
         options: settings of the policy, as in `make_policy`.
 
     Returns:
@@ -136,13 +144,16 @@ def find_best(
             raise InvalidInput("find_best needs epsilon: how much worse than the best the answer may be.")
         if max_cost is not None:
             raise InvalidInput("candidates in blocks have no costs: leave out max_cost, or give max_pulls.")
+        if url is not None:
+            raise InvalidInput("candidates in blocks are two studies: take create_study, or leave out url.")
         asked: dict[str, Any] = {
             "epsilon": epsilon,
             "delta": USUAL_DELTA if delta is None else delta,
             "noise": USUAL_NOISE if noise is None else noise,
             **options,
         }
-        how: dict[str, Any] = {"max_pulls": max_pulls, "n_jobs": n_jobs, "progress": progress, "unusual": unusual}
+        how: dict[str, Any] = {"max_pulls": max_pulls, "at_once": at_once, "n_jobs": n_jobs}
+        how |= {"progress": progress, "unusual": unusual}
         return _best_of_many(chosen, arms, measure, how, minimize=minimize, **asked)
     looks = uses_features(chosen)
     known = _of_frame(arms, id, features, used=looks) if is_frame(arms) else _arms_of(arms)
@@ -150,8 +161,8 @@ def find_best(
     used = known.features_said if looks else ""
     if used:
         LOG.info("%s uses %s.", chosen if isinstance(chosen, str) else name_of(made), used)
-    study = Study(known, made, minimize=minimize)
-    limits: dict[str, Any] = {"max_pulls": max_pulls, "max_cost": max_cost, "n_jobs": n_jobs}
+    study, _ = kept_study(url, name, known, made, minimize=minimize)
+    limits: dict[str, Any] = {"max_pulls": max_pulls, "max_cost": max_cost, "at_once": at_once, "n_jobs": n_jobs}
     answer = study.run(measure, **limits, progress=progress, unusual=unusual)
     return replace(answer, features=used)
 
@@ -243,7 +254,7 @@ def confirm(
         top: how many finalists, those with the best scores; None: 10.
         id: the column of a data frame that names the candidates; None: its index.
         minimize: small rewards and scores are good.
-        options: the others of `find_best`: delta, noise, max_pulls, budget, prefer, ...
+        options: the others of `find_best`: delta, noise, max_pulls, budget, prefer, url, ...
 
     Returns:
         As `find_best`; its text says what is promised.

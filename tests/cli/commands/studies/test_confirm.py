@@ -82,8 +82,8 @@ def test_the_same_command_goes_on_where_the_study_is_kept(search, sqlite_url):
 def test_another_question_under_the_same_name_is_refused(search, sqlite_url, refused):
     kept = words(search, "--top", 2, "--study", sqlite_url, "--max-pulls", 0)
     surepick(*kept)
-    assert "has other finalists, or asks something else" in refused(*words(search, "--top", 3, "--study", sqlite_url))
-    assert "or another --name" in refused(*kept, "--minimize")
+    assert "has other candidates, or asks something else" in refused(*words(search, "--top", 3, "--study", sqlite_url))
+    assert "or give another name" in refused(*kept, "--minimize")
 
 
 def test_seeds_are_shared_by_all_candidates(search):

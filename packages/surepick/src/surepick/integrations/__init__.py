@@ -1,1 +1,1 @@
-"""Files and live runs of the programs that evaluate models: their answers become those of a study of test items."""
+"""Files and live runs of programs that evaluate models, and searches of other packages."""

@@ -112,6 +112,9 @@ class Asked(Options, total=False):
     minimize: bool
     max_pulls: float | None
     max_cost: float | None
+    at_once: int | None
     n_jobs: int
     progress: bool | None
     unusual: Literal["warn", "accept", "refuse"]
+    url: str | None
+    name: str

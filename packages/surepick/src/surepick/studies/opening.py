@@ -10,7 +10,7 @@ from surepick.core.arms import Arms
 from surepick.core.descriptions import NO_SCALE, Scale
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
-from surepick.policies.base import Policy
+from surepick.policies.base import Policy, spec_of
 from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Surplus
 from surepick.studies.progress import ListedSoFar
 from surepick.studies.registration import subject_of
@@ -153,6 +153,44 @@ def open_study(url: str, name: str, policy: Policy[Any] | None = None, *, token:
     else:
         found = _databases("open_study", token).open_stored_study(url, name, policy)
     return found
+
+
+def kept_study(
+    url: str | None, name: str, arms: Arms, policy: Policy[Any], *, minimize: bool = False
+) -> tuple[Study, bool]:
+    """The study of that name, with the results of before, or a new one; and whether it was there.
+
+    Args:
+        url: as in `create_study`; None: a new study in memory.
+        name, arms, policy, minimize: as in `create_study`. The test items of a stored study keep the order that was
+            drawn for them.
+
+    Raises:
+        InvalidInput: the stored study has other candidates, or asks something else.
+        StorageError: as in `create_study`.
+    """
+    if url is None:
+        return Study(arms, policy, minimize=minimize), False
+    try:
+        return create_study(url, name, arms, policy, minimize=minimize), False
+    except InvalidInput:  # the database, too, is made by the first study
+        if name not in {one.name for one in list_studies(url)}:
+            raise
+    study = open_study(url, name)
+    if (study.ids, study.minimize, _asked(study.policy)) != (arms.ids, minimize, _asked(policy)):
+        raise InvalidInput(
+            f"the study {quoted(name)} there has other candidates, or asks something else: ask for the same as before, "
+            "or give another name."
+        )
+    study.remember(arms, policy)
+    return study, True
+
+
+def _asked(policy: Policy[Any]) -> dict[str, Any] | None:
+    """What a policy is, without a seed that the program drew for it."""
+    spec = spec_of(policy)
+    drawn = spec is not None and spec.get("seed_by") == "program"
+    return None if spec is None else {name: value for name, value in spec.items() if name != "seed" or not drawn}
 
 
 def resume_study(url: str, name: str, policy: Policy[Any] | None = None, *, token: str | None = None) -> Study:

@@ -7,18 +7,15 @@ from typer import Option
 
 from surepick.cli import options
 from surepick.cli.commands.run_study import SINGLE_BATCH, measure_until_done
-from surepick.cli.open_study import VARIABLE, command_line, given_url
+from surepick.cli.open_study import VARIABLE, given_url
 from surepick.cli.options import REQUIRED, Reading, opt
 from surepick.cli.output import note, say
 from surepick.cli.policy_options import WITHOUT_FEATURES, PolicyOptions, declared_noise
 from surepick.core.arms import Arms
-from surepick.errors import InvalidInput
 from surepick.find_best import Finalists
-from surepick.policies.base import Policy, spec_of
 from surepick.studies.logs.base import parse_duration
-from surepick.studies.opening import create_study, list_studies, open_study
+from surepick.studies.opening import kept_study
 from surepick.studies.program import RowCommand
-from surepick.studies.study import Study
 from surepick.tables import Names, column_names, read_table
 from surepick.tables.arms import column_of_arms
 from surepick.tables.selection import row_ids
@@ -87,7 +84,11 @@ def confirm(
     policy = asked.chosen(found.arms, declared_noise(noise), wanted, more=liked)
     seconds, rows = None if timeout is None else parse_duration(timeout), _rows(table, ids, set(found.arms.ids))
     RowCommand(command, seconds, rows).check(found.arms.ids)  # before a study is made
-    study = _study(url, name, found, policy, minimize=minimize)
+    if url is None:
+        note("results are kept in memory only; --study sqlite:///FILE keeps them, so that the same command goes on.")
+    study, was_there = kept_study(url, name, found.arms, policy, minimize=minimize)
+    if was_there:
+        note(f"goes on with {study.progress().pulls:,} results of before.")
     program = RowCommand(command, seconds, rows, study.study_id)
     if output is options.Format.text:
         say(f"{found.arms.num_arms:,} finalists{f' of {found.tried:,}' if found.tried else ''}: measured anew.")
@@ -114,23 +115,3 @@ def _rows(table: Table, ids: Names | None, finalists: Collection[str]) -> dict[s
         for row, name in enumerate(row_ids(table, ids))
         if name in finalists
     }
-
-
-def _study(url: str | None, name: str, found: Finalists, policy: Policy[Any], *, minimize: bool) -> Study:
-    """The study of that name, which goes on, or a new one."""
-    if url is None:
-        note("results are kept in memory only; --study sqlite:///FILE keeps them, so that the same command goes on.")
-        return Study(found.arms, policy, minimize=minimize)
-    try:
-        return create_study(url, name, found.arms, policy, minimize=minimize)
-    except InvalidInput:
-        if name not in {one.name for one in list_studies(url)}:
-            raise
-    study = open_study(url, name)
-    if (study.ids, study.minimize, spec_of(study.policy)) != (found.arms.ids, minimize, spec_of(policy)):
-        raise InvalidInput(
-            f"the study {name!r} has other finalists, or asks something else: give the command as before, or another "
-            f"--name. {command_line('status', url, name)} shows it."
-        )
-    note(f"goes on with {study.progress().pulls:,} results of before.")
-    return study

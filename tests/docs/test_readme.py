@@ -20,7 +20,7 @@ def test_the_python_example_runs_and_prints_what_it_says():
 
 def test_it_fits_on_one_screen():
     assert len(README.splitlines()) <= 70
-    assert len(README) <= 3_200
+    assert len(README) <= 3_500  # of which the picture of the candidates has 800
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from surepick.assumptions.likely_norm import noise_scale
 from surepick.assumptions.shown import Bar, bars_of, html_of, row_of
 from surepick.core.observations import Observations
 from surepick.studies.readings import shown_readings, standing_so_far
-from surepick_server.pages.drawings import report_drawings
+from surepick_server.pages.drawings import drawn
 
 READ = Reading(
     assumption=Near(Linear(1.7), 3.0),
@@ -78,12 +78,12 @@ def test_notebook_and_report_show_what_the_study_reads(study):
     assert (readings[0].kind, readings[-1].kind) == ("linear:level=no", "nothing")
     page = study._repr_html_()
     assert html_of(readings) in page
-    drawn = {key: html for key, _, html in report_drawings(study.study)}["readings"]
+    answer = drawn(study.study, "results")["readings"]
     for one in (*row_of(readings[0]), readings[0].survives):
         assert one in page
-        assert one in drawn
+        assert one in answer
     for bar in bars_of(readings[0]):
-        assert f"holds up to {bar.holds:.3g}" in drawn
+        assert f"holds up to {bar.holds:.3g}" in answer
 
 
 def test_answers_without_features_are_read_under_nothing():

@@ -91,7 +91,7 @@ def test_a_study_is_created_told_and_verified_from_spreadsheets(tmp_path):
     surepick("ask", url, "p", "--out", tmp_path / "todo.csv")
     header, *rows = [line.split(",") for line in (tmp_path / "todo.csv").read_text().splitlines()]
     assert {row[0] for row in rows} == {"'=a", "'-b"}
-    filled = write_xlsx(tmp_path / "done.xlsx", {"A": [header, *([one, key, 1] for one, key, _ in rows)]})
+    filled = write_xlsx(tmp_path / "done.xlsx", {"A": [header, *([*row[:-1], 1] for row in rows)]})
     shown, _ = surepick("tell", url, "p", filled)
     assert f"{len(rows)} results counted" in shown
     certificate = tmp_path / "c.json"

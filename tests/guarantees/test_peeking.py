@@ -249,7 +249,8 @@ def test_after_the_last_result_the_plan_is_seen(home):
     assert {"ask", "certificate", "progress", "status"} <= differing
 
 
-SERVERS = {"serve"}  # every answer of it is compared in tests/serve/test_open_rounds.py and tests/serve/pages
+# Every answer of these is compared in tests/serve/test_open_rounds.py, tests/serve/pages and tests/cli/test_agent.py.
+SERVERS = {"serve", "mcp"}
 
 
 def test_every_command_about_studies_is_compared():

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surepick.cli import options
-from surepick.cli.answers import advice_from, print_answer, print_saving, print_truth, run_json
+from surepick.cli.answers import (
+    advice_from,
+    print_answer,
+    print_certificate,
+    print_picture,
+    print_saving,
+    print_truth,
+    run_json,
+)
 from surepick.cli.options import opt
 from surepick.cli.output import end_by, note, print_either, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
@@ -209,7 +217,8 @@ def demo(
     if output is options.Format.json:
         print_json({**run_json(run), "uniform_pulls": uniform, "policy": spec_of(policy)})
     else:
-        print_answer(run.certificate, policy, run.study)
+        print_picture(run.study.candidates())
+        print_certificate(run.certificate, policy.problem)  # it assumes nothing of the images: no class is read
         say(_against_uniform(run.pulls, uniform))
         print_truth(run, environment, goal.epsilon)
     end_by(run.verdict)

@@ -271,8 +271,10 @@ class Known:
         equal = ((spent + total) / number)[:, None]
         leads = self.scores.max(axis=1, keepdims=True, initial=-np.inf, where=wanted) - self.scores
         trails = wanted & (leads > 0.0)
-        doubt = HEURISTIC_UNLUCKY * np.log(np.maximum(equal, 1.0)) * self.squared_errors
-        asked = np.minimum(self.counts * doubt / np.where(trails, leads, 1.0) ** 2, equal)
+        doubt = HEURISTIC_UNLUCKY * np.log(np.maximum(equal, 1.0)) * self.squared_errors * self.counts
+        squares = np.where(trails, leads, 1.0) ** 2
+        many = doubt >= equal * squares  # squares of leads may be too small to divide by
+        asked = np.where(many, equal, doubt / np.where(many, 1.0, squares))
         lacking = np.where(trails, np.maximum(asked / np.sqrt(self.costs) - self.counts, 0.0), 0.0)
         some = lacking.sum(axis=1, keepdims=True)
         lacking *= np.minimum(HEURISTIC_DOUBTED * total[:, None] / np.where(some > 0.0, some, 1.0), 1.0)

@@ -241,6 +241,7 @@ FLOORS = (  # from the top; the folders and modules of a floor do not see each o
     (("cli", "commands"),),
     (("reports", "pages, figures"), ("testing", "checks of a policy"), ("analysis", "tables that exist")),
     (("integrations", "others' files"),),
+    (("fastest", "functions, by rounds on this machine"),),
     (("certificates", "write, verify"), ("forecasts", "what it will cost")),
     (("find_best", "a loop around your measurement"), ("simulation", "a policy against an environment")),
     (("studies", "ask, tell, replay; logs"),),

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ROOT / "packages"
 KINDS = {  # distribution -> kinds of files that its wheel must have
     "surepick": {"py", "pyi", "typed", "html", "css", "js", "json", "mako", "csv"},
-    "surepick-server": {"py", "typed", "html", "css", "js", "txt"},
+    "surepick-server": {"py", "typed", "html", "css", "js", "txt", "csv"},
     "surepick-bench": {"py", "pyi", "typed"},
 }
 

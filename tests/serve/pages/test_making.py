@@ -195,6 +195,11 @@ def test_every_choice_makes_a_study(visit, more):
         ({"use.1": "predicts", "noise": "normal"}, "how far repeats scatter at most"),
         ({"use.0": "shown"}, "No column names the candidates"),
         ({"use.1": "cost", "use.2": "cost"}, "a study takes one"),
+        ({"name": ".."}, "more than dots"),
+        ({"unit": "x" * 41}, "At most 40 characters."),
+        ({"batch": "2"}, "It must be a whole number"),
+        ({"table": "recipe,grams,price\nlight,14,1.0\nlight,15,1.0\n"}, "Some names stand twice"),
+        ({"table": "recipe,grams,price\nlight,14,1.0\n"}, "two candidates at least"),
     ],
 )
 def test_what_has_no_meaning_is_refused_and_stays_in_the_form(visit, more, why):

@@ -161,7 +161,7 @@ def test_names_of_people_are_text_on_every_page(server, visit, name):
     from urllib.parse import quote
 
     asked = {"epsilon": 0.5, "noise": "bernoulli", "options": {"largest_batch": 2}}  # a result of each at first
-    new = {"name": name, "candidates": {"ids": [name, "b"]}, **asked}
+    new = {"name": name, "candidates": {"ids": [name, "b"]}, "scale": {"unit": name}, "reward_column": name, **asked}
     assert server.post("/api/v1/studies", json=new).status_code == 201
     ann = visit("ann", "owner")
     place = f"/studies/{quote(name, safe='')}"
@@ -178,3 +178,12 @@ def test_names_of_people_are_text_on_every_page(server, visit, name):
     )
     keys = ann.tasks(place.removeprefix("/studies/"))
     assert [one for one, _ in keys] == [name, "b"]
+    rows = [{"id": one, "key": key, "reward": 1.0} for one, key in keys]
+    sent = server.post(
+        f"/api/v1{place}/results", json={"results": rows}, headers={"authorization": f"Bearer {ann.token}"}
+    )
+    assert sent.status_code == 200
+    for part in ("", "/answer", "/history", "/report"):  # with the pictures of a round that is closed
+        page = ann.get(place + part).text
+        assert "<script>alert" not in page
+        assert name.isprintable() is False or escape(name, quote=False)[:9] in page.replace("&#34;", '"')

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from surepick.core.arms import Arms
 from surepick.core.descriptions import NOTHING_SAID, Described
@@ -76,10 +76,13 @@ class Said(Strict):
     ]
 
 
+MOST_UNIT = 40  # characters
+
+
 class Limits(Strict):
     """How numbers are measured: a unit, and limits beyond which one is asked about before it is stored."""
 
-    unit: Annotated[str, Field(max_length=40)] = ""
+    unit: Annotated[str, Field(max_length=MOST_UNIT)] = ""
     low: Finite | None = None
     high: Finite | None = None
 
@@ -137,10 +140,17 @@ class StudyGoal(Strict):
         return self
 
 
+def _address(name: str) -> str:
+    """The name of a study, which is a part of addresses."""
+    if name.strip() in (".", ".."):
+        raise ValueError("a name is more than dots: it is a part of addresses")
+    return name
+
+
 class NewStudy(StudyGoal):
     """A study to be made."""
 
-    name: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^/\x00-\x1f]+$")]
+    name: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^/\x00-\x1f\x7f]+$"), AfterValidator(_address)]
     judge: Literal["closed rounds", "as they come"] = "closed rounds"
     scale: Limits = Field(default_factory=Limits, description="The unit, and limits for typing errors.")
     reward_column: Text | None = Field(default=None, description="What tables of results call their column.")

@@ -46,16 +46,17 @@ def closeness_of(server: ServerState, name: str) -> dict[str, Markup]:
 
 
 def drawn(study: Study, results: str) -> dict[str, str]:
-    """The pieces of the answer page, as HTML."""
+    """The pieces of the answer page, all of them HTML: what somebody typed is escaped."""
     found, unit = study.candidates(), study.scale.unit
     words = words_of(study, results=results)
     best, trace = found.recommended, found.trace
     few = len(study.ids) <= MOST_READ
+    mean = "" if best is None or best.mean is None else with_unit(number(best.mean, found.decimals), unit)
     return {
         "promise": html.text(sentences.promise(found, unit=unit)),
-        "mean": "" if best is None or best.mean is None else with_unit(number(best.mean, found.decimals), unit),
+        "mean": html.text(mean),
         "times": "" if best is None else f"{best.times:,}",
-        "heading": sentences.means_heading(found),
+        "heading": html.text(sentences.means_heading(found)),
         "key": html.key(found),
         "means": html.means_table(found, words),
         "note": html.means_note(found, words),

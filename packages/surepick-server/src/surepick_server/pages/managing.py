@@ -54,8 +54,8 @@ def say(name: str, said: dict[str, str], what: str, request: Request, server: Se
 def rename_form(name: str, form: Form, *call: Any) -> str:
     """Another title; addresses and commands go on with the name."""
     title = form.text("title")
-    if not title or len(title) > MOST_TITLE:
-        raise InvalidInput(f"Give a title of 1 to {MOST_TITLE} characters.")
+    if not title or len(title) > MOST_TITLE or not title.isprintable():
+        raise InvalidInput(f"Give a title of 1 to {MOST_TITLE} characters that can be printed.")
     say(name, {TITLE: title}, "rename", *call)
     return f"It is shown as {title} now; commands go on with {name}."
 
@@ -73,6 +73,8 @@ def note_form(name: str, form: Form, *call: Any) -> str:
 @form("archive")
 def archive_form(name: str, form: Form, *call: Any) -> str:
     """Keep it out of the list, or put it back."""
+    if form.text("archived") not in ("yes", "no"):
+        raise InvalidInput("Say whether the study is to be archived, or put back into the list.")
     away = form.text("archived") == "yes"
     say(name, {ARCHIVED: "yes" if away else ""}, "archive" if away else "put back", *call)
     return "It is archived: the list shows it under Archived only." if away else "It is in the list again."

@@ -62,6 +62,7 @@ STEPS = {  # the fields of each
         *(one.option for _, one in FORMS.values() if one.option),
     ),
 }
+FIELD_OF = {"batch_size": "batch", "budget": "cap", "epsilon": "epsilon", "norm_bound": "norm_bound"}  # of options
 LABELS = {
     "name": "the name of the study",
     "noise-bernoulli": "what you know of repeats",
@@ -77,6 +78,7 @@ LABELS = {
     "norm_bound": "the bound on weights",
     "guess": "the guess of the scatter",
     "what": "its name",
+    "unit": "the unit",
 }
 
 
@@ -144,8 +146,8 @@ def wrong_candidates(draft: Draft, server: ServerState) -> dict[str, str]:
     name = draft.chosen["name"]
     if not name:
         wrong["name"] = "Give the study a name."
-    elif len(name) > 200 or "/" in name:
-        wrong["name"] = "A name has at most 200 characters, and no slash."
+    elif len(name) > 200 or "/" in name or name in (".", "..") or not name.isprintable():
+        wrong["name"] = "A name has at most 200 characters, no slash, and more than dots."
     elif server.studies.has(name):
         wrong["name"] = f"There is a study {name!r} already. Choose another name."
     for use, most in ((NAME, 99), (COST, 1), (SEGMENT, 1)):
@@ -154,6 +156,11 @@ def wrong_candidates(draft: Draft, server: ServerState) -> dict[str, str]:
             wrong["use.0"] = "No column names the candidates; choose one."
         elif len(places) > most:
             wrong[f"use.{places[1]}"] = "Another column is used so already; a study takes one."
+    names = [place for place, one in enumerate(draft.uses) if one == NAME]
+    if len(names) == 1 and draft.given.columns[names[0]].distinct < draft.given.rows and RESULTS not in draft.uses:
+        wrong[f"use.{names[0]}"] = "Some names stand twice, and each row is a candidate: let two columns name it."
+    if draft.given.rows < 2:
+        wrong.setdefault("use.0", "Give two candidates at least: one alone is the best without a measurement.")
     return wrong
 
 
@@ -161,6 +168,9 @@ def wrong_measurement(draft: Draft) -> dict[str, str]:
     """Of step 2."""
     wrong: dict[str, str] = {}
     kind = draft.chosen["noise"]
+    for field, most_letters in (("what", 100), ("unit", models.MOST_UNIT)):
+        if len(draft.chosen[field]) > most_letters:
+            wrong[field] = f"At most {most_letters} characters."
     if kind not in ("bernoulli", "bounded", "subgaussian", "normal"):
         wrong["noise-bernoulli"] = "Say what a measurement is: choose one of the four."
     if kind == "subgaussian":
@@ -344,8 +354,18 @@ def step(request: Request, server: ServerState, caller: Principal, form: Form, w
             return created(request, server, caller, draft)
         more: dict[str, Any] = {"outlook": forecast(draft)}
     except (SurepickError, HTTPError) as error:
-        more = {"status": status_of(error), "error": str(error)}
+        beside = beside_fields(str(error))
+        more = {"status": status_of(error), **({"errors": beside} if beside else {"error": str(error)})}
     return shown(request, caller, "question", draft, form.fields, **more)
+
+
+def beside_fields(refusal: str) -> dict[str, str]:
+    """What the library says of an option, beside the field that it comes from."""
+    option, _, rest = refusal.partition(" is ")
+    _, _, needed = rest.partition("; ")
+    if option not in FIELD_OF or not needed:
+        return {}
+    return {FIELD_OF[option]: needed[0].upper() + needed[1:]}
 
 
 def first_wrong(draft: Draft, server: ServerState, wanted: str) -> tuple[str, dict[str, str]]:

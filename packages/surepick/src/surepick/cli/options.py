@@ -77,7 +77,7 @@ DeltaOption = Annotated[float, Option("--delta", help="The probability with whic
 class AskedGoal:
     """The same as options. What difference matters nobody knows but the user."""
 
-    epsilon: float | None = opt(f"Needed, but with --budget. {EPSILON}")
+    epsilon: float | None = opt(f"Needed, unless --budget is given. {EPSILON}")
     delta: DeltaOption = 0.05
 
     def settled(self, advice: Callable[[float], str], *, budget: object = None) -> Goal:

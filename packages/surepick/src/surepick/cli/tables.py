@@ -29,7 +29,7 @@ class TableOptions(ColumnOptions):
 
     standardize: bool = opt("Scale each feature to mean 0, deviation 1.", default=False)
     intercept: bool = opt("Append a feature that is always 1.", default=False)
-    drop_candidates: bool = opt("The same, and candidates may go of which no row is left.", default=False)
+    drop_candidates: bool = opt("As --drop-missing, and candidates may go of which no row is left.", default=False)
     reading: Reading
 
     def of(self, policies: Iterable[str]) -> TableReader:

@@ -195,8 +195,8 @@ def read_arms(
         path: as in `read_table`; or a data frame of pandas, polars, pyarrow, or of whatever speaks the Arrow or the
             dataframe protocol: its index, if it has one, is the id, or the columns that are named.
         id: the column of the ids, as written in the file but for spaces around them; several ("a,b" or a sequence)
-            are joined by "/"; None: the row number, "0".."K-1" (in an Olympus folder: all parameters, rows with equal
-            ones being one arm).
+            are joined by "/"; None: the column "id", if its cells are unlike and none is empty, else the row number,
+            "0".."K-1" (in an Olympus folder: all parameters, rows with equal ones being one arm).
         features: the feature columns ("a,b" or a sequence); [] or "none": there are none. None: every other numeric
             column that can be one, else those of several id columns that are numeric (in an Olympus folder: the
             parameters). A column that numbers the rows ("Unnamed: 0", "index", one without a name) is none unless it
@@ -338,8 +338,8 @@ def _grouped(
     *,
     repeats: bool,
 ) -> Grouped:
-    """As `grouped_arms`; without `repeats` an id must not be repeated."""
-    usual = table.usual_id or table.parameters
+    """As `grouped_arms`; without `repeats` an id must not be repeated, and a column "id" of unlike cells has them."""
+    usual = table.usual_id or table.parameters or (None if repeats else selection.column_of_ids(table))
     id_columns = selection.column_names(table, id or usual) if id is not None or usual else ()
     named = asked.columns(table)
     numeric = selection.feature_columns(table, id_columns, asked.features, (*exclude, *asked.no_features(table)))

@@ -92,6 +92,14 @@ def warn_of_look(source: str, ids: Collection[str]) -> None:
         )
 
 
+def column_of_ids(table: Table) -> str | None:
+    """The column that is called "id", where no cell of it is empty or stands twice; None where there is none."""
+    if "id" not in table.columns:
+        return None
+    cells = table.text("id")
+    return "id" if all(cells) and len(set(cells)) == len(cells) else None
+
+
 def feature_columns(
     table: Table, id_columns: tuple[str, ...], features: Names | Unnamed | Unused | None, exclude: Sequence[str] = ()
 ) -> dict[str, bool]:

@@ -200,7 +200,8 @@ def demo(
     """Find a seven among 60 real handwritten digits under heavy noise (no download)."""
     if table is not None:
         write_whole(table, files("surepick.environments").joinpath(TASTINGS).read_bytes())
-        print_either(output, {"file": str(table)}, f"{table}: 45 tastings of 9 recipes.")
+        after = f"surepick run {table} --id recipe --reward taste --noise subgaussian:0.8 --epsilon 1"
+        print_either(output, {"file": str(table)}, f"{table}: 45 tastings of 9 recipes. Next: {after}")
         return
     goal, environment = options.Goal(epsilon, delta), digits(seed)
     policy = PolicyOptions(norm_bound=NORM_BOUND).chosen(environment.arms, environment.noise, goal)

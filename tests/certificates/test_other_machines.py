@@ -97,6 +97,8 @@ def test_where_numbers_round_otherwise_brackets_are_compared(document):
             spoilt = document
             if not flips.at(document, ("rounds", row, name)):
                 continue  # a batch that serves no candidate predicts nothing
+            if factor == 0.5 and not flips.at(document, ("rounds", row, "lower_bound")):
+                continue  # a prediction without a design: its bracket begins at 0, and half of it is compatible
             for path in (("rounds", row, name), ("rounds", row, "looks", look, name)):
                 spoilt = flips.replaced(spoilt, path, factor * flips.at(document, path))
             assert not verify_certificate(resealed(spoilt)).holds, (row, name, factor)

@@ -339,7 +339,7 @@ def _grouped(
     repeats: bool,
 ) -> Grouped:
     """As `grouped_arms`; without `repeats` an id must not be repeated, and a column "id" of unlike cells has them."""
-    usual = table.usual_id or table.parameters or (None if repeats else selection.column_of_ids(table))
+    usual = table.usual_id or table.parameters or (() if repeats else selection.column_of_ids(table))
     id_columns = selection.column_names(table, id or usual) if id is not None or usual else ()
     named = asked.columns(table)
     numeric = selection.feature_columns(table, id_columns, asked.features, (*exclude, *asked.no_features(table)))

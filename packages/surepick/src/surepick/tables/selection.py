@@ -92,12 +92,12 @@ def warn_of_look(source: str, ids: Collection[str]) -> None:
         )
 
 
-def column_of_ids(table: Table) -> str | None:
-    """The column that is called "id", where no cell of it is empty or stands twice; None where there is none."""
+def column_of_ids(table: Table) -> tuple[str, ...]:
+    """The column that is called "id", where no cell of it is empty or stands twice; () where there is none."""
     if "id" not in table.columns:
-        return None
+        return ()
     cells = table.text("id")
-    return "id" if all(cells) and len(set(cells)) == len(cells) else None
+    return ("id",) if all(cells) and len(set(cells)) == len(cells) else ()
 
 
 def feature_columns(
